@@ -30,13 +30,16 @@ class Frame:
 class Copies:
     """Prepared tables. path: their file. tables: those that are read from it. manifest: what it says of itself.
 
-    With writing the file is made, and nothing is read from it by a table's own name.
+    ends: table → column → its least and its greatest integer, without which nothing bounds a sum: whoever opens the
+    file looks at all rows, and refuses one that has others. With writing the file is made, and nothing is read from it
+    by a table's own name.
     """
 
     path: Path
     tables: tuple[str, ...] = ()
     manifest: str = ""
     writing: bool = False
+    ends: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

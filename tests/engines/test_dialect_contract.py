@@ -256,6 +256,28 @@ def test_totals_are_exact_whatever_the_terms(engine: Engine) -> None:
         assert engine.fetch(f"SELECT {d.total('x', type_)} FROM {rows} WHERE i < 0").columns[0] == [None]
 
 
+def test_rising_totals_are_exact_below_two_to_53_and_not_below_it_beyond(engine: Engine) -> None:
+    """4,194,304 of 2³¹ are 2⁵³; ones after them would be lost one by one."""
+    d = engine.dialect
+    terms = [0, 1, 2**31, 2**31 - 1, 3, None]
+    sql = d.rising_total(d.cast("x", BIGINT))
+    if sql is None:
+        return
+    found = engine.fetch(
+        f"SELECT {sql} AS s, {d.rising_total('i', ' FILTER (WHERE x > 1)')} FROM {table(d, terms, BIGINT)}"
+    )
+    assert found.columns[0][0] == 2**32 + 3 and engine.fetch(
+        f"SELECT {sql} AS s FROM {table(d, terms, BIGINT)} WHERE x > 2147483648"
+    ).columns[0] == [None]
+    for ones, least in ((0, 2**53), (1000, 2**53), (-1, 2**53 - 1)):
+        rows = (
+            f"(SELECT CASE WHEN r < {2**22 + min(ones, 0)} THEN 2147483648 ELSE {2**31 - 1 if ones < 0 else 1} END AS x"
+        )
+        rows += f" FROM range({2**22 + max(ones, 0)}) AS t(r))"
+        (total,) = engine.fetch(f"SELECT {sql} AS s FROM {rows} AS q").columns[0]
+        assert total == least if ones <= 0 else total >= least
+
+
 def test_rounding_to_integers_is_half_to_even_and_never_fails(engine: Engine) -> None:
     d = engine.dialect
     wanted = {
@@ -325,6 +347,30 @@ def test_units_of_doubles_are_rounded_half_to_even(engine: Engine) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (0.0, 500.0),
+        (-20.0, 30.5),
+        (0.0, 0.0),
+        (-1e308, 1.5e308),
+        (1e308, 1.5e308),
+        (0.0, 5e-324),
+        (2.0**53, 2.0**53 + 2),
+    ],
+)
+def test_what_is_near_is_between_two_ends_or_hardly_beyond(engine: Engine, low: float, high: float) -> None:
+    d = engine.dialect
+    inside = [low, high, math.nextafter(low, high), math.nextafter(high, low), low / 2 + high / 2]
+    slack = Fraction(high) - Fraction(low)
+    beyond = [math.nextafter(low, -INF), math.nextafter(high, INF), low - 1, high + 1, -1e308, 1.7e308]
+    outside = [x for x in beyond if not Fraction(low) - slack / 2**53 <= Fraction(x) <= Fraction(high) + slack / 2**53]
+    for xs, wanted in ((inside, True), ([*outside, NAN, INF, -INF], False)):
+        found = engine.fetch(f"SELECT {d.near('x', low, high)} IS TRUE AS y FROM {table(d, xs, DOUBLE)}")
+        assert set(found.columns[0]) == {wanted}
+    assert one(engine, f"({d.near(d.constant(None, DOUBLE), low, high)}) IS TRUE") is False
+
+
 # --- DOUBLE -----------------------------------------------------------------------------------------------------------
 
 NUMBERS = [0.0, -0.0, 1.5, -1.5, 5e-324, 1.7976931348623157e308, INF, -INF, NAN]
@@ -382,6 +428,20 @@ def test_membership_is_true_or_false(engine: Engine) -> None:
     for value, constants, type_ in cases:
         found = one(engine, d.member(d.constant(value, type_), [d.constant(c, type_) for c in constants]))
         assert found is (value in constants), (value, constants)
+
+
+def test_groups_are_asked_as_their_rows_would_be(engine: Engine) -> None:
+    d = engine.dialect
+    values = ["a", "A", "it's", "b", None, "a"]
+    rows = d.values([d.constant(v, VARCHAR) for v in values], ["k"], "t")
+    asked = d.having_member("t.k", [d.text("a"), d.text("it's"), d.text("c")])
+    if asked is not None:
+        found = engine.fetch(
+            f"SELECT t.k, COUNT(*) FROM {rows} GROUP BY 1 {d.having(f'({asked}) AND t.k IS NOT NULL')}"
+        )
+        assert sorted(found.rows()) == [("a", 2), ("it's", 1)]
+        with_null = engine.fetch(f"SELECT COUNT(*) FROM {rows} GROUP BY t.k {d.having(f'({asked} OR t.k IS NULL)')}")
+        assert sorted(with_null.columns[0]) == [1, 1, 2]
 
 
 def test_texts_of_a_list_may_be_grouped_in_another_form_and_come_back(engine: Engine) -> None:

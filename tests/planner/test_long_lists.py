@@ -29,11 +29,10 @@ def lists(sql: str, rules: Policy = AUTO) -> tuple[KeySource, ...]:
 
 
 def conditions(sql: str, rules: Policy = AUTO) -> str:
-    """The WHERE of the statement."""
+    """What rows and groups of the statement are asked."""
     (release,) = plan(sql, rules, LONG).releases
     (statement,) = release.statements
-    found = re.search(r"WHERE (.*)\n", statement.sql)
-    return "" if found is None else found[1]
+    return "\n".join(re.findall(r"(?:WHERE|HAVING) (.*)", statement.sql))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def conditions(sql: str, rules: Policy = AUTO) -> str:
         ("day", "t1.\"day\" BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'"),
         ("at", "t1.\"at\" BETWEEN TIMESTAMP '2024-01-01 00:00:00' AND TIMESTAMP '2024-12-31 00:00:00'"),
         ("day, region", "IN ('n', 's', 'e')"),
-        ("maybe, wide", "IN ('x', 'y')) IS TRUE OR t1.\"maybe\" IS NULL"),
+        ("maybe, wide", "IN ('x', 'y') OR t1.\"maybe\" IS NULL"),
         ("age, at", 't1."age" BETWEEN 0 AND 9'),
         ("date_trunc('hour', at)", "AND TIMESTAMP '2024-12-31 00:00:00'"),
     ],

@@ -350,13 +350,38 @@ def test_no_query_can_name_the_integers(paid: Path) -> None:
         assert len(connection.sql("DESCRIBE paid").run(epsilon=1).fetchall()) == 4
 
 
-def test_what_lies_outside_adds_nothing(paid: Path) -> None:
-    """A copy whose integers somebody has changed loses no privacy: the printed text holds them in."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        'UPDATE paid SET "price in units" = 2000000000 WHERE cents = 4.875',
+        'UPDATE paid SET "cents in units" = -20001 WHERE cents = 4.875',
+        'ALTER TABLE paid DROP "cents in units"',
+    ],
+)
+def test_a_copy_with_integers_beyond_their_ends_is_not_opened(paid: Path, change: str) -> None:
+    """Statements add up what a copy holds as it is; somebody has changed this one."""
     prepare(paid)
+    with dpsql.connect(paid, ledger=":memory:"):
+        pass
     with duckdb.connect(str(place_of_file(paid))) as connection:
-        connection.execute('UPDATE paid SET "price in units" = 2000000000')
-    (found,) = answer(paid, "SELECT SUM(price), COUNT(*) FROM paid")
-    assert found[0] == pytest.approx(0, abs=0.01) and found[1] == 200
+        assert connection.execute("SELECT COUNT(*) FROM paid WHERE cents = 4.875").fetchall() != [(0,)]
+        connection.execute(change)
+    with pytest.raises(CannotOpen, match="the prepared tables cannot be read") as refused:
+        dpsql.connect(paid, ledger=":memory:")
+    assert "dpsql prepare POLICY" in str(refused.value)
+
+
+def test_a_row_without_a_stored_integer_counts_as_the_least_where_every_row_counts(paid: Path) -> None:
+    """That no value is NULL may be declared after the copy was made."""
+    with duckdb.connect(str(paid.with_name("shop.duckdb"))) as connection:
+        connection.execute("UPDATE paid SET cents = NULL WHERE cents < 0")
+    paid.write_text(MONEY.replace(", nullable: false", ""))
+    prepare(paid)
+    paid.write_text(MONEY)
+    read, text = exactly(paid, "SELECT SUM(cents), COUNT(*) FROM paid"), statements(paid, "SELECT SUM(cents) FROM paid")
+    assert 'COALESCE(t1."cents in units", -20000)' in text
+    paid.write_text(MONEY.replace("    prepared: true\n", "").replace("50", "{rows: 50, enforce: assume}"))
+    assert exactly(paid, "SELECT SUM(cents), COUNT(*) FROM paid") == read
 
 
 def test_a_column_of_that_name_is_left_alone(paid: Path) -> None:

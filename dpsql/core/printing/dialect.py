@@ -14,7 +14,7 @@ from typing import Protocol
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.types import DOUBLE, SqlType
 
 Typed = tuple[str, SqlType]
 """A printed value and its type."""
@@ -106,6 +106,18 @@ class Dialect(Protocol):
         """
         ...
 
+    def rising_total(self, sql: str, where: str = "") -> str | None:
+        """SUM of integers of 0 … 2³¹ as a DOUBLE: exact below 2⁵³, at least 2⁵³ from there on, in any order of rows.
+
+        None where `total` is as fast. NULL where there is nothing to add. where: as of `total`.
+        """
+        return None
+
+    @property
+    def shifts_totals(self) -> bool:
+        """Whether a constant is better subtracted from a total, as often as there are terms, than from each term."""
+        return False
+
     def round_to_integer(self, sql: str, type_: SqlType) -> str:
         """A DOUBLE rounded to an INTEGER or BIGINT, halves to even; NULL for NaN and for what does not fit."""
         ...
@@ -131,6 +143,10 @@ class Dialect(Protocol):
         """A DOUBLE or FLOAT as it is, but −0.0 as 0.0."""
         ...
 
+    def near(self, sql: str, low: float, high: float) -> str:
+        """Whether a DOUBLE lies in [low, high], or beyond by at most (high - low) · 2⁻⁵³. Not for NaN, ±∞ and NULL."""
+        return f"{sql} BETWEEN {self.constant(low, DOUBLE)} AND {self.constant(high, DOUBLE)}"
+
     def units_within(self, sql: str, factors: Sequence[float], center: int, type_: SqlType) -> str:
         """x · factors − center of a DOUBLE x, rounded to an INTEGER or BIGINT, halves to even. factors: powers of two.
 
@@ -152,6 +168,15 @@ class Dialect(Protocol):
     def member(self, sql: str, constants: Sequence[str]) -> str:
         """Whether a value equals one of at least one constants other than NULL: true or false, false for NULL."""
         ...
+
+    def having_member(self, sql: str, constants: Sequence[str]) -> str | None:
+        """The same of a key, once for each group, or NULL for false; None if rows are better asked before they are
+        grouped. Stands in what `having` is given."""
+        return None
+
+    def having(self, condition: str) -> str:
+        """The clause after GROUP BY that keeps the groups whose keys fulfil a condition."""
+        return f"HAVING {condition}"
 
     def listed(self, sql: str, texts: Sequence[str]) -> str | None:
         """A text that is one of these, as what groups faster and casts back to it; NULL for NULL and any other text.

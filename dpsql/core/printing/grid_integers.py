@@ -1,6 +1,7 @@
 """The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
 
-The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on.
+The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on. Of a
+prepared copy it is the stored integer as it is, and the engine has looked that all of them are there when it opened it.
 It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128; of cells of a quantile ±2⁶⁰.
 """
 
@@ -73,6 +74,25 @@ def _factor(c: Component, factor: Factor) -> Component:
     )  # fmt: skip
 
 
+def uncentered(c: Component) -> Component:
+    """A sum of integers, decimals or stored integers whose center is left to be subtracted from the total.
+
+    *Claim.* Σ (y - center) = Σ y - center · n, where n counts the rows with a y. *Why.* Such a y is an integer before
+    its center is subtracted; a DOUBLE's is subtracted before it is rounded, halves to even, and stays. *When it would
+    be false.* Another n: of rows that the FILTER leaves out, or whose y is NULL. *Tested by*
+    tests/core/printing/test_shifted_totals.py, tests/deep/printing/test_every_shape.py.
+    """
+    assert c.arg is not None
+    if c.multiplied or (c.units is None and c.arg.type.kind is Kind.DOUBLE):
+        return c
+    return replace(c, lo=c.lo + c.center, hi=c.hi + c.center, center=0)
+
+
+def counts_every_row(c: Component, names: Names) -> bool:
+    """Whether `quantized` is never NULL, whatever a row holds."""
+    return _always_there(_argument(c, names)[1])
+
+
 def held_in(c: Component) -> SqlType:
     """The type of `quantized`: what adds up is written in 128 bits where 32 do not hold it."""
     if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31:
@@ -83,16 +103,8 @@ def held_in(c: Component) -> SqlType:
 def _units(c: Component, names: Names) -> str:
     """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
     assert c.arg is not None
-    sql, value = spell(_unclipped(c.arg), names)
-    if isinstance(c.arg, Call) and c.arg.function == "clip":
-        clipped = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
-        # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
-        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):
-            sql, value = spell(c.arg, names)
-    # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
-    # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
-    sure = not value.nullable and value.finite
-    d = names.dialect
+    sql, value = _argument(c, names)
+    sure, d = _always_there(value), names.dialect
     if c.units is not None:
         return _stored(spell(c.units, names)[0], c, sure)
     match value.type.kind:
@@ -107,11 +119,28 @@ def _units(c: Component, names: Names) -> str:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
 
+def _argument(c: Component, names: Names) -> tuple[str, Value]:
+    """What is clipped to the grid's ends, and what is known of it."""
+    assert c.arg is not None
+    sql, value = spell(_unclipped(c.arg), names)
+    if isinstance(c.arg, Call) and c.arg.function == "clip":
+        clipped = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
+        # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
+        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):
+            return spell(c.arg, names)
+    return sql, value
+
+
+def _always_there(value: Value) -> bool:
+    # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
+    # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
+    return not value.nullable and value.finite
+
+
 def _stored(sql: str, c: Component, sure: bool) -> str:
-    """What a copy has computed already. It lies between the ends; what did not would count as NULL, or as the lower."""
-    shown = f"({sql} - {c.center})" if c.center else sql
-    rest = f" ELSE {c.lo}" if sure else ""
-    return f"CASE WHEN {sql} BETWEEN {c.lo + c.center} AND {c.hi + c.center} THEN {shown}{rest} END"
+    """What a copy has computed already: NULL or between the ends, at which opening it has looked (engines/open.py)."""
+    held = f"COALESCE({sql}, {c.lo + c.center})" if sure else sql
+    return f"({held} - {c.center})" if c.center else held
 
 
 def valid(arg: Expr, names: Names) -> str:
@@ -129,11 +158,14 @@ def _unclipped(arg: Expr) -> Expr:
 
 def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
-    # [lo, hi] however the subtraction rounds. The common case comes first: CASE looks no further.
-    low, high = (d.constant(float(Fraction(end + c.center) * c.grid), DOUBLE) for end in (c.lo, c.hi))
+    # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
+    # The common case comes first: CASE looks no further.
+    ends = [float(Fraction(end + c.center) * c.grid) for end in (c.lo, c.hi)]
+    low, high = (d.constant(end, DOUBLE) for end in ends)
     held = held_in(c)
     rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)
-    inside = f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {rounded}"
+    within = d.near(sql, *ends) if held == INTEGER else f"{sql} BETWEEN {low} AND {high}"
+    inside = f"CASE WHEN {within} THEN {rounded}"
     if sure:
         units = f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
     else:

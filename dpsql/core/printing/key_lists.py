@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpsql.core.functions.key_lists import LazyKeys, run_of
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.printing.dialect import Dialect
 
 
@@ -18,8 +18,7 @@ def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int =
         if isinstance(keys, LazyKeys):
             held, null, run = keys.domain.values, keys.domain.null, keys.run
         else:
-            values = [key[place] for key in keys]
-            held, null = [v for v in values if v is not None], None in values
+            held, null = _values(source, place)
             run = run_of(held)
         if not held:
             return f"({sql} IS NULL)" if null else "FALSE"
@@ -28,6 +27,26 @@ def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int =
         else:
             inside = d.member(sql, [d.constant(v, type_) for v in held])
     return f"({inside} OR {sql} IS NULL)" if null else f"({inside})"
+
+
+def member_of_groups(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int = 0) -> str | None:
+    """`member` of a text as the groups are asked, once for each. None if rows are, as of numbers, which is cheap.
+
+    *Claim.* Of groups inside the list the integers are the same. *Why.* Rows of one key are all inside or all outside.
+    *When it would be false.* A condition on more than the key; what rows outside a list add to anything but their own
+    group (weights of ids: shapes/weighted.py asks the rows). *Tested by* tests/core/printing/test_group_conditions.py.
+    """
+    held, null = _values(source, place) if type_.kind is Kind.VARCHAR else ([], False)
+    if not held:
+        return None
+    inside = d.having_member(sql, [d.constant(v, type_) for v in held])
+    return f"({inside} OR {sql} IS NULL)" if inside is not None and null else inside
+
+
+def _values(source: KeySource, place: int) -> tuple[list[LiteralValue], bool]:
+    """The values at a place of a list, and whether NULL is one."""
+    values = [key[place] for key in source.keys]
+    return [v for v in values if v is not None], None in values
 
 
 def _between(d: Dialect, sql: str, type_: SqlType, first: LiteralValue, last: LiteralValue) -> str:

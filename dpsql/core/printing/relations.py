@@ -42,7 +42,7 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, cannot_compute, condition, spell
 from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.kept_first import first
-from dpsql.core.printing.key_lists import member
+from dpsql.core.printing.key_lists import member, member_of_groups
 from dpsql.core.printing.windows import private_order, sort_term, spell_window
 from dpsql.core.values import replace
 
@@ -85,7 +85,7 @@ class Emitter:
             case Unnest():
                 return self._unnest(node, tagged)
             case GroupKeys():
-                return self._keyed(node, tagged)
+                return self.keyed(node, tagged)
             case BoundContributions():  # the release above prints its weights: shapes/weighted.py
                 return self.block(tagged.inputs[0])
             case Release(keys=keys, outputs=outputs):
@@ -210,10 +210,11 @@ class Emitter:
         unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
         return self.dialect.first_rows(f"SELECT {listed}", f"\n{below.clause()}\n", f"{kept} OR {unmatched}")
 
-    def _keyed(self, node: GroupKeys, tagged: Tagged[Facts]) -> Block:
+    def keyed(self, node: GroupKeys, tagged: Tagged[Facts], asked: list[str] | None = None) -> Block:
         """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.
 
         So are rows whose date or time lies outside of what a key can be: a condition on the row alone, like the lists.
+        asked: gets what the groups are asked in place of the rows: lists of the texts of a column.
         """
         below, lists = self.block(tagged.inputs[0]), node.sources or node.within
         sql, conditions = dict(below.names.sql), []
@@ -229,8 +230,14 @@ class Emitter:
                 conditions.append(f"({key} BETWEEN {ends[0]} AND {ends[1]} OR {key} IS NULL)")
         for source in lists:
             for place, position in enumerate(source.positions if not source.covers else ()):
-                column = node.items[position].column
-                conditions.append(member(self.dialect, sql[column.uid], column.type, source, place))
+                item = node.items[position]
+                key, type_, later = sql[item.column.uid], item.column.type, None
+                if asked is not None and isinstance(item.expr, Column):
+                    later = member_of_groups(self.dialect, key, type_, source, place)
+                if asked is None or later is None:
+                    conditions.append(member(self.dialect, key, type_, source, place))
+                else:
+                    asked.append(later)
         return replace(below, names=self._names(sql, tagged.fact.env)).filtered(*conditions)
 
     def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,9 @@ import duckdb
 
 from dpsql.core.engine import cannot_open
 from dpsql.core.printing.dialects.duckdb import quoted
+from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.duckdb.files import unusable
+from dpsql.engines.open import Copies
 
 try:
     import fcntl
@@ -48,20 +50,41 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, writing: bool) -> 
         with contextlib.suppress(duckdb.Error):
             connection.execute(f"ATTACH '{name}' AS {CATALOGUE} ({how}TYPE duckdb)")
             return
-    raise cannot_open(
-        f"the prepared tables cannot be {'written' if writing else 'read'}: {path}",
-        "check that the folder can be written and has space"
-        if writing
-        else "prepare them again:  dpsql prepare POLICY",
-    )
+    if writing:
+        raise cannot_open(
+            f"the prepared tables cannot be written: {path}", "check that the folder can be written and has space"
+        )
+    raise _unreadable(path)
 
 
-def show(connection: duckdb.DuckDBPyConnection, tables: Sequence[str], manifest: str) -> None:
-    """Let these tables be read from their copies. Raises CannotOpen (DP006) if they are not those of the manifest."""
-    if manifest_of(connection) != manifest:
+def _unreadable(path: Path) -> CannotOpen:
+    return cannot_open(f"the prepared tables cannot be read: {path}", "prepare them again:  dpsql prepare POLICY")
+
+
+def show(connection: duckdb.DuckDBPyConnection, copies: Copies) -> None:
+    """Let these tables be read from their copies.
+
+    Raises CannotOpen (DP006) if they are not those of the manifest, or if an integer lies beyond its ends.
+    """
+    if manifest_of(connection) != copies.manifest:
         raise cannot_open("the tables were prepared again just now", "open the data again")
-    for table in tables:
+    for table, ends in copies.ends.items():
+        if not _within(connection, table, ends):
+            raise _unreadable(copies.path)
+    for table in copies.tables:
         connection.execute(f"CREATE VIEW {place_of_view(table)} AS SELECT * FROM {place(table)}")
+
+
+def _within(connection: duckdb.DuckDBPyConnection, table: str, ends: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether all integers are where queries take them to be. Reads the rows, and no statistics of the file's."""
+    for column, (low, high) in ends.items():
+        sql = f"SELECT MIN({quoted(column)}), MAX({quoted(column)}) FROM {place(table)}"
+        with contextlib.suppress(duckdb.Error):
+            ((least, greatest),) = connection.execute(sql).fetchall()
+            if least is None or low <= least <= greatest <= high:
+                continue
+        return False
+    return True
 
 
 def manifest_of(connection: duckdb.DuckDBPyConnection) -> str | None:

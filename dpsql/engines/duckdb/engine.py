@@ -142,7 +142,7 @@ class DuckDBEngine:
             if copies is not None:
                 attach_copies(connection, copies.path, copies.writing)
                 if not copies.writing:
-                    show_copies(connection, copies.tables, copies.manifest)
+                    show_copies(connection, copies)
             for table, call in calls.items():
                 create_view(connection, table, call, sources[table])
             for table, frame in (frames or {}).items():

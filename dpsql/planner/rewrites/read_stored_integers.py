@@ -4,7 +4,8 @@
 own clip on the least grid that its declared bounds fit, by the very text that queries are printed with. A component
 reads them if it has this clip, this grid and these ends. Its center is even or 0: halves are rounded to even, and less
 an odd number they would not be. A copy says for which bounds it holds them. *When it would be false.* Another rounding
-in a copy than in a query. What a component adds lies between its ends all the same: the printed text sees to that.
+in a copy than in a query. What a component adds lies between its ends all the same: a copy that holds others is not
+opened, and nobody writes to one that is.
 *Tested by* tests/planner/test_read_stored_integers.py, tests/service/test_prepared.py.
 
 Example:
@@ -60,6 +61,12 @@ def stored_form(declared: Declared, column: Column) -> Component | None:
 def said_of(form: Component) -> str:
     """What of a form its integers rest on, for the copy to say."""
     return f"{form.grid} {form.lo} {form.hi}"
+
+
+def ends_of(said: str) -> tuple[int, int]:
+    """The least and the greatest integer of a form of which this is said."""
+    _, low, high = said.split()
+    return int(low), int(high)
 
 
 def _stored(rows: Node, ctx: RewriteContext) -> Mapping[int, tuple[Component, Column]]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.prepared import as_prepared, prepared_tables
+from dpsql.core.policy.prepared import as_prepared, prepared_tables, units_column
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.open import Copies, dialect_of, engine_version, files_of, read_manifest
-from dpsql.planner.rewrites.read_stored_integers import said_of
+from dpsql.planner.rewrites.read_stored_integers import ends_of, said_of
 from dpsql.service.preparing.copy_sql import stored_forms
 from dpsql.service.preparing.manifest import Manifest, place_of
 
@@ -59,8 +59,10 @@ def find(policy: Policy, given: str = "") -> Found:
     stale = "they are of another version of dpsql" if known is None else known.stale(policy, files_of(policy), version)
     if known is None or stale:
         return _without(policy, wanted, stale, repair)
-    integers = {name: t.integers for name, t in known.tables.items()}
-    return Found(Copies(path, tuple(t.name for t in wanted), text), known.identity, integers=integers)
+    integers = {t.name: known.tables[t.name].integers for t in wanted}
+    ends = {name: {units_column(c).name: ends_of(said) for c, said in each.items()} for name, each in integers.items()}
+    copies = Copies(path, tuple(t.name for t in wanted), text, ends=ends)
+    return Found(copies, known.identity, integers=integers)
 
 
 def _without(policy: Policy, wanted: Sequence[Table], why: str, repair: str) -> Found:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import rule
+from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
-from dpsql.core.printing.grid_integers import comoment, held_in, quantized, valid
+from dpsql.core.printing.grid_integers import comoment, counts_every_row, held_in, quantized, uncentered, valid
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.statement import Statement
@@ -23,20 +24,50 @@ def direct(
     node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
-    block = Emitter(d, tables, released, Aliases()).block(below)
-    ids = sorted(below.fact.ids)
-    if ids:
-        block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in ids[:1]))
-    keys = [block.names.sql[k.uid] for k in node.keys]
-    listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
+    found, ids = [], sorted(below.fact.ids)
     plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
-    for i in plain:
-        listed.append(f"{total(node.components[i], block.names, node.components, ids)} AS m{i}")
-    sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}"
-    found = [Statement(sql, plain, "direct")] if plain else []
-    unit = block.names.sql[ids[0]] if ids else ""
-    found += [histogram(block, keys, node.components[at[0]], at, unit) for at in histograms(node.components)]
+    if plain:
+        asked = list[str]()
+        block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
+        listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
+        listed += [f"{_total(i, node.components, block.names, ids)} AS m{i}" for i in plain]
+        having = f"\n{d.having(' AND '.join(asked))}" if asked else ""
+        sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}{having}"
+        found.append(Statement(sql, plain, "direct"))
+    if chosen := histograms(node.components):
+        block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()))
+        unit = block.names.sql[ids[0]] if ids else ""
+        found += [histogram(block, keys, node.components[at[0]], at, unit) for at in chosen]
     return tuple(found)
+
+
+def _rows(
+    node: Release, below: Tagged[Facts], emitter: Emitter, asked: list[str] | None = None
+) -> tuple[Block, list[str]]:
+    """The rows, and their keys as they are written. asked: gets what is left to be asked of the groups.
+
+    That is for the rows of one table: where tables are joined, the fewer rows the better.
+    """
+    alone = all(isinstance(t.node, GroupKeys | Filter | Project | Scan) for t in below.walk())
+    if isinstance(below.node, GroupKeys) and alone:
+        block = emitter.keyed(below.node, below, asked)
+    else:
+        block = emitter.block(below)
+    block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in sorted(below.fact.ids)[:1]))
+    return block, [block.names.sql[k.uid] for k in node.keys]
+
+
+def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[int]) -> str:
+    """One component, as `total` has it, its center subtracted once."""
+    c, d = components[i], names.dialect
+    if d.shifts_totals:
+        components = [uncentered(each) if each.measure is Measure.SUM else each for each in components]
+    found = total(components[i], names, components, ids)
+    shift = c.center - components[i].center
+    if not shift:
+        return found
+    counted = "*" if counts_every_row(c, names) else quantized(components[i], names)
+    return f"{found} - {d.wide(str(shift))} * COUNT({counted}){_where(c, names)}"
 
 
 def grouping(keys: Sequence[str]) -> str:
@@ -44,12 +75,16 @@ def grouping(keys: Sequence[str]) -> str:
     return f"\nGROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
 
 
-def total(c: Component, names: Names, components: Sequence[Component], ids: Sequence[int]) -> str:
-    """The exact integer of one component over a group of rows; never NULL."""
-    where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+def total(
+    c: Component, names: Names, components: Sequence[Component], ids: Sequence[int], *, rising: bool = False
+) -> str:
+    """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
+    where = _where(c, names)
     match c.measure:
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
+        case Measure.SUM if rising:
+            return f"COALESCE({names.dialect.rising_total(quantized(c, names), where)}, 0)"
         case Measure.SUM:
             return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
         case Measure.DISTINCT:
@@ -63,6 +98,10 @@ def total(c: Component, names: Names, components: Sequence[Component], ids: Sequ
             return comoment(c, names)
         case Measure.QUANTILE | Measure.MODE | Measure.LARGEST:
             raise AssertionError("what is chosen has a histogram of its own")
+
+
+def _where(c: Component, names: Names) -> str:
+    return "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:

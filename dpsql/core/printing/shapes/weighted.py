@@ -22,7 +22,7 @@ from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, key_sources
-from dpsql.core.ir.types import BIGINT, VARCHAR, Kind
+from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR, Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import largest_contribution, rule
@@ -48,6 +48,8 @@ from dpsql.core.printing.shapes.weights import (
 )
 
 FAR = 2**80
+FAR_OF_DOUBLES = 2**52
+"""Ends that a total which no DOUBLE holds is beyond. As F·r·B ≤ 2⁴⁰, all are within."""
 MOST_GROUPS = 2**40
 """Of one id, where nothing else limits them: as many as a table has rows."""
 MOST_LISTED = 1000
@@ -133,7 +135,7 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
             where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, block.names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
         else:
-            sql = total(c, block.names, parts.node.components, [])
+            sql = total(c, block.names, parts.node.components, [], rising=_rises(c, parts))
             end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
             listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
     return listed
@@ -242,8 +244,8 @@ def _weighted(c: Component, i: int, parts: _Parts) -> Term:
     if b.rows is not None:
         if rule(c).alone(c):
             if not grouped:
-                return Term(_clipped_sum(d, c, i, b.rows))
-            held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(d, c, i, b.rows))
+                return Term(_clipped_sum(parts, i, b.rows))
+            held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(parts, i, b.rows))
             return over_total(d, i, held, F, largest_contribution(c, parts.limits).in_all)
         if not grouped:
             return Term(over_rows(d, partial, F, B, b.rows))
@@ -255,7 +257,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> Term:
     G = _int(b.groups) if k_factor else 1
     M = _int(b.per_group) if c.per_group is None or rule(c).adds_values else c.most_per_group
     if rule(c).alone(c):
-        sql = _clipped_sum(d, c, i, M)
+        sql = _clipped_sum(parts, i, M)
         sql = sql if F * G == 1 else f"{F * G} * {sql}"
     else:
         sql = over_rows(d, partial, F * G, B, M)
@@ -310,12 +312,33 @@ def _groups_of_an_id(parts: _Parts) -> int:
     return min([MOST_GROUPS, *(n for n in known if n is not None)])
 
 
-def _clipped_sum(d: Dialect, c: Component, i: int, rows: int) -> str:
+def _clipped_sum(parts: _Parts, i: int, rows: int) -> str:
     """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
+    d, c = parts.dialect, parts.node.components[i]
     low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
     m, ends = f"m{i}", (d.end(low), d.end(high))
+    if _rises(c, parts):
+        ends = d.constant(float(low), DOUBLE), d.constant(float(high), DOUBLE)
     inside = f"WHEN {m} BETWEEN {ends[0]} AND {ends[1]} THEN {m}"
     return d.cast(f"CASE {inside} WHEN {m} < {ends[0]} THEN {ends[0]} ELSE {ends[1]} END", BIGINT)
+
+
+def _rises(c: Component, parts: _Parts) -> bool:
+    """Whether the total of an id and group may be a DOUBLE.
+
+    *Claim.* Clipped to ends within ±2⁵², it is the clipped exact total, in any order of rows. *Why.* No term is below
+    0: a total below 2⁵³ is exact, and one from there on is the upper end either way. *When it would be false.* Terms of
+    both signs, of which parts may be larger than the whole; a total that is read unclipped, to be scaled down (of
+    averages, and over all groups of an id). *Tested by* tests/core/printing/test_rising_totals.py,
+    tests/deep/printing/test_every_shape.py.
+    """
+    b = parts.bounding
+    if c.measure is not Measure.SUM or not rule(c).alone(c) or c.of_unit is not None or (b.rows and parts.keys):
+        return False
+    if c.multiplied or c.lo < 0 or c.center or held_in(c) != INTEGER:
+        return False
+    ends = c.ends_per_group if c.per_group is not None else (0, (b.rows or _int(b.per_group)) * c.hi)
+    return max(map(abs, ends)) <= FAR_OF_DOUBLES and parts.dialect.rising_total("") is not None
 
 
 def _saturated(d: Dialect, i: int) -> str:
