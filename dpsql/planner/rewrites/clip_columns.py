@@ -3,7 +3,8 @@
 Predicates, group keys and MODE, whose values are listed as keys are, see raw values. NULL stays NULL; NaN and ±∞ become
 NULL. The length of a list is clipped to the column's `max_length`. A date or time is clipped in MIN and MAX, whose
 values may be group keys (the month of a first order), in quantiles, and where a number is computed from it that has no
-bounds otherwise: an age, a duration.
+bounds otherwise: an age, a duration. A computed column of the policy without bounds of its own is written out, so that
+those of the columns it is made of are used.
 
 Example:
     >>> before_after(clip_columns, "SELECT SUM(cost) FROM visits WHERE cost > 5")
@@ -21,9 +22,10 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, Join, JoinKind, Node
+from dpsql.core.ir.walk import transform, walk
 from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.padding import is_null
 
 
 def clip_columns(root: Node, ctx: RewriteContext) -> Node:
@@ -33,12 +35,13 @@ def clip_columns(root: Node, ctx: RewriteContext) -> Node:
         if not isinstance(node, Aggregate) or not ctx.private(node.input):
             return node
         facts = derive_once(node.input, ctx.analysis).fact
-        return replace(node, calls=tuple(_clipped(c, facts, ctx) for c in node.calls))
+        padded = any(isinstance(n, Join) and n.kind in (JoinKind.LEFT, JoinKind.FULL) for n in walk(node.input))
+        return replace(node, calls=tuple(_clipped(c, facts, ctx, padded) for c in node.calls))
 
     return transform(root, change)
 
 
-def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext) -> AggregateCall:
+def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext, padded: bool) -> AggregateCall:
     extreme = call.function in ("min", "max")
     if call.arg is None or call.function == "mode" or (call.distinct and call.function == "count"):
         return call
@@ -57,6 +60,9 @@ def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext) -> Aggregat
             return e if most is None else Call("clip", (e, *ends), e.type, e.span)
         if not isinstance(e, Column) or not (e.type.numeric or e.type.temporal):
             return e
+        written = written_out(e, facts, ctx, padded)
+        if written is not None:
+            return transform_expr(written, change)
         hint = facts.columns[e.uid].hint
         if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
             return e
@@ -65,6 +71,35 @@ def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext) -> Aggregat
 
     second = None if call.second is None else transform_expr(call.second, change)
     return replace(call, arg=transform_expr(call.arg, change), second=second)
+
+
+def written_out(column: Column, facts: Facts, ctx: RewriteContext, padded: bool) -> Expr | None:
+    """What a computed column without bounds is made of, over the columns of the same rows; None of any other column.
+
+    padded: the rows may be missing, and all columns NULL: then only an expression that is NULL, too, can stand for it.
+    """
+    hint = facts.columns[column.uid].hint
+    table = ctx.analysis.table(hint.table) if hint is not None and hint.table else None
+    declared = None if table is None or hint is None else table.column(hint.column)
+    if table is None or declared is None or declared.computed is None or declared.bounds or declared.search_bounds:
+        return None
+    assert hint is not None
+    expr = declared.computed.expr
+    same = {
+        h.column: uid
+        for uid, c in facts.columns.items()
+        if (h := c.hint) and (h.table, h.scan) == (hint.table, hint.scan)
+    }
+    names = tuple(table.columns)
+    if expr is None or any(names[place] not in same for place in columns_of(expr)):
+        return None
+    if padded and not is_null(expr, columns_of(expr)):
+        return None
+
+    def placed(e: Expr) -> Expr:
+        return replace(e, uid=same[names[e.uid]]) if isinstance(e, Column) else e
+
+    return transform_expr(expr, placed)
 
 
 def _max_length(arg: Expr, facts: Facts, ctx: RewriteContext) -> int | None:
