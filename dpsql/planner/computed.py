@@ -1,8 +1,9 @@
-"""The computed columns of a policy, understood as its own data can compute them."""
+"""The computed columns of a policy, understood as its own data can compute them, and its data read with them."""
 
 from __future__ import annotations
 
 from dpsql.core.engine import Engine
+from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.computed import computed_columns
 from dpsql.engines.open import dialect_of
 from dpsql.frontend.bind.computed import AnyPolicy, with_computed
@@ -16,8 +17,6 @@ def understood(policy: AnyPolicy) -> AnyPolicy:
     return with_computed(policy, dialect_of(policy))
 
 
-def computing(policy: AnyPolicy, engine: Engine) -> AnyPolicy:
-    """The same, of a policy with all types known; its data is read with the computed columns from then on."""
-    found = with_computed(policy, engine.dialect)
-    engine.computed.update(computed_columns(found, engine.dialect))
-    return found
+def compute(policy: Policy, engine: Engine) -> None:
+    """Have the data read with the computed columns of a policy that is understood and knows which tables are copies."""
+    engine.computed.update(computed_columns(policy, engine.dialect))

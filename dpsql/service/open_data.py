@@ -10,7 +10,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import Options, open_engine
-from dpsql.planner.computed import computing, understood
+from dpsql.planner.computed import compute, understood
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.frames import by_table
@@ -52,7 +52,9 @@ def open_data(
     options = Options(connection, tables, threads, memory_limit, progress, found.copies, found.notes)
     engine = open_engine(found.described(loaded), options)
     try:
-        return found.described(computing(complete(loaded, engine.describe()), engine)), engine
+        described = found.described(understood(complete(loaded, engine.describe())))
+        compute(described, engine)
+        return described, engine
     except BaseException:
         engine.close()
         raise

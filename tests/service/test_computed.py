@@ -24,6 +24,7 @@ tables:
   orders:
     unit: {column: buyer, of: buyer}
     max_rows_per_unit: 4
+    unique: [[nr]]
     columns:
       nr: {type: bigint}
       buyer: {type: bigint}
@@ -48,6 +49,14 @@ tables:
     unit: {column: id, of: buyer}
     primary_key: [id]
     columns: {id: {type: bigint}}
+  lines:
+    unit: {path: [{column: nr, references: orders(nr)}], of: buyer}
+    max_rows_per_unit: 5
+    columns:
+      nr: {type: bigint}
+      qty: {type: integer, bounds: [0, 9]}
+      pieces: {from: "qty * 2", type: integer, bounds: [0, 9]}
+      packed: {from: "qty / 4", type: double}
   places:
     public: true
     columns:
@@ -62,6 +71,7 @@ CREATE TABLE orders AS SELECT i::BIGINT AS nr, (i % 9)::BIGINT AS buyer,
     CASE WHEN i % 7 > 0 THEN (i * 53 % 1300 - 100)::INTEGER END AS price, (i % 5) / 4 AS off,
     DATE '2024-01-01' + (i * 11 % 400)::INTEGER AS day, '{"city": "bonn"}' AS profile, 'secret' AS note
     FROM range(60) t(i);
+CREATE TABLE lines AS SELECT i % 80 AS nr, (i % 11)::INTEGER AS qty FROM range(90) t(i);
 CREATE TABLE buyers AS SELECT i::BIGINT AS id FROM range(20) t(i);
 CREATE TABLE places AS SELECT * FROM (VALUES ('Bonn', 3), ('Ulm', 4)) p(name, area);
 """
@@ -176,6 +186,9 @@ def test_it_is_null_where_a_join_has_no_row(con: dpsql.Connection) -> None:
     """COALESCE of a row that is missing would be a value: the column is not written out there."""
     sql = "SELECT SUM(known) FROM buyers {} JOIN orders ON id = buyer"
     assert totals(con, sql.format("LEFT")) == totals(con, sql.format("INNER"))
+    missing = "SELECT SUM(coalesce({}, 3)) FROM buyers LEFT JOIN orders ON id = buyer"
+    written = "CASE WHEN nr IS NOT NULL THEN coalesce(price, 7) END"
+    assert totals(con, missing.format("known")) == totals(con, missing.format(written))
     assert totals(con, sql.format("LEFT")) != totals(con, sql.format("LEFT").replace("known", "coalesce(price, 7)"))
 
 
@@ -193,6 +206,11 @@ def test_a_copy_holds_what_was_computed(shop: Path) -> None:
             if "paid" not in sql and "code" not in sql:  # bounds of its own; a key that is measured
                 computed = sql.format(**{name: name for name in WRITTEN})
                 assert totals(con, computed) == totals(con, sql.format(**WRITTEN)), sql
+            bounds = "SELECT SUM(paid), COUNT(paid) FROM orders"
+            assert totals(con, bounds) == totals(con, bounds.replace("paid", "CLIP(price * (1 - off), 0, 9)"))
+            pieces = "SELECT SUM(pieces), COUNT(*) FROM lines"
+            assert totals(con, pieces) == totals(con, pieces.replace("pieces", "CLIP(qty * 2, 0, 9)"))
+            assert totals(con, "SELECT SUM(packed) FROM lines") == totals(con, "SELECT SUM(qty / 4) FROM lines")
     changed = bounded.replace("price / 100", "price / 10")
     shop.write_text(changed)
     with pytest.raises(dpsql.CannotOpen, match="prepare"):

@@ -63,7 +63,7 @@ def _computed_value(
     """What holds for an expression over the table's columns, and what the policy says besides."""
     found = evaluate(expr, values_read(expr, table, ctx))
     interval = found.interval
-    if column.type.numeric and not interval.bounded and (declared.bounds is not None or declared.search_bounds):
+    if column.type.numeric and not interval.bounded:
         interval = everything(_unbounded(column, table, declared))
     said = declared.domain is not None or bounds is not None
     domain = _domain(declared, column, bounds, ctx) if said else found.domain

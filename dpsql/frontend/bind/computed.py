@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.declared_columns import values_read
 from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.expressions import Cast, Column, Expr, Literal, transform
 from dpsql.core.ir.nodes import Project, Scan
 from dpsql.core.ir.public_facts import PublicFacts
@@ -74,6 +75,7 @@ def _with_computed(table: Table, policy: Policy, dialect: Dialect, problems: lis
         if column.computed is None:
             continue
         code = "DP003"
+        steps.begin()
         try:
             expr = _bound(column, table, alone, places)
             columns[name] = replace(column, computed=replace(column.computed, expr=expr))
@@ -81,6 +83,8 @@ def _with_computed(table: Table, policy: Policy, dialect: Dialect, problems: lis
             computed_sql(columns[name], table, alone, dialect)
         except Rejected as refusal:
             problems += _told(refusal, code, column, table, policy)
+        finally:
+            steps.end()
     return replace(table, columns=columns)
 
 

@@ -23,6 +23,7 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Join, JoinKind, Node
+from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform, walk
 from dpsql.planner.rewrites.context import RewriteContext
 from dpsql.planner.rewrites.padding import is_null
@@ -60,9 +61,13 @@ def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext, padded: boo
             return e if most is None else Call("clip", (e, *ends), e.type, e.span)
         if not isinstance(e, Column) or not (e.type.numeric or e.type.temporal):
             return e
-        written = written_out(e, facts, ctx, padded)
+        written = _written_out(e, facts, ctx)
         if written is not None:
-            return transform_expr(written, change)
+            made = transform_expr(written, change)
+            if padded and not is_null(written, columns_of(written)):  # of a row that is missing it would make a value
+                there = Call("is_not_null", (e,), BOOLEAN)
+                made = Call("case", (there, made, Literal(None, made.type)), made.type, e.span)
+            return made if facts.value(made).interval.bounded else e  # else what is missing are bounds of its own
         hint = facts.columns[e.uid].hint
         if hint is None or hint.bounds is None or hint.bounds.lo is None or hint.bounds.hi is None:
             return e
@@ -73,31 +78,24 @@ def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext, padded: boo
     return replace(call, arg=transform_expr(call.arg, change), second=second)
 
 
-def written_out(column: Column, facts: Facts, ctx: RewriteContext, padded: bool) -> Expr | None:
-    """What a computed column without bounds is made of, over the columns of the same rows; None of any other column.
-
-    padded: the rows may be missing, and all columns NULL: then only an expression that is NULL, too, can stand for it.
-    """
+def _written_out(column: Column, facts: Facts, ctx: RewriteContext) -> Expr | None:
+    """What a computed column without bounds is made of, over the columns of the same rows; None of any other column."""
     hint = facts.columns[column.uid].hint
-    table = ctx.analysis.table(hint.table) if hint is not None and hint.table else None
-    declared = None if table is None or hint is None else table.column(hint.column)
-    if table is None or declared is None or declared.computed is None or declared.bounds or declared.search_bounds:
+    if hint is None or not hint.table:
         return None
-    assert hint is not None
-    expr = declared.computed.expr
-    same = {
-        h.column: uid
-        for uid, c in facts.columns.items()
-        if (h := c.hint) and (h.table, h.scan) == (hint.table, hint.scan)
-    }
-    names = tuple(table.columns)
+    table = ctx.analysis.table(hint.table)
+    declared, names = table.column(hint.column), tuple(table.columns)
+    if declared is None or declared.computed is None or declared.bounds or declared.search_bounds:
+        return None
+    expr, same = declared.computed.expr, {}
+    for uid, other in facts.columns.items():
+        if other.hint is not None and (other.hint.table, other.hint.scan) == (hint.table, hint.scan):
+            same[other.hint.column] = uid
     if expr is None or any(names[place] not in same for place in columns_of(expr)):
-        return None
-    if padded and not is_null(expr, columns_of(expr)):
         return None
 
     def placed(e: Expr) -> Expr:
-        return replace(e, uid=same[names[e.uid]]) if isinstance(e, Column) else e
+        return replace(e, uid=same[names[e.uid]], span=column.span) if isinstance(e, Column) else e
 
     return transform_expr(expr, placed)
 

@@ -13,7 +13,7 @@ from dpsql.core.policy.prepared import copied, owner_column, prepared_tables
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import Copies, Options, Writer, files_of, open_writer, place_of_copy, replacing
-from dpsql.planner.computed import computing, understood
+from dpsql.planner.computed import compute, understood
 from dpsql.planner.rewrites.read_stored_integers import said_of
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
@@ -59,7 +59,9 @@ def prepare(
         )
         writer = open_writer(loaded, options)
         try:
-            found = _copy_all(computing(complete(loaded, writer.describe()), writer), writer)
+            known = understood(complete(loaded, writer.describe()))
+            compute(known, writer)
+            found = _copy_all(known, writer)
             made = Manifest(
                 secrets.token_hex(16), declared(loaded), files, f"{writer.dialect.name} {writer.version}", found
             )
