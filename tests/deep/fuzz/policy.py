@@ -34,7 +34,8 @@ PIECES = [
 VALUES = ("", "null", "true", "0", "-1", "1.5", ".nan", "1e400", "x", "'x'", "[]", "[1, 2]", "{}", "{a: 1}", "[[1]]",
           "2024-01-01", "*a", "&a 1", "id", "people(id)", "bigint", "decimal(5,2)", "!!binary x", '"\\ud800"', '"\\0"',
           "9" * 5000, "12:30:00", "0o17", "1_000", "[null]", "{table: towns, column: code}",
-          "'2024-01-01 00:00:00'", "lower(id)", "id + 1", "'CASE WHEN id > 0 THEN 1 END'", "SUM(id)", "'x -- '")  # fmt: skip
+          "'2024-01-01 00:00:00'", "lower(id)", "id + 1", "'CASE WHEN id > 0 THEN 1 END'", "SUM(id)",
+          "'x -- '")  # fmt: skip
 KEYED = re.compile(rb"(\w+): *([^\s,{}\[\]#]+|\[[^\[\]{}\n]*\]|\{[^{}\n]*\})")
 VALUE = re.compile(rb"(?<=: )[^,}\]\n]+|(?<=\[)[^\],]+")
 
