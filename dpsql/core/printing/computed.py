@@ -3,7 +3,7 @@
 *Claim.* The column's values are those that the analysis believes of its expression, NULL where there is none, and no
 row makes it fail. *Why.* The expression is printed as any of a query is, over the same columns. *When it would be
 false.* If another expression were printed than is analysed: both are the policy's one `Computed.expr`. *Tested by*
-tests/engines/test_computed.py, tests/deep/policy/test_computed_neighbours.py.
+tests/service/test_computed.py, tests/deep/policy/test_computed_neighbours.py.
 """
 
 from __future__ import annotations

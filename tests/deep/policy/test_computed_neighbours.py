@@ -138,6 +138,76 @@ def test_no_neighbour_moves_an_answer_thoroughly(make: Callable[[random.Random],
     attacked(make, range(9_000 + part * 30, 9_030 + part * 30))
 
 
+# --- ids, keys and hops that are computed ----------------------------------------------------------------------------
+
+HOPS = (
+    "SELECT COUNT(*), SUM(q) FROM lines", "SELECT kind, COUNT(*) FROM lines GROUP BY kind",
+    "SELECT COUNT(*), SUM(q) FROM lines JOIN orders ON ref = code WHERE size > 1",
+    "SELECT COUNT(DISTINCT who), COUNT(*) FROM orders", "SELECT SUM(q) FROM orders JOIN lines ON code = ref",
+    "SELECT COUNT(DISTINCT who) FROM lines JOIN orders ON ref = code", "SELECT SUM(size) FROM orders",
+)  # fmt: skip
+
+
+ORDERS = tuple(
+    Column(name, type_, _POOL, said)
+    for name, type_, said in (
+        ("raw", "VARCHAR", {}), ("nr", "BIGINT", {}), ("n", "INTEGER", {"bounds": [0, 3]}),
+        ("who", "VARCHAR", {"from": "lower(trim(raw))"}), ("code", "VARCHAR", {"from": "'o' || CAST(nr AS varchar)"}),
+        ("size", "BIGINT", {"from": "n + 1"}),
+    )
+)  # fmt: skip
+LINES = tuple(
+    Column(name, type_, _POOL, said)
+    for name, type_, said in (
+        ("o", "VARCHAR", {}), ("q", "INTEGER", {"bounds": [0, 3]}), ("ref", "VARCHAR", {"from": "lower(o)"}),
+        ("kind", "BOOLEAN", {"from": "q > 1 IS TRUE"}),
+    )
+)  # fmt: skip
+
+
+def path_world(rng: random.Random) -> World:
+    """Orders of three people, each spelled in several ways, and their lines, which name an order in either case."""
+    whole = 0b1111
+    orders: list[tuple[Row, int]] = []
+    lines: list[tuple[Row, int]] = []
+    owner: dict[int, int] = {}
+    for nr in range(rng.randrange(8)):
+        person = rng.randrange(4)  # the fourth is nobody
+        owner[nr] = whole & ~(1 << (person + 1)) if person < 3 else whole
+        name = rng.choice((" p{}", "p{} ", "P{}")).format(person)
+        orders.append(((f"'{name}'" if person < 3 else "NULL", str(nr), str(rng.randrange(4))), owner[nr]))
+    for _ in range(rng.randrange(14)):
+        nr = rng.randrange(9)
+        lines.append(((f"'{rng.choice('oO')}{nr}'", str(rng.randrange(5))), owner.get(nr, whole)))
+    hop = [{"column": "ref", "references": "orders(code)"}]
+    tables = [
+        Table(
+            "orders",
+            ORDERS,
+            {"unit": {"of": "person", "column": "who"}, "unique": [["code"]], "max_rows_per_unit": rng.randint(1, 3)},
+            tuple(orders),
+        ),
+        Table(
+            "lines",
+            LINES,
+            {"unit": {"of": "person", "path": hop}, "max_rows_per_unit": rng.randint(1, 4)},
+            tuple(lines),
+        ),
+    ]
+    return world_of(tables, 3, "a path")
+
+
+def test_ids_keys_and_hops_may_be_computed() -> None:
+    store, tally = Computing(), Tally()
+    for seed in range(25):
+        world = path_world(random.Random(seed))
+        store.load(world)
+        for query in HOPS:
+            attack(store, FactStore(store), world, query, tally)
+    store.close()
+    assert not tally.refused and tally.changed > 0.3 * tally.pairs and tally.equal > 0.02 * tally.pairs
+
+
 # --- broken twins ----------------------------------------------------------------------------------------------------
 
 
