@@ -2,10 +2,11 @@
 
 *Claim.* It is a column like any other: a total function of one row, so that rows of neighbouring databases that are
 equal have equal values in it, and what the policy declares of its values is enforced, or promised, as of any column.
-*Why.* The expression is bound like one of a query, refused where it reads more than a row of the table, and printed by
-us where the table is read (core/printing/computed.py); the custodian's text never reaches an engine. *When it would be
-false.* If it read other rows, the clock, or chance; if a value made it fail. *Tested by*
-tests/frontend/test_computed.py, tests/deep/policy/test_computed_neighbours.py.
+*Why.* An expression of ours (core/ir/expressions.py) reads columns of one row, and its functions are total and read
+neither clock nor chance. It is printed by us where the table is read (core/printing/computed.py); the custodian's text
+never reaches an engine. So neighbours of the data are neighbours of what is read, also where an id, a key or a hop is
+computed. *When it would be false.* If a function read other rows, or failed. *Tested by*
+tests/deep/policy/test_computed_neighbours.py, tests/core/functions/test_function_contract.py.
 """
 
 from __future__ import annotations

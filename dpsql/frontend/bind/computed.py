@@ -133,6 +133,7 @@ def _bound(column: Declared, table: Table, alone: Policy, places: dict[str, int]
 def _of_more_rows(tree: exp.Expr, table: Table, column: Declared, source: Source) -> Iterator[Rejected]:
     """Refusals of what is no function of a row of the data, in the words of whoever declares a column."""
     computed = {c.name.casefold() for c in table.columns.values() if c.computed is not None}
+    own = ("", table.name.casefold().rpartition(".")[2])
     for node in tree.find_all(exp.Expr):
         at = span_of(node, source.text)
         if isinstance(node, exp.Window):
@@ -147,12 +148,12 @@ def _of_more_rows(tree: exp.Expr, table: Table, column: Declared, source: Source
             yield reject("DP013", "a parameter has no value here", span=at, help=["write the value itself"])
         elif isinstance(node, exp.Alias) and node.parent is tree:
             yield reject("DP101", "AS names it", span=at, help=[f"leave AS out: it is called {column.name}"])
-        elif isinstance(node, exp.Column) and node.name.casefold() in computed:
-            own = node.name.casefold() == column.name.casefold()
+        elif isinstance(node, exp.Column) and node.table.casefold() in own and node.name.casefold() in computed:
+            itself = node.name.casefold() == column.name.casefold()
             yield reject(
                 "DP103", f"column {node.name} is computed itself", span=at,
                 help=[
-                    "call what is computed otherwise, and list the data's column beside it" if own
+                    "call what is computed otherwise, and list the data's column beside it" if itself
                     else f"write out what {node.name} is made of"
                 ],
             )  # fmt: skip
