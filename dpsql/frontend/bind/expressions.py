@@ -260,7 +260,7 @@ class ExprBinder:
                     own = "compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast
                     raise reject(
                         "DP106", f"{arg.value!r} is {'a text, and ' * cast}not {with_article(target)}", span=arg.span,
-                        help=[literals.WITH_OFFSET if target.kind is Kind.TIMESTAMPTZ else own],
+                        help=literals.AS_MOMENT if target.kind is Kind.TIMESTAMPTZ else [own],
                     )  # fmt: skip
                 result[i] = found
         return tuple(result)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dpsql.core.functions.signature import WITHOUT_A_ZONE
 from dpsql.core.ir.expressions import Literal, LiteralValue
 from dpsql.core.ir.types import (
     BLOB,
@@ -226,7 +227,10 @@ def _instant(text: str) -> dt.datetime:
     return dt.datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros)
 
 
-WITH_OFFSET: Final = "write it with its offset from UTC, as in  TIMESTAMPTZ '2024-12-31 23:59:59+01'"
+AS_MOMENT: Final = (
+    "write it with its offset from UTC, as in  TIMESTAMPTZ '2024-12-31 23:59:59+01'", f"or, {WITHOUT_A_ZONE}"
+)  # fmt: skip
+"""Repairs for a text that says no moment."""
 _OFFSET = re.compile(r"(.*\d)(?:Z|([+-])(\d{1,2})(?::?(\d{2}))?)", re.ASCII | re.IGNORECASE)
 """2024-01-31 12:00:00+01, …+01:30, …Z: a time that says how far its clock is from UTC."""
 

@@ -85,10 +85,10 @@ def negative(binder: ExprBinder, node: exp.Neg) -> Expr:
     return binder.call("neg", (inner,), binder.span(node))
 
 
-_DAY = "write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'"
+_DAY = ("write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'",)
 _MOMENTS = {
     Kind.DATE: _DAY, Kind.TIMESTAMP: _DAY,
-    Kind.TIMESTAMPTZ: literals.WITH_OFFSET,
+    Kind.TIMESTAMPTZ: literals.AS_MOMENT,
 }  # fmt: skip
 """Types whose values are read from texts before the engine sees them, and how they are written."""
 
@@ -108,7 +108,7 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
         if found is None:
             raise reject(
                 "DP106", f"{inner.value!r} is not {with_article(target)}", span=binder.span(node),
-                help=[_MOMENTS[target.kind]],
+                help=_MOMENTS[target.kind],
             )  # fmt: skip
         return found
     if inner.type == target and not isinstance(inner, Literal):
