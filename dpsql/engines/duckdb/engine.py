@@ -86,14 +86,11 @@ class DuckDBEngine:
         nothing can be set any more; else if there is `spill`.
         """
         self.told: tuple[str, ...] = ()
-        self._connection = connection
-        self._home = home
+        self._connection, self._home, self._progress = connection, home, progress
         self._locked = spill is not None if locked is None else locked
-        self._progress = progress
         self._trust = Trust(()) if trust is None else trust
         self.computed: dict[str, str] = {}
-        self._made = {folded(table): columns for table, columns in (made or {}).items()}
-        self._sibling = None
+        self._made, self._sibling = {folded(table): columns for table, columns in (made or {}).items()}, None
         if second is not None:
             self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made, trust=self._trust)
             self._sibling.computed = self.computed
