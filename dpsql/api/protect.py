@@ -28,6 +28,8 @@ def protect(
     budget: Amount | Mapping[str, Amount],
     bounds: Mapping[str, Sequence[Bound] | str] | None = None,
     groups: Mapping[str, Iterable[Any]] | None = None,
+    computed: Mapping[str, tuple[str, str]] | None = None,
+    lengths: Mapping[str, int] | None = None,
     max_rows: int | str = "search",
     table: str = "data",
     ledger: str | PathLike[str] | None = None,
@@ -42,6 +44,9 @@ def protect(
     bounds: column → (lower, upper), what its values may be; or "search": a part of each query's ε finds them.
     groups: column → the public list of its values, None among them where it may be a group. Those of other
         columns are private, which needs a δ.
+    computed: name of a new column → its type, and the expression over others that it is of each row:
+        ("double", "cents / 100"). It may be the unit, have bounds and be listed in groups as any other.
+    lengths: column that holds lists → the most elements of one that UNNEST uses.
     max_rows: the most rows of one id that count; "search": a quarter of each query's ε finds the number.
     table: what queries call the rows. ledger: the path of a file that keeps what was spent. epsilon, delta: defaults of
         the queries.
@@ -55,21 +60,27 @@ def protect(
     >>> con.sql("SELECT SUM(cost) AS total FROM data").cost(epsilon=0.5)
     PrivacyLoss(epsilon=0.5)
     """
-    names = _columns(frame)
+    names = [*_columns(frame), *(computed or {})]
     columns: dict[str, dict[str, Any]] = {name: {} for name in names}
-    asked = (*(bounds or {}), *(groups or {}), *([unit] if isinstance(unit, str) else ()))
+    asked = (*(bounds or {}), *(groups or {}), *(lengths or {}), *([unit] if isinstance(unit, str) else ()))
     for name in asked:
         if name not in columns:
             hint = did_you_mean(name, names) or f"; it has {listed(names)}"
             raise reject("DP903", f"the frame has no column `{name}`{hint}")
+    clocks = set()
     for name, type in frame_types(frame).items():
         if type is not None and type.kind is Kind.TIMESTAMPTZ and name in columns:
             zone = _zone(frame, name)
             columns[name] = {"from": str(Derived(name, zone=zone)), "type": "timestamp"}
+            clocks.add(name)
         elif type is None and name not in asked:
             columns.pop(name, None)
+    for name, (type_, text) in (computed or {}).items():
+        columns[name] = {"from": text, "type": type_}
+    for name, most in (lengths or {}).items():
+        columns[name]["max_length"] = most
     for name, ends in (bounds or {}).items():
-        columns[name]["bounds"] = _plain(ends, _zone(frame, name) if "from" in columns[name] else "UTC")
+        columns[name]["bounds"] = _plain(ends, _zone(frame, name) if name in clocks else "UTC")
     for name, listing in (groups or {}).items():
         values = _plain(listing)
         known = [v for v in values if v is not None] if isinstance(values, list) else values

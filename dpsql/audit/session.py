@@ -12,6 +12,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import with_owners
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.planner.computed import understood
 from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.check import NOMINAL_DELTA
@@ -32,7 +33,7 @@ def audit_query(
     up, always: of the custodian's data nothing but the schema is looked at.
     Raises CannotOpen (the policy; the data if it contradicts the policy), Rejected, EngineError.
     """
-    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    loaded = understood(policy if isinstance(policy, Policy) else load_policy(policy))
     wanted = settings or Settings()
     if wanted.epsilon is None:
         wanted = replace(wanted, epsilon=EPSILON)
@@ -42,7 +43,7 @@ def audit_query(
     except CannotOpen as error:
         if error.diagnostics[0].code == "DP004":
             raise
-    loaded = with_owners(loaded)
+    loaded = understood(with_owners(loaded))
     try:
         key_delta = None
         if wanted.delta is None and loaded.privacy.accountant != "pure_dp":

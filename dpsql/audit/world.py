@@ -10,6 +10,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.ir.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, VARCHAR, Kind
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain
+from dpsql.core.printing.computed import computed_columns
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.synthetic import DIALECT, Row, SyntheticEngine
 
@@ -28,6 +29,7 @@ class World(SyntheticEngine):
 
     def __init__(self, policy: Policy, source: Engine | None) -> None:
         super().__init__()
+        self.computed = computed_columns(policy, self.dialect)
         self.policy = policy
         self._source = source
         self._public: dict[str, list[Row]] = {}

@@ -48,7 +48,13 @@ class RawTable:
 
 
 class Engine(Protocol):
-    """A database that holds the tables of one policy."""
+    """A database that holds the tables of one policy.
+
+    computed: name of a table, in lower case → what is selected of it (core/printing/computed.py). Its siblings have it,
+    too.
+    """
+
+    computed: dict[str, str]
 
     @property
     def dialect(self) -> Dialect:

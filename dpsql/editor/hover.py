@@ -121,8 +121,8 @@ def _table(table: Table) -> list[str]:
 def _column(relation: Relation, field: Field) -> list[str]:
     if field.column is None or field.table is None:
         return [f"column {markdown(f'{relation.name}.{field.name}', '**')} — computed by the query"]
-    facts = [type_text(field.column)]
-    if not field.table.public:
+    facts = [type_text(field.column), f"from {field.column.made_of}" if field.column.made_of else ""]
+    if not field.table.public and (field.column.computed is None or field.column.bounds):
         facts.append(bounds_text(field.column) or ("no bounds" if _is_number(field.column) else ""))
     facts.append(keys_text(field.column))
     name = markdown(f"{field.table.name}.{field.name}", "**")

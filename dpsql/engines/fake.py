@@ -31,6 +31,7 @@ class FakeEngine:
         self._answers = answers if callable(answers) else _in_order(answers)
         self._tables = {name.lower(): name for name in tables}
         self._catalogue = Catalogue(()) if catalogue is None else catalogue
+        self.computed: dict[str, str] = {}
         self._depth = 0
         self.queries: list[str] = []
         self.snapshots: list[bool] = []

@@ -39,6 +39,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.engines.open import dialect_of
 from dpsql.frontend import dialects
+from dpsql.frontend.bind.computed import with_computed
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.bound import Bound
 from dpsql.frontend.parse import Parsed, parse
@@ -85,8 +86,10 @@ def compile_query(
     dialect: that of the engine; by default of the one that the policy's data asks for.
     Raises Rejected with every diagnostic pointing into `source`.
     """
+    target = dialect or dialect_of(policy)
+    policy = with_computed(policy, target)
     policy = without_lists(policy) if settings.unlisted else policy
-    ctx, target = Context(policy, public, policy.defaults.max_keys), dialect or dialect_of(policy)
+    ctx = Context(policy, public, policy.defaults.max_keys)
 
     def plan(wanted: Settings) -> Plan:
         query = _bound(source, ctx, wanted, parameters, target, tables or target.identifier)

@@ -15,6 +15,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.planner.compile import compile_query
+from dpsql.planner.computed import understood
 from dpsql.planner.may_search import found_at_run_time
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
@@ -53,7 +54,7 @@ def check(
     if not isinstance(given, Policy | str | PathLike):
         raise reject("DP903", "a check needs a policy", help=["dpsql.check('SELECT …', 'policy.yaml')"])
     values = checked_parameters(sql, parameters, dialect)
-    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    loaded = understood(policy if isinstance(policy, Policy) else load_policy(policy))
     found = examine(Source(sql, name), loaded, values, dialect=dialect, search=searched(limits))
     return list(found.diagnostics)
 

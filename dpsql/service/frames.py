@@ -38,6 +38,6 @@ def by_table(policy: Policy, frames: Mapping[str, object]) -> dict[str, Frame]:
             )  # fmt: skip
         if table.name in found:
             raise reject("DP903", f"two frames are given for table `{table.name}`", help=["leave one of them out"])
-        own = [c for c in table.columns.values() if c.derived is None]
+        own = [c for c in table.columns.values() if not c.made_of]
         found[table.name] = Frame(frame, {c.name: c.sql_type for c in own if c.sql_type is not None})
     return found

@@ -10,6 +10,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import Options, open_engine
+from dpsql.planner.computed import compute, understood
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.frames import by_table
@@ -37,7 +38,7 @@ def open_data(
     named = policy if policy is not None else source
     if not isinstance(named, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
-    loaded = named if isinstance(named, Policy) else load_policy(named)
+    loaded = understood(named if isinstance(named, Policy) else load_policy(named))
     tables, connection = by_table(loaded, frames or {}), None
     if not isinstance(source, Policy | str | PathLike):
         connection = source
@@ -51,7 +52,9 @@ def open_data(
     options = Options(connection, tables, threads, memory_limit, progress, found.copies, found.notes)
     engine = open_engine(found.described(loaded), options)
     try:
-        return found.described(complete(loaded, engine.describe())), engine
+        described = found.described(understood(complete(loaded, engine.describe())))
+        compute(described, engine)
+        return described, engine
     except BaseException:
         engine.close()
         raise

@@ -51,6 +51,22 @@ def test_without_limits_they_are_searched_and_a_null_is_a_group_if_it_is_listed(
         assert getattr(column.domain, "null", None) is True
 
 
+def test_columns_are_computed_and_lists_have_a_length() -> None:
+    frame = pyarrow.table({**ROWS, "who": [f" M{i // 4}" for i in range(200)], "tags": [["x", "y", "z"]] * 200})
+    computed = {"member": ("varchar", "lower(trim(who))"), "half": ("double", "v / 2"), "c": ("varchar", "upper(k)")}
+    with dpsql.protect(
+        frame, unit="member", bounds={"v": (0, 6)}, groups={"c": ["A", "B"]}, computed=computed, lengths={"tags": 2},
+        max_rows=4, budget=10**9,
+    ) as con:  # fmt: skip
+        sums = [sum(v for v, of in zip(ROWS["v"], ROWS["k"], strict=True) if of == k) / 2 for k in "ab"]
+        answer = con.sql("SELECT c, SUM(half) AS s FROM data GROUP BY c ORDER BY c").run(epsilon=EXACT)
+        assert [round(row[1]) for row in answer] == list(map(round, sums))
+        ((n,),) = con.sql("SELECT COUNT(*) FROM data, UNNEST(tags) AS t(tag)").run(epsilon=EXACT)
+        assert n == 200  # two of three elements, and of each member four rows of eight
+    with pytest.raises(dpsql.CannotOpen, match="column w does not exist"):
+        dpsql.protect(frame, unit=1, budget=1, computed={"x": ("double", "w / 2")})
+
+
 @pytest.mark.parametrize(
     ("keywords", "code", "said"),
     [

@@ -76,6 +76,14 @@ def test_what_is_said(text: str, expected: str) -> None:
     assert expected in found if expected else found == ""
 
 
+def test_a_column_says_what_it_is_made_of() -> None:
+    made = {"type": "double", "from": "cost / 100"}
+    document = {**CLINIC.document, "tables": {n: {**t} for n, t in CLINIC.document["tables"].items()}}
+    document["tables"]["visits"]["columns"] = {**document["tables"]["visits"]["columns"], "euros": made}
+    found = hover("SELECT SUM(euros) FROM visits", 12, Policy.from_dict(document))
+    assert found is not None and "column **visits.euros** — double, from cost / 100" in found.text
+
+
 def test_every_join_says_its_own_rule() -> None:
     text = "SELECT COUNT(*) FROM flights {0}JOIN planes USING (tailnum) {1}LEFT JOIN airlines a USING (carrier)"
     first, second = said(text.format("|", ""), flights=True), said(text.format("", "|"), flights=True)

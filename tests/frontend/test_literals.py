@@ -5,8 +5,11 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dpsql.core.ir.types import DATE, TIMESTAMP, SqlType
+from dpsql.core.ir.types import DATE, TIMESTAMP, TIMESTAMPTZ, SqlType
+from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.literals import from_text
+from tests.support.planning import planned, policy
 
 
 @pytest.mark.parametrize("target", [DATE, TIMESTAMP], ids=str)
@@ -25,3 +28,53 @@ def test_dates_are_what_duckdb_reads(text: str, target: SqlType) -> None:
         read = None
     found = from_text(text, target, None)
     assert (None if found is None else found.value) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2024-02-29 23:30:00+00", "2024-02-29 23:30:00"), ("2024-2-29 23:30+01", "2024-02-29 22:30:00"),
+        ("2024-02-29T23:30:00.5Z", "2024-02-29 23:30:00.500000"), ("2024-02-29 23:30:00-05:30", "2024-03-01 05:00:00"),
+        ("2024/02/29 23:30:00+0130", "2024-02-29 22:00:00"), ("2024-02-29 23:30:00", None), ("2024-02-29", None),
+        ("2024-02-29+01", None), ("2024-02-30 00:00+01", None), ("0001-01-01 00:00+10", None),
+        ("2024-02-29 23:30 CET", None), ("2024-02-29 23:30 +01", None),
+        ("now", None), ("2024-02-29 23:30+01:99999", None), ("2024-02-29 23:30++01", None),
+    ],
+)  # fmt: skip
+def test_moments_say_their_offset(text: str, utc: str | None) -> None:
+    """Else they would be others in other sessions; DuckDB reads what is read here."""
+    found = from_text(text, TIMESTAMPTZ, None)
+    assert (None if found is None else str(found.value)) == (None if utc is None else f"{utc}+00:00")
+    if found is not None:
+        (same,) = (
+            duckdb.execute(
+                f"SELECT {DUCKDB.constant(found.value, TIMESTAMPTZ)} = CAST(? AS TIMESTAMPTZ)",
+                [text.replace("+0130", "+01:30")],
+            ).fetchone()
+            or ()
+        )
+        assert same
+
+
+def test_moments_are_compared_and_are_no_keys() -> None:
+    t = policy(
+        "t: {unit: {column: id}, max_rows_per_unit: 1, columns: {id: {type: bigint}, seen: {type: timestamptz}}}"
+    )
+    for condition in (
+        "seen > TIMESTAMPTZ '2024-01-01 00:00:00+01'",
+        "seen <= '2024-01-01 00:00Z'",
+        "seen IN ('2024-01-01 00:00+00')",
+    ):
+        plan = planned(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", t)
+        assert (
+            "TIMESTAMPTZ '20" in plan.releases[0].statements[0].sql and "+00:00'" in plan.releases[0].statements[0].sql
+        )
+    for query, code in {
+        "SELECT COUNT(*) AS n FROM t WHERE seen > '2024-01-01'": "DP106",
+        "SELECT COUNT(*) AS n FROM t WHERE seen > TIMESTAMPTZ '2024-01-01 00:00:00'": "DP106",
+        "SELECT seen, COUNT(*) AS n FROM t WHERE seen IN ('2024-01-01 00:00+00') GROUP BY seen": "DP301",
+    }.items():
+        with pytest.raises(Rejected) as caught:
+            planned(query, t)
+        (found,) = caught.value.diagnostics
+        assert found.code == code and (code != "DP106" or "with its offset from UTC" in found.help[0])

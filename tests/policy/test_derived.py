@@ -87,7 +87,7 @@ def test_both_are_part_of_the_policy_in_both_directions() -> None:
 
 def test_mistakes_are_told() -> None:
     assert "type is missing" in refused(POLICY.replace("from: address.city, type: varchar", "from: address.city"))
-    assert "is not understood" in refused(POLICY.replace("from: address.city", "from: lower(address)"))
+    assert "has a path that is not" in refused(POLICY.replace("address.city", "\"address ->> '$.*'\""))
     assert "type must be boolean" in refused(POLICY.replace("address.city", "city = 'Bonn'"))
     assert "is not known" in refused(POLICY.replace("person: {}", "person: {type: uudi}"))
     assert "is not known" in refused(POLICY.replace("as: uuid", "as: uudi"))

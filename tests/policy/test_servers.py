@@ -121,7 +121,6 @@ def test_places_of_tables() -> None:
             "    max_rows_per_unit: 3\n    prepared: true\n",
             "prepared is for data",
         ),
-        ("day: {type: date}", "day: {type: date, from: \"at AT TIME ZONE 'UTC'\"}", "from is not computed on a server"),
         ("column: customer}", "column: customer, as: bigint}", "as is not computed on a server"),
         ('Sales."Orders"', "read_parquet('x.parquet')", "names no table of the server"),
     ],

@@ -14,6 +14,7 @@ from pathlib import Path
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, reject
+from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
 
 
@@ -59,10 +60,10 @@ def load_own(path: str, root: Path | None) -> Policy:
     """
     outside = strays(path, root)
     if not outside and (root is None or not is_special(path)):
-        return load_policy(path)
+        return understood(load_policy(path))
     if os.path.isfile(path):
         with contextlib.suppress(CannotOpen):
-            return load_policy(path)
+            return understood(load_policy(path))
     where = "lies outside of the checkout, so nothing of it is shown" if outside else "is a folder, a pipe or a device"
     message = f"policy {path} is none, or cannot be read: it {where}"
     raise CannotOpen([Diagnostic("DP001", message, help=(f"look at it yourself:  dpsql policy check {path}",))])

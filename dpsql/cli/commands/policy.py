@@ -12,6 +12,7 @@ from dpsql.cli.options import ExplainFormat
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import escaped, printable
+from dpsql.planner.computed import understood
 from dpsql.policy.file.schema import policy_schema
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.load import load_policy
@@ -22,7 +23,7 @@ from dpsql.policy.tools.unsaid import unsaid
 
 def check(file: str, data: bool) -> int:
     """Raises CannotOpen with every mistake; with `data`, also where policy and data disagree."""
-    policy: Policy = load_policy(file)
+    policy: Policy = understood(load_policy(file))
     if data:
         from dpsql.api.connection import connect
 
@@ -53,7 +54,7 @@ def schema(output: str | None) -> int:
 
 def audit(file: str, format: ExplainFormat) -> int:
     """Raises CannotOpen."""
-    policy = load_policy(file)
+    policy = understood(load_policy(file))
     found = promises(policy)
     match format:
         case ExplainFormat.JSON:
@@ -72,7 +73,7 @@ def audit(file: str, format: ExplainFormat) -> int:
 
 def show(file: str, table: str | None, format: ExplainFormat) -> int:
     """Raises CannotOpen; Rejected DP903 for a table that the policy does not list."""
-    policy = load_policy(file)
+    policy = understood(load_policy(file))
     name = None
     if table is not None:
         found = policy.table(table)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Hint
 from dpsql.core.functions.domains import DateRange, TimestampRange
 from dpsql.core.functions.key_lists import Listed
 from dpsql.core.functions.registry import position
 from dpsql.core.functions.value import Domain, Value, type_range
-from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.expressions import Column, Expr, columns_of
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import KeysOf
 from dpsql.core.ir.render import identifier
@@ -33,8 +35,8 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
         declared = table.column(column.name)
         assert declared is not None
         found = _declared_value(column, table, declared, ctx)
-        if not isinstance(declared.domain, TableDomain):  # whose keys are measured, and are others next time
-            known[named] = found
+        if not any(isinstance(c.domain, TableDomain) for c in (declared, *_read_by(declared, table))):
+            known[named] = found  # keys of a table are measured, and are others next time
     value, bounds = found
     return ColumnFact(value, Hint(table.name, column.name, table.public, scan.columns[0].uid, bounds))
 
@@ -42,6 +44,8 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
 def _declared_value(column: Column, table: Table, declared: Declared, ctx: Context) -> tuple[Value, Interval | None]:
     """What a declaration says of a column's values, and its bounds."""
     bounds = declared_bounds(declared, column)
+    if declared.computed is not None and declared.computed.expr is not None:
+        return _computed_value(declared.computed.expr, column, table, declared, bounds, ctx), bounds
     value = Value(
         column.type,
         # Only numbers are clipped to declared bounds: what is made of a text or a date has to be clipped in the query.
@@ -52,6 +56,39 @@ def _declared_value(column: Column, table: Table, declared: Declared, ctx: Conte
         _domain(declared, column, bounds, ctx),
     )
     return value, bounds
+
+
+def _computed_value(
+    expr: Expr, column: Column, table: Table, declared: Declared, bounds: Interval | None, ctx: Context
+) -> Value:
+    """What holds for an expression over the table's columns, and what the policy says besides."""
+    found = evaluate(expr, values_read(expr, table, ctx))
+    interval = found.interval
+    if column.type.numeric and not interval.bounded:
+        interval = everything(_unbounded(column, table, declared))
+    said = declared.domain is not None or bounds is not None
+    domain = _domain(declared, column, bounds, ctx) if said else found.domain
+    if domain is not None and not said:
+        domain = replace(domain, null=domain.null and declared.is_nullable)
+    nullable = found.nullable and declared.is_nullable
+    return Value(column.type, interval, found.range, nullable, found.finite, domain)
+
+
+def values_read(expr: Expr, table: Table, ctx: Context) -> dict[int, Value]:
+    """What is known of the columns that a computed one reads, by their places in the table."""
+    columns, found = tuple(table.columns.values()), {}
+    for place in columns_of(expr):
+        own = columns[place]
+        assert own.sql_type is not None
+        found[place] = _declared_value(Column(place, own.name, own.sql_type), table, own, ctx)[0]
+    return found
+
+
+def _read_by(declared: Declared, table: Table) -> tuple[Declared, ...]:
+    """The columns that a computed one reads."""
+    expr = None if declared.computed is None else declared.computed.expr
+    columns = tuple(table.columns.values())
+    return () if expr is None else tuple(columns[place] for place in columns_of(expr))
 
 
 def declared_bounds(declared: Declared, column: Column) -> Interval | None:

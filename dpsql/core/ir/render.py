@@ -95,7 +95,7 @@ def constant(value: LiteralValue) -> str:
         case str():
             return "'" + value.replace("'", "''") + "'"
         case dt.datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+            return f"TIMESTAMP{'' if value.tzinfo is None else 'TZ'} '{value.isoformat(sep=' ')}'"
         case dt.date():
             return f"DATE '{value}'"
         case dt.timedelta():

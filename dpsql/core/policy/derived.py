@@ -32,6 +32,10 @@ class DerivedError(ValueError):
     """The text is no such expression; the message is for the custodian."""
 
 
+class NoFormError(DerivedError):
+    """Not even its form is one of these: it may be an expression (core/policy/computed.py)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Derived:
     """column: of the data. fields: of a STRUCT, one in the other. path: of a text in JSON, from `$`. zone: of a clock.
@@ -68,7 +72,7 @@ def parse_derived(text: str) -> Derived:
     """Understand a `from:`. Raises DerivedError."""
     found = _FORM.fullmatch(text)
     if found is None:
-        raise DerivedError(
+        raise NoFormError(
             "is not understood: it is a column, a field `address.city`, a text in JSON `profile ->> '$.city'`, a time "
             "of a zone `seen AT TIME ZONE 'Europe/Berlin'` or whether a text is one of some `paid = 'yes'`"
         )

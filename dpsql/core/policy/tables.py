@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.derived import Derived
 from dpsql.core.policy.server import Stored
 from dpsql.core.policy.source import SourceCall
@@ -62,6 +63,7 @@ class Column:
     domain: the public list of group keys, if declared.
     max_length: most elements of a LIST that UNNEST may use.
     derived: what of the data's row it is made of, by whoever reads the data; None: it is the data's column of its name.
+    computed: of which columns of its table it is computed, and how. At most one of the two is given.
     """
 
     name: str
@@ -75,6 +77,12 @@ class Column:
     search_bounds: bool = False
     resolution: Fraction | None = None
     derived: Derived | None = None
+    computed: Computed | None = None
+
+    @property
+    def made_of(self) -> str:
+        """What `from:` says, as it is understood; empty for a column of the data."""
+        return str(self.derived or self.computed or "")
 
     @property
     def grid(self) -> Fraction | None:

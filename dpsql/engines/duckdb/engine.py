@@ -21,6 +21,7 @@ import duckdb
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.source import SourceCall
+from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
@@ -85,15 +86,14 @@ class DuckDBEngine:
         nothing can be set any more; else if there is `spill`.
         """
         self.told: tuple[str, ...] = ()
-        self._connection = connection
-        self._home = home
+        self._connection, self._home, self._progress = connection, home, progress
         self._locked = spill is not None if locked is None else locked
-        self._progress = progress
         self._trust = Trust(()) if trust is None else trust
-        self._made = {folded(table): columns for table, columns in (made or {}).items()}
-        self._sibling = None
+        self.computed: dict[str, str] = {}
+        self._made, self._sibling = {folded(table): columns for table, columns in (made or {}).items()}, None
         if second is not None:
             self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made, trust=self._trust)
+            self._sibling.computed = self.computed
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
         self._depth, self._begun, self._closing = 0, False, False
@@ -302,7 +302,7 @@ class DuckDBEngine:
                     code="DP004",
                 )
             self._check(name, relation)
-            return relation.sql
+            return with_columns(relation.sql, self.computed.get(name.casefold()))
 
     def in_snapshot(self, action: Callable[[], T]) -> T:
         """In a read-only transaction; it ends in a rollback, which for reads is a commit."""

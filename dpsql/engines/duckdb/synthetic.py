@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dpsql.core.engine import RawTable, T, guarded
 from dpsql.core.policy.catalogue import Catalogue
+from dpsql.core.printing.computed import with_columns
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.connections import open_scratch
@@ -26,6 +27,7 @@ class SyntheticEngine:
         self._connection = open_scratch()
         self._engine = DuckDBEngine.wrap(self._connection)
         self._names: dict[str, str] = {}
+        self.computed: dict[str, str] = {}
 
     def create(self, name: str, columns: Sequence[tuple[str, str]]) -> None:
         """An empty table. columns: name and SQL type. Raises EngineError."""
@@ -69,7 +71,7 @@ class SyntheticEngine:
 
     def table_sql(self, name: str) -> str:
         """As `Engine.table_sql`."""
-        return self._engine.table_sql(self._names[name])
+        return with_columns(self._engine.table_sql(self._names[name]), self.computed.get(name.casefold()))
 
     def in_snapshot(self, action: Callable[[], T]) -> T:
         """As `Engine.in_snapshot`."""

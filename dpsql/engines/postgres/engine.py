@@ -21,6 +21,7 @@ from psycopg import Connection, errors
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.server import Server
+from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.postgres import DIALECT
@@ -46,6 +47,7 @@ class PostgresEngine:
     def __init__(self, server: Server, wanted: Sequence[Wanted] | None, progress: bool = False) -> None:
         """Use `open`. wanted: the tables of the policy; None: all that may be read."""
         self.told: tuple[str, ...] = ()
+        self.computed: dict[str, str] = {}
         self._server, self._wanted, self._progress = server, wanted, progress
         self._schema: Schema | None = None
         self._version, self._notes = "", tuple[str, ...]()
@@ -114,7 +116,7 @@ class PostgresEngine:
                     "correct the table's name in the policy, or say where it is:  source: schema.table",
                     code="DP004",
                 )
-            return found.sql
+            return with_columns(found.sql, self.computed.get(name.casefold()))
 
     def _known(self) -> Schema:
         if self._schema is None:  # of a sibling that has not run anything
@@ -211,6 +213,7 @@ class PostgresEngine:
                 self._sibling = type(self)(self._server, self._wanted, self._progress)
                 self._sibling._schema, self._sibling._version = self._schema, self._version
                 self._sibling._notes, self._sibling.told = self._notes, self.told
+                self._sibling.computed = self.computed
                 self._sibling._closing = self._closing
             return self._sibling
 

@@ -90,7 +90,7 @@ def _key(column: Column, table: Table) -> str | None:
 
 
 def _extra(column: Column) -> list[str]:
-    return [*([] if column.derived is None else [f"from {column.derived}"]), *declared_of(column)]
+    return [*([f"from {column.made_of}"] if column.made_of else []), *declared_of(column)]
 
 
 def _statistics(column: Column, table: Table) -> str:

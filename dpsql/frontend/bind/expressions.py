@@ -11,7 +11,7 @@ from sqlglot import exp
 from dpsql.core.analysis.expression_values import call as value_of_call
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.registry import lookup
-from dpsql.core.functions.signature import WITHOUT_A_ZONE, compared
+from dpsql.core.functions.signature import compared
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
@@ -260,7 +260,7 @@ class ExprBinder:
                     own = "compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast
                     raise reject(
                         "DP106", f"{arg.value!r} is {'a text, and ' * cast}not {with_article(target)}", span=arg.span,
-                        help=[WITHOUT_A_ZONE if target.kind is Kind.TIMESTAMPTZ else own],
+                        help=literals.AS_MOMENT if target.kind is Kind.TIMESTAMPTZ else [own],
                     )  # fmt: skip
                 result[i] = found
         return tuple(result)

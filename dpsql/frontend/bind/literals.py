@@ -6,10 +6,11 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 
+from dpsql.core.functions.signature import WITHOUT_A_ZONE
 from dpsql.core.ir.expressions import Literal, LiteralValue
 from dpsql.core.ir.types import (
     BLOB,
@@ -19,6 +20,7 @@ from dpsql.core.ir.types import (
     INTERVAL,
     NULL,
     TIMESTAMP,
+    TIMESTAMPTZ,
     VARCHAR,
     Kind,
     SqlType,
@@ -189,6 +191,8 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
                 return Literal(_instant(stripped).date(), DATE, span)
             case Kind.TIMESTAMP:
                 return Literal(_instant(stripped), TIMESTAMP, span)
+            case Kind.TIMESTAMPTZ:
+                return Literal(_in_utc(stripped), TIMESTAMPTZ, span)
             case Kind.INTEGER | Kind.DECIMAL:
                 held = Decimal(stripped)
                 if not held.is_finite() or abs(held.adjusted()) > MOST_DIGITS:
@@ -221,6 +225,24 @@ def _instant(text: str) -> dt.datetime:
     year, _, month, day, hour, minute, second, fraction = found.groups()
     micros = int((fraction or "").ljust(6, "0")[:6])
     return dt.datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros)
+
+
+AS_MOMENT: Final = (
+    "write it with its offset from UTC, as in  TIMESTAMPTZ '2024-12-31 23:59:59+01'", f"or, {WITHOUT_A_ZONE}"
+)  # fmt: skip
+"""Repairs for a text that says no moment."""
+_OFFSET = re.compile(r"(.*\d)(?:Z|([+-])(\d{1,2})(?::?(\d{2}))?)", re.ASCII | re.IGNORECASE)
+"""2024-01-31 12:00:00+01, …+01:30, …Z: a time that says how far its clock is from UTC."""
+
+
+def _in_utc(text: str) -> dt.datetime:
+    """The moment that a text means whatever the zone of whoever reads it. Raises ValueError, OverflowError."""
+    found = _OFFSET.fullmatch(text)
+    if found is None or ":" not in found[1]:
+        raise ValueError
+    time, sign, hours, minutes = found.groups()
+    offset = dt.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    return (_instant(time) - (-offset if sign == "-" else offset)).replace(tzinfo=dt.UTC)
 
 
 def months(node: exp.Interval) -> int | None:

@@ -85,6 +85,14 @@ def negative(binder: ExprBinder, node: exp.Neg) -> Expr:
     return binder.call("neg", (inner,), binder.span(node))
 
 
+_DAY = ("write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'",)
+_MOMENTS = {
+    Kind.DATE: _DAY, Kind.TIMESTAMP: _DAY,
+    Kind.TIMESTAMPTZ: literals.AS_MOMENT,
+}  # fmt: skip
+"""Types whose values are read from texts before the engine sees them, and how they are written."""
+
+
 def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
     args = checked(node, binder.source, "this", "to", "safe")
     to = args["to"]
@@ -95,12 +103,12 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
             help=["cast to a number, VARCHAR, BOOLEAN, DATE, TIME, TIMESTAMP or UUID"],
         )  # fmt: skip
     inner = binder.bind(args["this"])
-    if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in (Kind.DATE, Kind.TIMESTAMP):
+    if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in _MOMENTS:
         found = literals.from_text(inner.value, target, binder.span(node))
         if found is None:
             raise reject(
                 "DP106", f"{inner.value!r} is not {with_article(target)}", span=binder.span(node),
-                help=["write it as in  DATE '2024-12-31'  or  TIMESTAMP '2024-12-31 23:59:59'"],
+                help=_MOMENTS[target.kind],
             )  # fmt: skip
         return found
     if inner.type == target and not isinstance(inner, Literal):

@@ -194,8 +194,8 @@ class ColumnFile(_File):
     max_length: Count | None = None
     """For lists: the most elements that UNNEST uses."""
     from_: Text | None = Field(default=None, alias="from")
-    """What it is made of: another column, a field `address.city`, a text in JSON `profile ->> '$.city'`, or a time
-    `seen AT TIME ZONE 'Europe/Berlin'`; then of `type`, NULL where it cannot be."""
+    """What it is made of: another column, a field `address.city`, a text in JSON `profile ->> '$.city'`, a time
+    `seen AT TIME ZONE 'Europe/Berlin'`, or an expression `lower(mail)`; then of `type`, NULL where it cannot be."""
     resolution: Positive | None = None
     """For doubles: the smallest difference that counts where bounds or limits are searched. Default: 2^-20."""
 

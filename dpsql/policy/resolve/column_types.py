@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dpsql.core.ir.types import BOOLEAN, SqlType, parse_type
-from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
+from dpsql.core.policy.computed import Computed
+from dpsql.core.policy.derived import Derived, DerivedError, NoFormError, parse_derived
 from dpsql.core.policy.positions import Loc
+from dpsql.core.policy.server import names_server
 from dpsql.policy.file.file_format import ColumnFile, TableFile
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.resolve.names import Scope
@@ -17,29 +19,43 @@ _TYPE_NAMES = (
 
 def made_of(
     scope: Scope, loc: Loc, table: TableFile, name: str, column: ColumnFile
-) -> tuple[ColumnFile, Derived | None]:
+) -> tuple[ColumnFile, Derived | Computed | None]:
     """What a column is made of, by its `from`, or by the `as` of the unit whose id it is, which is its type then.
 
     Another type beside `as` is that of the data, as the schema has it and a draft wrote it down.
     """
     where: Loc = (*loc, "columns", name)
-    unit, derived = table.unit, None
+    unit, derived = table.unit, None if column.from_ is None else _made(scope, (*where, "from"), column.from_)
     if column.from_ is not None:
-        try:
-            derived = parse_derived(column.from_)
-        except DerivedError as error:
-            scope.issues.add((*where, "from"), str(error))
         if column.type is None:
             scope.issues.add((*where, "type"), "is missing: what is made of another column needs it", "type: varchar")
-        elif derived is not None and derived.texts and parse_type(column.type) not in (BOOLEAN, None):
+        elif isinstance(derived, Derived) and derived.texts and parse_type(column.type) not in (BOOLEAN, None):
             scope.issues.add((*where, "type"), "must be boolean: it is made by comparing", "type: boolean")
     if unit is None or unit.as_ is None or (unit.column or "").casefold() != name.casefold():
         return column, derived
     if column.type is not None:
         known_type(scope, (*where, "type"), column.type)
-    if known_type(scope, (*loc, "unit", "as"), unit.as_) is not None:
+    if isinstance(derived, Computed):
+        scope.issues.add(
+            (*loc, "unit", "as"), f"stands beside the expression that `{name}` is made of, which has a type of its own",
+            f"leave  as  out, and say  type: {unit.as_}  at the column",
+        )  # fmt: skip
+    elif known_type(scope, (*loc, "unit", "as"), unit.as_) is not None:
         return column.model_copy(update={"type": unit.as_}), derived or Derived(name)
     return column, derived
+
+
+def _made(scope: Scope, where: Loc, text: str) -> Derived | Computed | None:
+    """What a `from` says. What a reader of the data can make is made by it; a server's data are read by the server."""
+    if names_server(scope.file.database):
+        return Computed(text)
+    try:
+        return parse_derived(text)
+    except NoFormError:
+        return Computed(text)
+    except DerivedError as error:
+        scope.issues.add(where, str(error))
+        return None
 
 
 def known_type(scope: Scope, loc: Loc, text: str | None) -> SqlType | None:

@@ -65,6 +65,9 @@ def _typed_columns(table: Table, specs: dict[str, Any], found: CatalogueTable, i
     for name, column in table.columns.items():
         loc: Loc = ("tables", table.name, "columns", name)
         spec = dict(specs[name])
+        if column.computed is not None:
+            columns[name] = spec
+            continue
         theirs = found.column(name)
         if theirs is None:
             hint = did_you_mean(name, [c.name for c in found.columns])

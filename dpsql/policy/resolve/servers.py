@@ -51,9 +51,6 @@ def _check_table(scope: Scope, loc: Loc, spec: TableFile) -> None:
             (*loc, "prepared"), "is for data that DuckDB reads: a server's tables are read where they are",
             "leave  prepared  out: queries bound contributions as they run",
         )  # fmt: skip
-    view = "make a view that has the column, and declare the view"
     if spec.unit is not None and spec.unit.as_ is not None:
+        view = "make a view that has the column, and declare the view"
         scope.issues.add((*loc, "unit", "as"), "is not computed on a server", view)
-    for name, column in spec.columns.items():
-        if column.from_ is not None:
-            scope.issues.add((*loc, "columns", name, "from"), "is not computed on a server", view)

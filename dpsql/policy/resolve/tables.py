@@ -9,6 +9,8 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.policy.computed import Computed
+from dpsql.core.policy.derived import Derived
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.prepared import unfit
 from dpsql.core.policy.server import names_server
@@ -241,7 +243,7 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
     columns = {}
     for name, column in spec.columns.items():
         where: Loc = (*loc, "columns", name)
-        column, derived = made_of(scope, loc, spec, name, column)
+        column, made = made_of(scope, loc, spec, name, column)
         sql_type = known_type(scope, (*where, "type"), column.type)
         nullable = column.nullable if column.nullable is not None else name.casefold() not in primary
         unknown = column.type is not None and sql_type is None
@@ -258,7 +260,8 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
             max_length=_max_length(scope, where, column, sql_type),
             search_bounds=column.bounds is not None and bool(column.bounds.search),
             resolution=_resolution(scope, (*where, "resolution"), column, sql_type),
-            derived=derived,
+            derived=made if isinstance(made, Derived) else None,
+            computed=made if isinstance(made, Computed) else None,
         )
     return columns
 

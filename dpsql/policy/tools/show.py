@@ -165,7 +165,7 @@ def _column(column: Column) -> dict[str, Any]:
     bounds = column.bounds
     return {
         "type": None if column.sql_type is None else column.sql_type.name.lower(),
-        "from": None if column.derived is None else str(column.derived),
+        "from": column.made_of or None,
         "nullable": column.is_nullable,
         "bounds": None if bounds is None else [None if end is None else shown(end) for end in bounds],
         "search_bounds": column.search_bounds,
@@ -196,7 +196,7 @@ def _table_lines(table: Table, place: bool = True) -> list[str]:
     for column in table.columns.values():
         type_ = "type from the data" if column.sql_type is None else column.sql_type.name.lower()
         null = [] if column.is_nullable else ["not null"]
-        made = [] if column.derived is None else [f"from {column.derived}"]
+        made = [f"from {column.made_of}"] if column.made_of else []
         lines.append(f"  {column.name:<{width}}  {', '.join([type_, *made, *null, *declared_of(column)])}")
     return lines
 

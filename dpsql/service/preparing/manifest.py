@@ -81,7 +81,8 @@ def declared(policy: Policy) -> str:
     others = [(t.name, t.public, str(t.protection), str(t.source)) for t in policy.tables.values()]
     said = [
         (
-            t.name, str(t.max_rows_per_unit), [(c.name, str(c.sql_type), str(c.derived)) for c in t.columns.values()],
+            t.name, str(t.max_rows_per_unit),
+            [(c.name, str(c.sql_type), str(c.derived or c.computed)) for c in t.columns.values()],
             [str(k) for k in t.keys],
         )
         for t in prepared_tables(policy)

@@ -13,6 +13,7 @@ from dpsql.core.policy.prepared import copied, owner_column, prepared_tables
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import Copies, Options, Writer, files_of, open_writer, place_of_copy, replacing
+from dpsql.planner.computed import compute, understood
 from dpsql.planner.rewrites.read_stored_integers import said_of
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
@@ -44,7 +45,7 @@ def prepare(
     Raises CannotOpen: policy or data cannot be opened, or the file cannot be written; DP008: no table says `prepared`,
     or the data changed meanwhile. Raises EngineError.
     """
-    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    loaded = understood(policy if isinstance(policy, Policy) else load_policy(policy))
     if not prepared_tables(loaded):
         raise reject(
             "DP008", "no table of the policy is to be prepared",
@@ -58,7 +59,9 @@ def prepare(
         )
         writer = open_writer(loaded, options)
         try:
-            found = _copy_all(complete(loaded, writer.describe()), writer)
+            known = understood(complete(loaded, writer.describe()))
+            compute(known, writer)
+            found = _copy_all(known, writer)
             made = Manifest(
                 secrets.token_hex(16), declared(loaded), files, f"{writer.dialect.name} {writer.version}", found
             )

@@ -10,6 +10,7 @@ from random import Random
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected
+from dpsql.planner.computed import understood
 from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
@@ -19,7 +20,7 @@ from dpsql.service.check import static_plan
 from tests.deep.fuzz.target import Target, damaged, rearranged
 from tests.policy.policies import GOOD, SAMPLES
 
-CODES = {"DP001", "DP002", "DP003"}
+CODES = {"DP001", "DP002", "DP003", "DP105"}
 """What is wrong with a policy file is said with one of these."""
 
 PIECES = [
@@ -33,7 +34,8 @@ PIECES = [
 VALUES = ("", "null", "true", "0", "-1", "1.5", ".nan", "1e400", "x", "'x'", "[]", "[1, 2]", "{}", "{a: 1}", "[[1]]",
           "2024-01-01", "*a", "&a 1", "id", "people(id)", "bigint", "decimal(5,2)", "!!binary x", '"\\ud800"', '"\\0"',
           "9" * 5000, "12:30:00", "0o17", "1_000", "[null]", "{table: towns, column: code}",
-          "'2024-01-01 00:00:00'")  # fmt: skip
+          "'2024-01-01 00:00:00'", "lower(id)", "id + 1", "'CASE WHEN id > 0 THEN 1 END'", "SUM(id)",
+          "'x -- '")  # fmt: skip
 KEYED = re.compile(rb"(\w+): *([^\s,{}\[\]#]+|\[[^\[\]{}\n]*\]|\{[^{}\n]*\})")
 VALUE = re.compile(rb"(?<=: )[^,}\]\n]+|(?<=\[)[^\],]+")
 
@@ -44,7 +46,7 @@ def one(data: bytes) -> str:
         file = Path(folder) / "policy.yaml"
         file.write_bytes(data)
         try:
-            policy = load_policy(file)
+            policy = understood(load_policy(file))
         except CannotOpen as error:
             assert error.diagnostics and str(error)
             for d in error.diagnostics:

@@ -75,7 +75,7 @@ class DuckDB(Dialect):
             case bytes():
                 return f"from_hex('{value.hex()}')"
             case dt.datetime():
-                return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+                return f"TIMESTAMP{'' if value.tzinfo is None else 'TZ'} '{value.isoformat(sep=' ')}'"
             case dt.date():
                 return f"DATE '{value.isoformat()}'"
             case dt.time():

@@ -79,7 +79,7 @@ class Postgres(Dialect):
             case bytes():
                 return f"decode('{value.hex()}', 'hex')"
             case dt.datetime():
-                return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+                return f"TIMESTAMP{'' if value.tzinfo is None else 'TZ'} '{value.isoformat(sep=' ')}'"
             case dt.date():
                 return f"DATE '{value.isoformat()}'"
             case dt.time():
