@@ -55,34 +55,60 @@ def compile(service: Service, question: Question, settings: Settings) -> Plan:
 def run(
     service: Service,
     plan: Plan,
-    analyst: str,
+    open_account: Callable[[], Account],
     *,
     fresh: bool = False,
-    charging: Callable[[str], object] | None = None,
 ) -> Release:
-    """Plan → answer, on the account of an analyst; see `Session.run`.
+    """Plan → answer; see `Session.run`. open_account: opens the ledger and the stored answers, where they are needed.
 
     Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen (nothing ran), EngineError.
     """
-    if plan.known:
-        return _charged_and_run(service, plan, None, nothing_drawn(plan))
-    account = service.account(analyst, charging)
-    plan = plan if fresh else with_held_limits(service, plan, account)
-    if fresh:
+    if fresh and not plan.known:
+        account = open_account()
         with service.running:
             return _charged_and_run(service, plan, account, all_new(plan, account))
-    resolution = resolve(plan, account)
-    if resolution.is_held(plan) and plan.searches is None:
-        return _charged_and_run(service, plan, account, resolution)
+    found = held(service, plan, open_account)
+    if found is not None:
+        return found
+    account = open_account()
+    plan = with_held_limits(service, plan, account)
     with service.running:
         return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
+
+
+def held(
+    service: Service, plan: Plan, open_account: Callable[[], Account], *, refusing: bool = False
+) -> Release | None:
+    """The answer of a run for which nothing is drawn and nothing is charged; None if there is something to pay.
+
+    *Claim.* When it comes depends on no private row and on no other query. *Why.* It is made of numbers that the
+    account has and of public tables; it waits for no name, not for `running`, and not for the engine where no table is
+    read. *When it would be false.* If it were looked for where other queries run: public tables are read over the
+    engine's one connection. A server asks a process in which none does. *Tested by* tests/service/test_held.py.
+
+    refusing: whether a price that no limit has room for is refused here, as a run would.
+    Raises BudgetExceeded, CannotOpen.
+    """
+    if plan.known:
+        return _charged_and_run(service, plan, None, nothing_drawn(plan))
+    account = open_account()
+    plan = with_held_limits(service, plan, account)
+    resolution = resolve(plan, account)
+    if plan.searches is None and resolution.is_held(plan):
+        return _charged_and_run(service, plan, account, resolution)
+    if refusing:
+        try:
+            account.require_room(plan, resolution.price)
+        except BudgetExceeded as refusal:
+            resolve_again(plan, account, resolution, refusal)
+    return None
 
 
 def _alone(service: Service, plan: Plan, account: Account) -> Release:
     """Nobody else draws what this run may draw. Whoever held the names before may have stored what it needs."""
     known = with_held_limits(service, plan, account)
     if known is not plan:
-        return run(service, known, account.analyst, charging=account.charging)
+        return run(service, known, lambda: account)
     resolution = resolve_to_run(plan, account)
     try:
         return _charged_and_run(service, plan, account, resolution)

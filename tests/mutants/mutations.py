@@ -2283,7 +2283,7 @@ MUTATIONS = (
     Mutation(
         "cap-per-query-alone",
         "dpsql/core/ledger/privacy_filter.py",
-        "caps.total[unit], self.spent(unit)))",
+        "caps.total[unit], spent_of(unit, None)))",
         "caps.total[unit], NO_LOSS))",
         "the total budget bounds each query, not their sum",
         ("tests/core/ledger/test_ledger_contract.py",),
