@@ -15,7 +15,7 @@ from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
 from dpsql.server.front.route import NoCatalogue, Route
 from dpsql.server.people.users import User, Users
-from dpsql.server.statements import Answering, Login
+from dpsql.server.statements import Answering, Catalogue, Login
 from dpsql.server.wire.scram import make_secret
 from tests.support.answering import Recorded
 
@@ -43,13 +43,14 @@ class Served:
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         seconds: float = 60,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.answering, self.log = answering, Recorded()
         self.waits: list[float] = []
         self.door = Door(
             users or people(), frozenset({DATABASE}), self.log, tls, Patience(lambda: 0.0), self._sleep, seconds
         )
-        self.front = Front(self.door, Route(answering, NoCatalogue()), limits)
+        self.front = Front(self.door, Route(answering, catalogue or NoCatalogue()), limits)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="front", daemon=True)
         self.port = 0

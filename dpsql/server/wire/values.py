@@ -181,9 +181,22 @@ UUID_TYPE = WireType(
     "uuid", 2950, 16, 2951, str, lambda v: UUID(str(v)).bytes, UUID, lambda data: UUID(bytes=data), t.UUID
 )
 
+# Of PostgreSQL's catalogue alone: no data of ours has them (`catalogue/asking.py`).
+OID, XID = (
+    WireType(name, oid, 4, array, str, struct.Struct("!I").pack, _integer(0, 2**32 - 1),
+             lambda data: struct.unpack("!I", data)[0], SqlType(Kind.INTEGER, name))
+    for name, oid, array in (("oid", 26, 1028), ("xid", 28, 1011))
+)  # fmt: skip
+CHAR, JSON = _text_type("char", 18, 1002), _text_type("json", 114, 199)
+INT2VECTOR, OIDVECTOR = (
+    WireType(name, oid, -1, array, lambda v: " ".join(map(str, v)), arrays.packer(item.oid, item.binary),
+             str, _utf8, t.VARCHAR)
+    for name, oid, array, item in (("int2vector", 22, 1006, INT2), ("oidvector", 30, 1013, OID))
+)  # fmt: skip
+
 _ALL: Final = (
     BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC, TEXT, VARCHAR, BPCHAR, NAME, UNKNOWN, BYTEA, DATE, TIME, TIMESTAMP,
-    TIMESTAMPTZ, INTERVAL, UUID_TYPE,
+    TIMESTAMPTZ, INTERVAL, UUID_TYPE, OID, XID, CHAR, JSON,
 )  # fmt: skip
 _BY_OID: Final = {w.oid: w for w in _ALL}
 _BY_ARRAY: Final = {w.array: w for w in reversed(_ALL)}  # text[] is text's, not unknown's
@@ -191,6 +204,8 @@ _BY_ARRAY: Final = {w.array: w for w in reversed(_ALL)}  # text[] is text's, not
 _BY_NAME: Final = {
     "TINYINT": INT2, "SMALLINT": INT2, "INTEGER": INT4, "BIGINT": INT8, "HUGEINT": NUMERIC, "UTINYINT": INT2,
     "USMALLINT": INT4, "UINTEGER": INT8, "UBIGINT": NUMERIC, "FLOAT": FLOAT4,
+    "oid": OID, "xid": XID, "name": NAME, '"char"': CHAR, "character varying": VARCHAR, "json": JSON,
+    "int2vector": INT2VECTOR, "oidvector": OIDVECTOR,
 }  # fmt: skip
 _BY_KIND: Final = {
     Kind.BOOLEAN: BOOL, Kind.DECIMAL: NUMERIC, Kind.DOUBLE: FLOAT8, Kind.VARCHAR: TEXT, Kind.DATE: DATE,
