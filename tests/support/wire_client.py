@@ -8,7 +8,8 @@ import hmac
 import socket
 import ssl
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dpsql.server.wire.scram import prepared
@@ -99,13 +100,15 @@ class Client:
             if reply.kind in kinds:
                 return found
 
-    def secure(self) -> None:
+    @contextmanager
+    def secure(self) -> Iterator[None]:
         """Go on under TLS, whoever the server is."""
         self.send(SSL_REQUEST)
         assert self.exactly(1) == b"S"
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        self.socket = context.wrap_socket(self.socket)
+        with context.wrap_socket(self.socket) as self.socket:
+            yield
 
     def login(self, name: str, password: str, database: str = "clinic", **parameters: str) -> list[Reply]:
         """Up to ReadyForQuery, or to an error."""
