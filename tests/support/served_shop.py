@@ -1,0 +1,91 @@
+"""The small shop behind a server's workers: real processes, asked as the front asks them, without a wire."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpsql.policy.load import load_policy
+from dpsql.server.gateway import Gateway
+from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
+from dpsql.server.workers.link import Starting, command, started
+from tests.support.small_shop import Shop
+
+T = TypeVar("T")
+TENTH = Settings(epsilon="0.1")
+ANA = Login("ana", "ana", address="127.0.0.1")
+BEN = Login("ben", "ben", address="127.0.0.1")
+PATIENCE = 600
+
+
+class Served:
+    """A gateway whose loop runs in a thread of its own; every call waits for its end."""
+
+    def __init__(self, shop: Shop, starting: Starting | None = None) -> None:
+        self.shop = shop
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        policy = load_policy(shop.policy)
+        start = starting or started(command(shop.policy, policy.serving))
+        self._names = iter(range(1_000_000))
+        try:
+            self.gateway = self.do(lambda: Gateway.open(policy, start))
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def do(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a coroutine that runs in the loop."""
+        return asyncio.run_coroutine_threadsafe(make(), self._loop).result(PATIENCE)
+
+    def ask(self, sql: str, *values: Value, login: Login = ANA, settings: Settings = TENTH, name: str = "") -> Answer:
+        """Describe and run one statement."""
+
+        async def both() -> Answer:
+            described = await self.gateway.describe(login, sql, settings)
+            return await self.gateway.run(login, described, values, settings, name or f"r{next(self._names)}")
+
+        return self.do(both)
+
+    def close(self) -> None:
+        """Drain."""
+        self.do(self.gateway.close)
+        self._end_loop()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@contextmanager
+def served(shop: Shop, starting: Starting | None = None) -> Iterator[Served]:
+    """A server of a shop, until the end of the block."""
+    server = Served(shop, starting)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def with_serve(shop: Shop, text: str) -> Shop:
+    """The shop with a `serve:` in its policy."""
+    shop.policy.write_text(shop.policy.read_text() + f"serve: {text}\n")
+    return shop
+
+
+def prepared_worker(policy: Path, prepare: str) -> list[str]:
+    """What starts a worker in which some code runs first."""
+    code = f"import sys\n{prepare}\nfrom dpsql.server.workers.worker import main\nsys.exit(main([{str(policy)!r}]))"
+    return [sys.executable, "-c", code]
+
+
+def login(name: str, **ceilings: str) -> Login:
+    """A login with these ceilings."""
+    return Login(name, name, ceilings=Ceilings(**ceilings))
