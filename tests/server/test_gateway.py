@@ -1,4 +1,4 @@
-"""Statements of two logins over real workers: columns, prices, refusals, speech, previews."""
+"""Statements of two logins: columns, prices, refusals, speech, previews."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.statements import Login, Refused, Settings
-from tests.support.served_shop import ANA, BEN, TENTH, Served, login, served, with_serve
+from tests.support.served_shop import ANA, BEN, TENTH, Served, inside, login, served, with_serve
 from tests.support.small_shop import COUNT, MEANS, PRICE, Shop, make_shop
 
 BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="1e-9"))
@@ -20,7 +20,8 @@ BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     shop = make_shop(tmp_path_factory.mktemp("shop"), epsilon="100")
-    with served(with_serve(shop, "{answers_at: [50ms, 100ms, 200ms, 500ms, 1s, 2s, 4s, 8s, 600s], rows: 5}")) as server:
+    with_serve(shop, "{answers_at: [50ms, 100ms, 200ms, 500ms, 1s, 2s, 4s, 8s, 600s], rows: 5}")
+    with served(shop, inside(shop)) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""The small shop behind a server's workers: real processes, asked as the front asks them, without a wire."""
+"""The small shop behind a server, asked as its front asks, without a wire: workers are processes, or threads here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from typing import Any, TypeVar
 from dpsql.policy.load import load_policy
 from dpsql.server.gateway import Gateway
 from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
-from dpsql.server.workers.link import Starting, command, started
+from dpsql.server.workers.answering import Answering
+from dpsql.server.workers.link import Link, Starting, command, started
+from dpsql.server.workers.messages import Ask, Ready, Reply, read, write
+from dpsql.service.open_data import open_data
+from dpsql.service.service import Service
 from tests.support.small_shop import Shop
 
 T = TypeVar("T")
@@ -21,6 +25,26 @@ TENTH = Settings(epsilon="0.1")
 ANA = Login("ana", "ana", address="127.0.0.1")
 BEN = Login("ben", "ben", address="127.0.0.1")
 PATIENCE = 600
+PRELUDE = """
+import os, signal, sys
+import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
+import dpsql.engines.duckdb.scratch, dpsql.postprocessing.run, dpsql.answers.store.sqlite
+import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.pipeline
+import dpsql.server.workers.worker, dpsql.server.workers.answering
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wrap(owner, name, before=None, after=None):
+    inner = getattr(owner, name)
+    def wrapped(*arguments, **named):
+        if before: before()
+        found = inner(*arguments, **named)
+        if after: after()
+        return found
+    setattr(owner, name, wrapped)
+"""
+"""What prepared workers know."""
 
 
 class Served:
@@ -74,6 +98,41 @@ def served(shop: Shop, starting: Starting | None = None) -> Iterator[Served]:
         server.close()
 
 
+class Inside:
+    """A worker in this process. What it is told and says crosses as lines all the same."""
+
+    def __init__(self, policy: Path) -> None:
+        completed, engine = open_data(policy, None, None, None, None)
+        self._service = Service(completed, engine)
+        self._answering = Answering(self._service, completed.serving.rows)
+        self.ready = Ready(completed.hash, engine.describe())
+
+    async def ask(self, ask: Ask) -> Reply:
+        told = read(write(ask))
+        assert isinstance(told, Ask)
+        reply = read(write(await asyncio.to_thread(self._answering.answer, told)))
+        assert isinstance(reply, Reply)
+        return reply
+
+    def stop(self, id: str) -> None:
+        self._service.engine.interrupt()
+
+    def kill(self) -> None:
+        raise AssertionError("a thread cannot be killed")
+
+    async def close(self) -> None:
+        self._service.close()
+
+
+def inside(shop: Shop) -> Starting:
+    """Workers without processes."""
+
+    async def start() -> Link:
+        return await asyncio.to_thread(Inside, shop.policy)
+
+    return start
+
+
 def with_serve(shop: Shop, text: str) -> Shop:
     """The shop with a `serve:` in its policy."""
     shop.policy.write_text(shop.policy.read_text() + f"serve: {text}\n")
@@ -82,7 +141,7 @@ def with_serve(shop: Shop, text: str) -> Shop:
 
 def prepared_worker(policy: Path, prepare: str) -> list[str]:
     """What starts a worker in which some code runs first."""
-    code = f"import sys\n{prepare}\nfrom dpsql.server.workers.worker import main\nsys.exit(main([{str(policy)!r}]))"
+    code = f"{PRELUDE}\n{prepare}\nfrom dpsql.server.workers.worker import main\nsys.exit(main([{str(policy)!r}]))"
     return [sys.executable, "-c", code]
 
 
