@@ -35,6 +35,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP006", "data-cannot-be-opened", "the data cannot be opened"),
     Code("DP007", "null-unsaid", "a list of groups does not say whether NULL is one"),
     Code("DP008", "prepared-tables-missing", "there are no prepared tables of the data as it is"),
+    Code("DP009", "users-invalid", "the file of users is invalid"),
     Code("DP010", "sql-syntax", "the SQL cannot be parsed"),
     Code("DP011", "not-one-statement", "not exactly one statement"),
     Code("DP012", "not-a-query", "the statement is not a query"),

@@ -113,6 +113,8 @@ class Refused(Exception):
     def __init__(self, diagnostics: Sequence[Diagnostic], sqlstate: str = "") -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         self.sqlstate = sqlstate
+        self.at: int | None = 0
+        """Where the text that was handed over begins in the statement that a client sent; None: it is not in it."""
         super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
 
 
