@@ -1,4 +1,4 @@
-"""Statements that are no query: SHOW budget, and EXPLAIN in its forms. None of them spends anything."""
+"""Statements that are no query: SHOW budget, SHOW history, and EXPLAIN in its forms. None of them spends anything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMS: Final[dict[str, Form]] = {
     "COSTS": "text",
     "VERBOSE": "text",
 }
-_SHOW_BUDGET: Final = re.compile(r"SHOW\s+(?:dpsql\s*\.\s*)?budget\s*;?", re.IGNORECASE)
+_SHOW: Final = re.compile(r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history)|dpsql\s*\.\s*(tables))\s*;?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Spoken:
 
 def spoken(sql: str) -> Spoken:
     """What a statement asks. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option."""
-    if _SHOW_BUDGET.fullmatch(sql.strip()):
-        return Spoken("SELECT * FROM dpsql.budget", command="SHOW")
+    if shown := _SHOW.fullmatch(sql.strip()):
+        return Spoken(f"SELECT * FROM dpsql.{shown[1] or shown[2]}", command="SHOW")
     form: Form = "text"
     first = next(iter(split_statements(sql, DIALECT)), None)
     found = None if first is None else _OPTIONS.match(first.text)

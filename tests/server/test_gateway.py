@@ -130,6 +130,8 @@ def test_no_statement_names_another_account(server: Served, sql: str) -> None:
 
 def test_budgets_and_tables_are_relations(server: Served) -> None:
     (row,) = server.ask("SHOW budget").rows
+    for shown in ("SHOW history", "show dpsql . budget;", "SHOW dpsql.tables"):
+        assert server.do(lambda text=shown: server.gateway.describe(ANA, text, TENTH)).command == "SHOW"
     assert row[0] == "customer" and server.ask('SELECT * FROM "dpsql"."budget"').rows == [row]
     left = server.ask("SELECT b.epsilon_left + b.epsilon_spent AS x FROM dpsql.budget AS b WHERE unit = $1", "customer")
     assert left.rows[0][0] <= 100  # others have spent of the total, too
