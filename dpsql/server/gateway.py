@@ -25,7 +25,7 @@ from dpsql.planner.settings import Settings as Planned
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.results.interval_columns import with_ends
 from dpsql.server.asked import DIALECT, asked, with_defaults
-from dpsql.server.pace import Pace
+from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.relations import named_in, with_no_rows
 from dpsql.server.speech import EXPLAINED, Spoken, spoken
 from dpsql.server.statements import Answer, Described, Login, Refused, Settings, Value
@@ -63,12 +63,12 @@ class Gateway:
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
 
     @classmethod
-    async def open(cls, policy: Policy, start: Starting) -> Gateway:
+    async def open(cls, policy: Policy, start: Starting, clock: Clock | None = None) -> Gateway:
         """Start the workers. Raises CannotOpen: policy, data or ledger; DP407 for a ledger that forgets."""
         if policy.ledger_path is None and policy.ledger_url is None:
             raise CannotOpen([_FORGETFUL])
         serving = policy.serving
-        pool = Pool(start, serving.workers, serving.queue, Pace.of(serving.answers_at))
+        pool = Pool(start, serving.workers, serving.queue, Pace.of(serving.answers_at), clock or LoopClock())
         ready = await pool.open()
         try:
             completed = complete(policy, ready.catalogue)

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.statements import Login, Refused, Settings
 from tests.support.served_shop import ANA, BEN, TENTH, Served, inside, login, served, with_serve
@@ -42,6 +44,51 @@ def test_a_query_is_paid_once_and_given_again(server: Served, shop: Shop) -> Non
     again = server.ask(MEANS)
     assert again.rows == first.rows and (again.spent, again.entry, again.plan) == ("", "", first.plan)
     assert shop.spent() == before + PRICE
+
+
+class Standing:
+    """A clock that stands until a test lets it go on: then all time has passed."""
+
+    def __init__(self) -> None:
+        self.goes_on = asyncio.Event()
+
+    def now(self) -> float:
+        return 1e9 if self.goes_on.is_set() else 0.0
+
+    async def sleep_until(self, moment: float) -> None:
+        if moment > 0:
+            await self.goes_on.wait()
+
+
+def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> None:
+    """The clock stands, so no answer of a run leaves, and no worker is free: nothing is told by their delay."""
+    shop, clock = make_shop(tmp_path / "shop"), Standing()
+    with connect(shop.policy, analyst="ana") as con:
+        paid = con.execute(COUNT, epsilon="0.1").fetchall()
+    with served(shop, inside(shop), clock) as server:
+
+        async def both() -> list[object]:
+            async def one(sql: str, settings: Settings = TENTH) -> object:
+                described = await server.gateway.describe(ANA, sql, settings)
+                return await server.gateway.run(ANA, described, (), settings, sql)
+
+            run = asyncio.create_task(one(MEANS))
+            while not server.gateway.pool._free.empty():
+                await asyncio.sleep(0.01)
+            given = await asyncio.wait_for(one(COUNT), 60)
+            explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)
+            budget = await asyncio.wait_for(one("SHOW budget"), 60)
+            with pytest.raises(Refused):
+                await asyncio.wait_for(one(COUNT, Settings(epsilon="10000000")), 60)
+            (seated,) = server.gateway.pool._runs.values()
+            while seated.seat is None or MEANS not in seated.seat.link.replied:  # type: ignore[attr-defined]
+                await asyncio.sleep(0.01)
+            assert not run.done()
+            clock.goes_on.set()
+            return [given, explained, budget, await run]
+
+        given, _, _, run = server.do(both)
+    assert [tuple(row) for row in given.rows] == paid and len(run.rows) == 3  # type: ignore[attr-defined]
 
 
 def test_settings_are_those_of_the_statement_and_stay_with_it(server: Served) -> None:

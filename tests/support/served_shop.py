@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from dpsql.policy.load import load_policy
 from dpsql.server.gateway import Gateway
+from dpsql.server.pace import Clock
 from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
 from dpsql.server.workers.answering import Answering
 from dpsql.server.workers.link import Link, Starting, command, started
@@ -50,7 +51,7 @@ def wrap(owner, name, before=None, after=None):
 class Served:
     """A gateway whose loop runs in a thread of its own; every call waits for its end."""
 
-    def __init__(self, shop: Shop, starting: Starting | None = None) -> None:
+    def __init__(self, shop: Shop, starting: Starting | None = None, clock: Clock | None = None) -> None:
         self.shop = shop
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -59,7 +60,7 @@ class Served:
         start = starting or started(command(shop.policy, policy.serving))
         self._names = iter(range(1_000_000))
         try:
-            self.gateway = self.do(lambda: Gateway.open(policy, start))
+            self.gateway = self.do(lambda: Gateway.open(policy, start, clock))
         except BaseException:
             self._end_loop()
             raise
@@ -89,9 +90,9 @@ class Served:
 
 
 @contextmanager
-def served(shop: Shop, starting: Starting | None = None) -> Iterator[Served]:
+def served(shop: Shop, starting: Starting | None = None, clock: Clock | None = None) -> Iterator[Served]:
     """A server of a shop, until the end of the block."""
-    server = Served(shop, starting)
+    server = Served(shop, starting, clock)
     try:
         yield server
     finally:
@@ -106,12 +107,14 @@ class Inside:
         self._service = Service(completed, engine)
         self._answering = Answering(self._service, completed.serving.rows)
         self.ready = Ready(completed.hash, engine.describe())
+        self.replied: set[str] = set()
 
     async def ask(self, ask: Ask) -> Reply:
         told = read(write(ask))
         assert isinstance(told, Ask)
         reply = read(write(await asyncio.to_thread(self._answering.answer, told)))
         assert isinstance(reply, Reply)
+        self.replied.add(ask.id)
         return reply
 
     def stop(self, id: str) -> None:
