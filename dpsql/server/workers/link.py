@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -127,7 +128,14 @@ def started(arguments: list[str]) -> Starting:
             limit=LONGEST,
         )
         assert process.stdin is not None and process.stdout is not None
-        return await Streams.opened(process.stdout, process.stdin, process)
+        try:
+            return await Streams.opened(process.stdout, process.stdin, process)
+        except BaseException:
+            process.stdin.close()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise
 
     return start
 
@@ -140,6 +148,10 @@ def connected(socket: Path) -> Starting:
             reader, writer = await asyncio.open_unix_connection(str(socket), limit=LONGEST)
         except OSError:
             raise Died from None
-        return await Streams.opened(reader, writer, None)
+        try:
+            return await Streams.opened(reader, writer, None)
+        except BaseException:
+            writer.close()
+            raise
 
     return start

@@ -270,7 +270,7 @@ def _without_values(catalogue: Catalogue) -> dict[str, Any]:
     found = asdict(catalogue)
     for table in found["tables"]:
         for column in table["columns"]:
-            column["enumerated"] = ()
+            del column["enumerated"]
     return found
 
 

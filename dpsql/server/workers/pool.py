@@ -67,12 +67,13 @@ class Pool:
     async def open(self) -> Ready:
         """Start all workers; what the first of them said. Raises CannotOpen."""
         try:
-            self._desk = await self.start()
-            for link in await asyncio.gather(*(self.start() for _ in range(self.size))):
-                self._free.put_nowait(_Seat(link))
-        except Died:
-            raise CannotOpen(failed().diagnostics) from None
-        return self._desk.ready
+            self._desk = desk = await self.start()
+            for _ in range(self.size):
+                self._free.put_nowait(_Seat(await self.start()))
+        except (Died, CannotOpen) as error:
+            await self.drain()
+            raise error if isinstance(error, CannotOpen) else CannotOpen(failed().diagnostics) from None
+        return desk.ready
 
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
