@@ -1,6 +1,7 @@
 # Needs make and a Python ≥ 3.11; everything else goes into .venv, made on first use.
 #
 #   make demo      build a small database in demo/ and run the main job on it
+#   make serve     answer analysts who connect to that database as to PostgreSQL
 #   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
 #   make test-engines  those of other engines than DuckDB, each in an environment below .venv-engines/; part of test-rest
 #   make test-clients  drivers, and psql where there is one, at a server of dpsql; part of test-rest, too
@@ -55,6 +56,13 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
+
+# The demo's clinic behind a port, for ana: she is given a password first. PORT=5433 where there is a PostgreSQL.
+PORT ?= 5432
+serve: $(VENV)/.installed
+	@test -f demo/clinic.yaml || $(BIN)/dpsql demo demo </dev/null >/dev/null
+	@test -f demo/users.yaml || { users=$$($(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml; }
+	@$(BIN)/dpsql serve demo/clinic.yaml --port $(PORT) --audit-log demo/audit.jsonl
 
 # Without compiled files, each process that a test starts would compile dpsql anew, and each worker all of the tests.
 unexport PYTHONDONTWRITEBYTECODE
