@@ -15,8 +15,7 @@ from dpsql.server.gateway import Gateway
 from dpsql.server.pace import Clock
 from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
 from dpsql.server.workers.answering import Answering
-from dpsql.server.workers.command import command
-from dpsql.server.workers.link import Link, Starting, started
+from dpsql.server.workers.link import Link, Starting, command, started
 from dpsql.server.workers.messages import Ask, Ready, Reply, read, write
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service

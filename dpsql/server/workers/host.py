@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import load_policy
-from dpsql.server.workers.command import command
+from dpsql.server.workers.link import command
 
 _SPARE: Final = 2
 """Workers beyond those of the policy: of one that ends, and one that takes its place."""
@@ -72,7 +72,8 @@ def _serve(listener: socket.socket, words: list[str], most: int) -> None:
         with connection:
             alive = [process for process in alive if process.poll() is None]
             if len(alive) < most:
-                alive.append(subprocess.Popen(words, stdin=connection, stdout=connection, stderr=subprocess.DEVNULL))
+                own = connection.fileno()
+                alive.append(subprocess.Popen(words, stdin=own, stdout=own, stderr=subprocess.DEVNULL))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from dpsql.core.policy.serving import Serving
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.server.workers.messages import LONGEST, Ask, Broken, Ready, Reply, Stop, read, write
 
@@ -105,6 +107,13 @@ async def _next(reader: asyncio.StreamReader) -> object:
     except (OSError, ValueError):
         pass
     raise Died
+
+
+def command(policy: Path, serving: Serving) -> list[str]:
+    """What starts a worker. It reads statements from its input and writes replies to its output."""
+    found = [sys.executable, "-m", "dpsql.server.workers.worker", str(policy)]
+    found += [] if serving.threads is None else ["--threads", str(serving.threads)]
+    return found + ([] if serving.memory is None else ["--memory", serving.memory])
 
 
 def started(arguments: list[str]) -> Starting:

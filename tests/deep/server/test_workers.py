@@ -21,8 +21,7 @@ from dpsql.policy.load import load_policy
 from dpsql.server.limits import failed
 from dpsql.server.statements import Ceilings, Refused
 from dpsql.server.workers import link
-from dpsql.server.workers.command import command
-from dpsql.server.workers.link import Link, Starting, Streams, started
+from dpsql.server.workers.link import Link, Starting, Streams, command, started
 from dpsql.server.workers.messages import Ask, write
 from tests.support.canary import CANARY, MARKER
 from tests.support.served_shop import ANA, TENTH, Served, prepared_worker, served, with_serve
