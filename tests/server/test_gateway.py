@@ -13,7 +13,7 @@ import pytest
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.statements import Login, Refused, Settings
-from tests.support.served_shop import ANA, BEN, TENTH, Served, inside, login, served, with_serve
+from tests.support.served_shop import ANA, BEN, FINE, TENTH, Served, inside, login, served, with_serve
 from tests.support.small_shop import COUNT, MEANS, PRICE, Shop, make_shop
 
 BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="1e-9"))
@@ -22,7 +22,7 @@ BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     shop = make_shop(tmp_path_factory.mktemp("shop"), epsilon="100")
-    with_serve(shop, "{answers_at: [50ms, 100ms, 200ms, 500ms, 1s, 2s, 4s, 8s, 600s], rows: 5}")
+    with_serve(shop, f"{FINE}, rows: 5}}")
     with served(shop, inside(shop)) as server:
         yield server
 
@@ -73,18 +73,20 @@ def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> No
                 return await server.gateway.run(ANA, described, (), settings, sql)
 
             run = asyncio.create_task(one(MEANS))
-            while not server.gateway.pool._free.empty():
-                await asyncio.sleep(0.01)
-            given = await asyncio.wait_for(one(COUNT), 60)
-            explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)
-            budget = await asyncio.wait_for(one("SHOW budget"), 60)
-            with pytest.raises(Refused):
-                await asyncio.wait_for(one(COUNT, Settings(epsilon="10000000")), 60)
-            (seated,) = server.gateway.pool._runs.values()
-            while seated.seat is None or MEANS not in seated.seat.link.replied:  # type: ignore[attr-defined]
-                await asyncio.sleep(0.01)
-            assert not run.done()
-            clock.goes_on.set()
+            try:
+                while not server.gateway.pool._free.empty():
+                    await asyncio.sleep(0.01)
+                given = await asyncio.wait_for(one(COUNT), 60)
+                explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)
+                budget = await asyncio.wait_for(one("SHOW budget"), 60)
+                with pytest.raises(Refused):
+                    await asyncio.wait_for(one(COUNT, Settings(epsilon="10000000")), 60)
+                (seated,) = server.gateway.pool._runs.values()
+                while seated.seat is None or MEANS not in seated.seat.link.replied:  # type: ignore[attr-defined]
+                    await asyncio.sleep(0.01)
+                assert not run.done()
+            finally:
+                clock.goes_on.set()
             return [given, explained, budget, await run]
 
         given, _, _, run = server.do(both)

@@ -26,6 +26,8 @@ TENTH = Settings(epsilon="0.1")
 ANA = Login("ana", "ana", address="127.0.0.1")
 BEN = Login("ben", "ben", address="127.0.0.1")
 PATIENCE = 600
+FINE = "{answers_at: [" + ", ".join(f"{tenth * 100}ms" for tenth in range(1, 600)) + ", 600s]"
+"""A `serve:` without its end, whose moments are so close that tests are not kept waiting."""
 PRELUDE = """
 import os, signal, sys
 import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine

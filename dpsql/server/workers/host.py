@@ -10,7 +10,6 @@ front's group may open the socket. *Tested by* tests/deep/server/test_host.py.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import socket
@@ -40,11 +39,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     words = command(given.policy.absolute(), serving)
     signal.signal(signal.SIGTERM, _ended)
-    with _listening(given.socket) as listener:
-        with contextlib.suppress(KeyboardInterrupt, SystemExit):
+    try:
+        with _listening(given.socket) as listener:
             _serve(listener, words, serving.workers + 1 + _SPARE)
+    except (KeyboardInterrupt, SystemExit):
+        return 0
+    finally:
         given.socket.unlink(missing_ok=True)
-    return 0
 
 
 def _ended(*_: object) -> NoReturn:
@@ -52,20 +53,20 @@ def _ended(*_: object) -> NoReturn:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A socket that its owner and its group may open. What an earlier host has left there is removed."""
-    if path.is_socket():
-        path.unlink()
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    """A socket that its owner and its group may open; it gets its name when it listens, in place of an earlier one."""
+    listener, making = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path.with_name(f"{path.name}.new")
+    making.unlink(missing_ok=True)
     before = os.umask(0o117)
     try:
-        listener.bind(str(path))
+        listener.bind(str(making))
     finally:
         os.umask(before)
     listener.listen(16)
+    making.rename(path)
     return listener
 
 
-def _serve(listener: socket.socket, words: list[str], most: int) -> None:
+def _serve(listener: socket.socket, words: list[str], most: int) -> NoReturn:
     alive: list[subprocess.Popen[bytes]] = []
     while True:
         connection, _ = listener.accept()

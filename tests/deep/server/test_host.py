@@ -16,7 +16,7 @@ import pytest
 from dpsql.server.limits import failed
 from dpsql.server.statements import Refused
 from dpsql.server.workers.link import connected
-from tests.support.served_shop import Served, served, with_serve
+from tests.support.served_shop import FINE, Served, served, with_serve
 from tests.support.small_shop import COUNT, MEANS, PRICE, Shop, make_shop
 
 pytestmark = pytest.mark.processes
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    return with_serve(make_shop(tmp_path / "shop"), "{answers_at: [50ms, 200ms, 1s, 4s, 16s, 64s]}")
+    return with_serve(make_shop(tmp_path / "shop"), f"{FINE}}}")
 
 
 @contextlib.contextmanager
