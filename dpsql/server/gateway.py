@@ -25,6 +25,7 @@ from dpsql.planner.settings import Settings as Planned
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.results.interval_columns import with_ends
 from dpsql.server.asked import DIALECT, asked, with_defaults
+from dpsql.server.limits import stopped
 from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.relations import named_in, with_no_rows
 from dpsql.server.speech import EXPLAINED, Spoken, spoken
@@ -61,6 +62,8 @@ class Gateway:
     def __init__(self, policy: Policy, pool: Pool) -> None:
         self.policy, self.pool = policy, pool
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
+        self._asked: dict[str, bool] = {}
+        """Name of a statement that is on its way → whether it was stopped."""
 
     @classmethod
     async def open(cls, policy: Policy, start: Starting, clock: Clock | None = None) -> Gateway:
@@ -71,9 +74,9 @@ class Gateway:
         pool = Pool(start, serving.workers, serving.queue, Pace.of(serving.answers_at), clock or LoopClock())
         ready = await pool.open()
         try:
-            completed = complete(policy, ready.catalogue)
-            if completed.hash != ready.policy:
+            if policy.hash != ready.policy:
                 raise CannotOpen([_ANOTHER_POLICY])
+            completed = complete(policy, ready.catalogue)
         except CannotOpen:
             await pool.drain()
             raise
@@ -94,6 +97,15 @@ class Gateway:
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
     ) -> Answer:
         """See Answering."""
+        self._asked[run_id] = False
+        try:
+            return await self._answered(login, described, values, settings, run_id)
+        finally:
+            del self._asked[run_id]
+
+    async def _answered(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+    ) -> Answer:
         now = moment()
         preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
         if preview is not None:
@@ -111,6 +123,8 @@ class Gateway:
             said.form or "text",
         )
         reply = await self.pool.look(ask)
+        if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
+            raise stopped()
         if reply.answer is None and not reply.refused:
             own = login.ceilings
             alone = own.per_hour is not None or own.per_day is not None
@@ -119,6 +133,8 @@ class Gateway:
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""
+        if run_id in self._asked:
+            self._asked[run_id] = True
         await self.pool.stop(run_id)
 
     # --- what texts decide -----------------------------------------------------------------------------------------

@@ -105,10 +105,11 @@ class Inside:
     """A worker in this process. What it is told and says crosses as lines all the same."""
 
     def __init__(self, policy: Path) -> None:
-        completed, engine = open_data(policy, None, None, None, None)
+        loaded = load_policy(policy)
+        completed, engine = open_data(loaded, None, None, None, None)
         self._service = Service(completed, engine)
         self._answering = Answering(self._service, completed.serving.rows)
-        self.ready = Ready(completed.hash, engine.describe())
+        self.ready = Ready(loaded.hash, engine.describe())
         self.replied: set[str] = set()
 
     async def ask(self, ask: Ask) -> Reply:
