@@ -213,3 +213,60 @@ def test_a_place_is_free_again_when_a_client_has_left() -> None:
                 client.send(packet(b"X"))
                 with pytest.raises(EOFError):
                     client.receive()
+
+
+def test_many_small_records_arrive_whole(secure: Served) -> None:
+    """TLS gives them out one by one, into one buffer."""
+    assert isinstance(secure.answering, Answers)
+    with secure.raw() as connection:
+        client = Client(connection)
+        with client.secure():
+            client.login(NAME, PASSWORD)
+            secure.answering.hold = True
+            client.send(packet(b"Q", text("SELECT n")))
+            assert secure.answering.running.wait(60)
+            for i in range(100):
+                for part in (
+                    packet(b"Q", text(f"SHOW epsilon -- {i}"))[:7],
+                    packet(b"Q", text(f"SHOW epsilon -- {i}"))[7:],
+                ):
+                    client.send(part)
+            secure.answering.hold = False
+            assert shape(client.until("Z")) == "N T D C(SELECT 1) ZI"
+            for _ in range(100):
+                assert shape(client.until("Z")) == "T D C(SHOW) ZI"
+
+
+def test_what_comes_together_with_the_end_of_the_handshake_is_read(secure: Served) -> None:
+    """The first packet under TLS may be in one segment with the client's last message of the handshake."""
+    with secure.raw() as connection:
+        client = Client(connection)
+        client.send(SSL_REQUEST)
+        assert client.exactly(1) == b"S"
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing)
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.sendall(outgoing.read())
+                incoming.write(connection.recv(65_536))
+        tls.write(startup(user=NAME, database="clinic"))
+        connection.sendall(outgoing.read())
+        found = b""
+        while len(found) < 24:
+            try:
+                found += tls.read(1000)
+            except ssl.SSLWantReadError:
+                incoming.write(connection.recv(65_536))
+        assert found == packet(b"R", struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0")
+        tls.write(b"?")
+        connection.sendall(outgoing.read())
+        while b"08P01" not in found:
+            try:
+                found += tls.read(1000)
+            except ssl.SSLWantReadError:
+                incoming.write(connection.recv(65_536))
