@@ -19,7 +19,7 @@ from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
-from dpsql.frontend.bind.clock import moment
+from dpsql.frontend.bind.clock import may_ask, moment
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings as Planned
 from dpsql.policy.resolve.from_catalogue import complete
@@ -44,6 +44,7 @@ _PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
 """Refusals of queries that would show rows as they are."""
 _STATES: Final = {"DP413": "53400", "DP414": "53300", "DP415": "54000"}
 _THREADS: Final = 2
+_MOST_KEPT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Gateway:
     def __init__(self, policy: Policy, pool: Pool) -> None:
         self.policy, self.pool = policy, pool
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
+        self._planned: dict[tuple[str, str, Settings], Columns] = {}
+        """Statements that are not refused → their columns, which depend on the text, its values and settings alone."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
 
@@ -184,11 +187,20 @@ class Gateway:
         settings: Settings,
         now: dt.datetime | None,
     ) -> Columns:
+        key = (text.sql, repr(values), settings)
+        known = self._planned.get(key)
+        if known is not None:  # a statement is described before it is run, and tools ask the same again
+            return known
         wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
         plan: Plan = self._moved(
             text, sql, lambda: static_plan(Source(text.sql), self.policy, values, dialect=DIALECT, settings=wanted)
         )
-        return with_ends(plan) if settings.intervals else tuple((c.name, c.type) for c in plan.columns)
+        found = with_ends(plan) if settings.intervals else tuple((c.name, c.type) for c in plan.columns)
+        if not may_ask(text.sql):
+            if len(self._planned) >= _MOST_KEPT:
+                self._planned.clear()
+            self._planned[key] = found
+        return found
 
     def _signature(self, text: _Text, sql: str) -> Signature:
         return self._moved(text, sql, lambda: signature(Source(text.sql), self.policy, dialect=DIALECT))
