@@ -243,6 +243,10 @@ def serve(
     audit_log: Annotated[
         str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
     ] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option("--workers", metavar="SOCKET", help="Where another user's workers are; else they are started."),
+    ] = None,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
@@ -252,7 +256,7 @@ def serve(
     """
     from dpsql.cli.commands import serve as command
 
-    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log)
+    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers)
 
 
 @app.command()

@@ -19,12 +19,13 @@ from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
-from dpsql.frontend.bind.clock import moment
+from dpsql.frontend.bind.clock import may_ask, moment
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings as Planned
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.results.interval_columns import with_ends
 from dpsql.server.asked import DIALECT, asked, with_defaults
+from dpsql.server.limits import stopped
 from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.relations import named_in, with_no_rows
 from dpsql.server.speech import EXPLAINED, Spoken, spoken
@@ -43,6 +44,7 @@ _PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
 """Refusals of queries that would show rows as they are."""
 _STATES: Final = {"DP413": "53400", "DP414": "53300", "DP415": "54000"}
 _THREADS: Final = 2
+_MOST_KEPT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,10 @@ class Gateway:
     def __init__(self, policy: Policy, pool: Pool) -> None:
         self.policy, self.pool = policy, pool
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
+        self._planned: dict[tuple[str, str, Settings], Columns] = {}
+        """Statements that are not refused → their columns, which depend on the text, its values and settings alone."""
+        self._asked: dict[str, bool] = {}
+        """Name of a statement that is on its way → whether it was stopped."""
 
     @classmethod
     async def open(cls, policy: Policy, start: Starting, clock: Clock | None = None) -> Gateway:
@@ -71,9 +77,9 @@ class Gateway:
         pool = Pool(start, serving.workers, serving.queue, Pace.of(serving.answers_at), clock or LoopClock())
         ready = await pool.open()
         try:
-            completed = complete(policy, ready.catalogue)
-            if completed.hash != ready.policy:
+            if policy.hash != ready.policy:
                 raise CannotOpen([_ANOTHER_POLICY])
+            completed = complete(policy, ready.catalogue)
         except CannotOpen:
             await pool.drain()
             raise
@@ -94,6 +100,15 @@ class Gateway:
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
     ) -> Answer:
         """See Answering."""
+        self._asked[run_id] = False
+        try:
+            return await self._answered(login, described, values, settings, run_id)
+        finally:
+            del self._asked[run_id]
+
+    async def _answered(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+    ) -> Answer:
         now = moment()
         preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
         if preview is not None:
@@ -111,6 +126,8 @@ class Gateway:
             said.form or "text",
         )
         reply = await self.pool.look(ask)
+        if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
+            raise stopped()
         if reply.answer is None and not reply.refused:
             own = login.ceilings
             alone = own.per_hour is not None or own.per_day is not None
@@ -119,6 +136,8 @@ class Gateway:
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""
+        if run_id in self._asked:
+            self._asked[run_id] = True
         await self.pool.stop(run_id)
 
     # --- what texts decide -----------------------------------------------------------------------------------------
@@ -168,11 +187,20 @@ class Gateway:
         settings: Settings,
         now: dt.datetime | None,
     ) -> Columns:
+        key = (text.sql, repr(values), settings)
+        known = self._planned.get(key)
+        if known is not None:  # a statement is described before it is run, and tools ask the same again
+            return known
         wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
         plan: Plan = self._moved(
             text, sql, lambda: static_plan(Source(text.sql), self.policy, values, dialect=DIALECT, settings=wanted)
         )
-        return with_ends(plan) if settings.intervals else tuple((c.name, c.type) for c in plan.columns)
+        found = with_ends(plan) if settings.intervals else tuple((c.name, c.type) for c in plan.columns)
+        if not may_ask(text.sql):
+            if len(self._planned) >= _MOST_KEPT:
+                self._planned.clear()
+            self._planned[key] = found
+        return found
 
     def _signature(self, text: _Text, sql: str) -> Signature:
         return self._moved(text, sql, lambda: signature(Source(text.sql), self.policy, dialect=DIALECT))

@@ -65,7 +65,7 @@ MUTATIONS = (
         "served-ceilings-at-one-time",
         "dpsql/server/workers/pool.py",
         "if alone:",
-        "if alone and not self._free.empty() and False:",
+        "if alone and not alone:",
         "statements at one time each fit below a ceiling, and together do not",
         ("tests/server/test_pace.py",),
     ),

@@ -13,7 +13,9 @@ import pytest
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.statements import Login, Refused, Settings
-from tests.support.served_shop import ANA, BEN, TENTH, Served, inside, login, served, with_serve
+from dpsql.server.workers.messages import Ask, Reply
+from dpsql.service.preparing.prepare import prepare
+from tests.support.served_shop import ANA, BEN, FINE, TENTH, Served, inside, login, served, with_serve
 from tests.support.small_shop import COUNT, MEANS, PRICE, Shop, make_shop
 
 BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="1e-9"))
@@ -22,7 +24,7 @@ BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     shop = make_shop(tmp_path_factory.mktemp("shop"), epsilon="100")
-    with_serve(shop, "{answers_at: [50ms, 100ms, 200ms, 500ms, 1s, 2s, 4s, 8s, 600s], rows: 5}")
+    with_serve(shop, f"{FINE}, rows: 5}}")
     with served(shop, inside(shop)) as server:
         yield server
 
@@ -73,22 +75,55 @@ def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> No
                 return await server.gateway.run(ANA, described, (), settings, sql)
 
             run = asyncio.create_task(one(MEANS))
-            while not server.gateway.pool._free.empty():
-                await asyncio.sleep(0.01)
-            given = await asyncio.wait_for(one(COUNT), 60)
-            explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)
-            budget = await asyncio.wait_for(one("SHOW budget"), 60)
-            with pytest.raises(Refused):
-                await asyncio.wait_for(one(COUNT, Settings(epsilon="10000000")), 60)
-            (seated,) = server.gateway.pool._runs.values()
-            while seated.seat is None or MEANS not in seated.seat.link.replied:  # type: ignore[attr-defined]
-                await asyncio.sleep(0.01)
-            assert not run.done()
-            clock.goes_on.set()
+            try:
+                while not server.gateway.pool._free.empty():
+                    await asyncio.sleep(0.01)
+                given = await asyncio.wait_for(one(COUNT), 60)
+                explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)
+                budget = await asyncio.wait_for(one("SHOW budget"), 60)
+                with pytest.raises(Refused):
+                    await asyncio.wait_for(one(COUNT, Settings(epsilon="10000000")), 60)
+                (seated,) = server.gateway.pool._runs.values()
+                while seated.seat is None or MEANS not in seated.seat.link.replied:  # type: ignore[attr-defined]
+                    await asyncio.sleep(0.01)
+                assert not run.done()
+            finally:
+                clock.goes_on.set()
             return [given, explained, budget, await run]
 
         given, _, _, run = server.do(both)
     assert [tuple(row) for row in given.rows] == paid and len(run.rows) == 3  # type: ignore[attr-defined]
+
+
+def test_a_statement_that_is_stopped_while_it_is_looked_at_is_not_charged(server: Served, shop: Shop) -> None:
+    before = shop.spent()
+    pool = server.gateway.pool
+    look = pool.look
+
+    async def stopped_meanwhile(ask: Ask) -> Reply:
+        found = await look(ask)
+        await server.gateway.stop(ask.id)
+        return found
+
+    pool.look = stopped_meanwhile  # type: ignore[method-assign]
+    try:
+        with pytest.raises(Refused) as refusal:
+            server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 3")
+    finally:
+        pool.look = look  # type: ignore[method-assign]
+    assert refusal.value.sqlstate == "57014" and shop.spent() == before
+
+
+def test_prepared_tables_are_served(tmp_path: Path) -> None:
+    """The policy that a worker reads by them has another hash than the file's."""
+    shop = make_shop(tmp_path / "shop")
+    head, _, rest = shop.policy.read_text().partition("  forever:\n")
+    text = head.replace("max_rows_per_unit: 5\n", "max_rows_per_unit: 5\n    prepared: true\n")
+    shop.policy.write_text(text + rest[rest.index("  cities:\n") :])
+    prepare(shop.policy)
+    with served(with_serve(shop, f"{FINE}}}"), inside(shop)) as server:
+        answer = server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 50")
+        assert any("prepared" in notice for notice in answer.notices), answer.notices
 
 
 def test_settings_are_those_of_the_statement_and_stay_with_it(server: Served) -> None:

@@ -10,11 +10,12 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.ir.types import BIGINT
+from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.server.limits import failed
 from dpsql.server.pace import GRACE, Pace
 from dpsql.server.statements import Answer, Ceilings, Refused, Settings
-from dpsql.server.workers.messages import Ask, Reply
+from dpsql.server.workers.messages import Ask, Ready, Reply
 from dpsql.server.workers.pool import Pool
 from tests.support.hand_clock import Hand, HandClock, settle
 
@@ -30,11 +31,11 @@ class Hands:
     """A pool of such workers, and all that were made for it: the first is the one that runs nothing."""
 
     def __init__(self, size: int, queue: int = 10) -> None:
-        self.clock, self.made = HandClock(), list[Hand]()
+        self.clock, self.made, self.policy = HandClock(), list[Hand](), ""
         self.pool = Pool(self._start, size, queue, Pace.of(MOMENTS), self.clock)
 
     async def _start(self) -> Hand:
-        self.made.append(Hand())
+        self.made.append(Hand(Ready(self.policy, Catalogue(()))))
         return self.made[-1]
 
     @property
@@ -236,6 +237,25 @@ def test_a_worker_that_died_is_replaced_and_serves_the_next() -> None:
         hands.workers[1].reply(Reply("b", ANSWER))
         await hands.clock.go_to(60)
         assert told[1][1] == Reply("b", ANSWER)
+
+    run(test)
+
+
+def test_a_worker_of_another_policy_takes_nobodys_place() -> None:
+    """The file may have been changed since: who edits it starts the server anew."""
+
+    async def test(hands: Hands) -> None:
+        told: Told = []
+        asking(hands, told, "a")
+        await settle()
+        hands.policy = "another"
+        hands.workers[0].die()
+        asking(hands, told, "b")
+        await hands.clock.go_to(3.5)
+        assert len(hands.workers) > 2 and all(hand.killed for hand in hands.workers)
+        hands.policy = ""
+        await hands.clock.go_to(5)
+        assert [ask.id for ask in hands.workers[-1].asked] == ["b"]
 
     run(test)
 

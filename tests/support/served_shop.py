@@ -26,6 +26,8 @@ TENTH = Settings(epsilon="0.1")
 ANA = Login("ana", "ana", address="127.0.0.1")
 BEN = Login("ben", "ben", address="127.0.0.1")
 PATIENCE = 600
+FINE = "{answers_at: [" + ", ".join(f"{tenth * 100}ms" for tenth in range(1, 600)) + ", 600s]"
+"""A `serve:` without its end, whose moments are so close that tests are not kept waiting."""
 PRELUDE = """
 import os, signal, sys
 import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
@@ -103,10 +105,11 @@ class Inside:
     """A worker in this process. What it is told and says crosses as lines all the same."""
 
     def __init__(self, policy: Path) -> None:
-        completed, engine = open_data(policy, None, None, None, None)
+        loaded = load_policy(policy)
+        completed, engine = open_data(loaded, None, None, None, None)
         self._service = Service(completed, engine)
         self._answering = Answering(self._service, completed.serving.rows)
-        self.ready = Ready(completed.hash, engine.describe())
+        self.ready = Ready(loaded.hash, engine.describe())
         self.replied: set[str] = set()
 
     async def ask(self, ask: Ask) -> Reply:

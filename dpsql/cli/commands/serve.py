@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import ssl
+import sys
 from pathlib import Path
 
 from dpsql.cli import exits
@@ -19,11 +19,18 @@ from dpsql.server.front.login import Door
 from dpsql.server.front.route import NoCatalogue, Route
 from dpsql.server.gateway import Gateway
 from dpsql.server.people.users import Users, load_users
-from dpsql.server.workers.link import command, started
+from dpsql.server.workers.link import Starting, command, connected, started
 
 
 def run(
-    file: str, users: str | None, host: str, port: int, certificate: str | None, key: str | None, log: str | None
+    file: str,
+    users: str | None,
+    host: str,
+    port: int,
+    certificate: str | None,
+    key: str | None,
+    log: str | None,
+    workers: str | None,
 ) -> int:
     """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
     policy = load_policy(file)
@@ -36,16 +43,17 @@ def run(
         exits.say(remark)
     recording = NoLog() if log is None else AuditLog(Path(log))
     door = Door(found, frozenset({policy.name}), recording, tls)
-    return asyncio.run(_serve(Path(file), policy, door, host, port))
+    start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
+    return asyncio.run(_serve(start, policy, door, host, port))
 
 
-async def _serve(file: Path, policy: Policy, door: Door, host: str, port: int) -> int:
+async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: int) -> int:
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C ends it all the same
+    if sys.platform != "win32":  # there Ctrl-C ends it all the same
+        for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     serving = policy.serving
-    gateway = await Gateway.open(policy, started(command(file, serving)))
+    gateway = await Gateway.open(policy, start)
     try:
         limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
         front = Front(door, Route(gateway, NoCatalogue()), limits)

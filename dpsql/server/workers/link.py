@@ -110,7 +110,7 @@ async def _next(reader: asyncio.StreamReader) -> object:
 
 
 def command(policy: Path, serving: Serving) -> list[str]:
-    """What starts a worker."""
+    """What starts a worker. It reads statements from its input and writes replies to its output."""
     found = [sys.executable, "-m", "dpsql.server.workers.worker", str(policy)]
     found += [] if serving.threads is None else ["--threads", str(serving.threads)]
     return found + ([] if serving.memory is None else ["--memory", serving.memory])

@@ -24,16 +24,15 @@ from dpsql.server.workers import link
 from dpsql.server.workers.link import Link, Starting, Streams, command, started
 from dpsql.server.workers.messages import Ask, write
 from tests.support.canary import CANARY, MARKER
-from tests.support.served_shop import ANA, TENTH, Served, prepared_worker, served, with_serve
+from tests.support.served_shop import ANA, FINE, TENTH, Served, prepared_worker, served, with_serve
 from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, Shop, make_shop
 
 pytestmark = pytest.mark.processes
-MOMENTS = "[50ms, 100ms, 200ms, 500ms, 1s, 2s, 4s, 8s, 16s, 32s, 64s, 600s]"
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    return with_serve(make_shop(tmp_path / "shop"), f"{{answers_at: {MOMENTS}}}")
+    return with_serve(make_shop(tmp_path / "shop"), f"{FINE}}}")
 
 
 def starting(shop: Shop, second: list[str]) -> Starting:
@@ -194,7 +193,7 @@ def test_a_worker_whose_front_is_gone_ends(shop: Shop) -> None:
 @pytest.fixture
 def planted(tmp_path: Path) -> Iterator[Shop]:
     """A shop in whose private rows the planted values stand."""
-    shop = with_serve(make_shop(tmp_path / "planted"), f"{{answers_at: {MOMENTS}}}")
+    shop = with_serve(make_shop(tmp_path / "planted"), f"{FINE}}}")
     with duckdb.connect(str(shop.folder / "shop.duckdb")) as connection:
         connection.execute(
             f"INSERT INTO orders VALUES (7, '{MARKER}', {CANARY}, '{MARKER}'), ({CANARY}, 'Bonn', 3, '')"
