@@ -225,8 +225,8 @@ MUTATIONS = (
     Mutation(
         "front-failure-in-its-own-words",
         "dpsql/server/front/conversation.py",
-        "self._send(replies.error_response(errors.failure()))",
-        'self._send(replies.error_response(Fault("XX000", str(error)).fields()))',
+        "self._out.error(errors.failure())",
+        'self._out.error(Fault("XX000", str(error)).fields())',
         "the text of an exception, which may hold values of rows, is shown",
         ("tests/server/front/test_conversation.py",),
     ),
