@@ -42,7 +42,6 @@ Columns = tuple[tuple[str, SqlType], ...]
 
 _PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
 """Refusals of queries that would show rows as they are."""
-_STATES: Final = {"DP413": "53400", "DP414": "53300", "DP415": "54000"}
 _THREADS: Final = 2
 _MOST_KEPT: Final = 1_000
 
@@ -146,7 +145,7 @@ class Gateway:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._planning, decide)
         except Error as error:
-            raise refused(error.diagnostics) from None
+            raise Refused(error.diagnostics) from None
 
     def _described(self, login: Login, sql: str, settings: Settings) -> Described:
         text = _text(sql, ())
@@ -257,15 +256,10 @@ def _fits(now: SqlType, told: SqlType) -> bool:
 
 def _given(reply: Reply, described: Described) -> Answer:
     if reply.refused:
-        raise refused(reply.refused)
+        raise Refused(reply.refused)
     assert reply.answer is not None
     _require_fitting(reply.answer.columns, described)
     return replace(reply.answer, columns=described.columns, command=described.command)
-
-
-def refused(diagnostics: tuple[Diagnostic, ...]) -> Refused:
-    """A refusal with PostgreSQL's code, where the server's own limits are met."""
-    return Refused(diagnostics, _STATES.get(diagnostics[0].code, ""))
 
 
 _FORGETFUL: Final = Diagnostic(

@@ -14,7 +14,7 @@ from dpsql.server.asked import DIALECT
 
 Form = Literal["text", "json", "cost"]
 
-_OPTIONS: Final = re.compile(r"(EXPLAIN\b\s*)\(([^()]*)\)", re.IGNORECASE)
+_OPTIONS: Final = re.compile(r"(EXPLAIN\b\s*)\((?!\s*(?:SELECT|WITH|VALUES|FROM)\b)([^()]*)\)", re.IGNORECASE)
 _FORMS: Final[dict[str, Form]] = {
     "FORMAT TEXT": "text",
     "FORMAT JSON": "json",

@@ -257,7 +257,7 @@ def test_a_ceiling_per_day_holds_over_statements(server: Served) -> None:
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 41", login=poor)
     with pytest.raises(Refused) as refusal:
         server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 43", login=poor)
-    assert codes(refusal) == ["DP413"] and refusal.value.sqlstate == "53400"
+    assert codes(refusal) == ["DP413"]
     assert "0.05" in refusal.value.diagnostics[0].help[0]
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 41", login=poor)  # what he has costs nothing
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 43", login=poor, settings=Settings(epsilon="0.05"))
@@ -284,7 +284,7 @@ def test_more_rows_than_the_server_gives_are_paid_and_stored(server: Served, sho
     before = shop.spent()
     with pytest.raises(Refused) as refusal:
         server.ask(sql, settings=replace(TENTH, delta="1e-9"))
-    assert codes(refusal) == ["DP415"] and refusal.value.sqlstate == "54000"
+    assert codes(refusal) == ["DP415"]
     paid = shop.spent()
     assert paid > before
     assert len(server.ask(sql + " ORDER BY 1, 2 LIMIT 5", settings=replace(TENTH, delta="1e-9")).rows) == 5
