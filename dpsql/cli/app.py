@@ -226,6 +226,40 @@ def audit(
 
 
 @app.command()
+def serve(
+    policy: o.Policy,
+    users: Annotated[
+        str | None,
+        typer.Option("--users", metavar="FILE", help="Who may log in. Default: users.yaml beside the policy."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other machines need TLS.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = 5432,
+    tls_cert: Annotated[
+        str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of TLS, with its chain, as PEM.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, as PEM.")] = None,
+    audit_log: Annotated[
+        str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
+    ] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option("--workers", metavar="SOCKET", help="Where another user's workers are; else they are started."),
+    ] = None,
+) -> int:
+    """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
+
+    They use psql, a driver or a dashboard; the data stay here. Who may log in is in the file of users (`dpsql user
+    add`), how many workers there are and when answers leave is below `serve:` in the policy. After SIGTERM no
+    connection is taken, and what runs comes to its end.
+    """
+    from dpsql.cli.commands import serve as command
+
+    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers)
+
+
+@app.command()
 def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic code, e.g. DP201.")]) -> int:
     """Print what a code means and how to repair it."""
     from dpsql.cli.commands import rule as command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import VARCHAR, SqlType
@@ -11,7 +12,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.statement import bind
-from dpsql.frontend.bind.unknown_values import Unknowns
+from dpsql.frontend.bind.unknown_values import Unknowns, sample
 from dpsql.frontend.parse import parse
 
 _MOST_ROUNDS = 3
@@ -28,6 +29,11 @@ class Signature:
     columns: tuple[Column, ...]
     parameters: tuple[SqlType, ...]
     named: Mapping[str, SqlType]
+
+    @property
+    def samples(self) -> tuple[Any, ...]:
+        """Values that the parameters might have, to see the shape of the answer by."""
+        return tuple(sample(type_, at) for at, type_ in enumerate(self.parameters))
 
 
 def signature(source: Source, policy: Policy, *, dialect: str = "duckdb") -> Signature:

@@ -58,7 +58,7 @@ def test_a_held_answer_waits_for_no_run(shop: Shop) -> None:
             answered: list[object] = []
             asking = threading.Thread(target=lambda: answered.append(session.held(plan_of(session))))
             asking.start()
-            asking.join(60)
+            asking.join(20)
             assert answered and answered[0] is not None
         finally:
             let_go.set()

@@ -118,7 +118,8 @@ def require_fits(entry: Entry, caps: Caps, spent_of: Callable[[str, str | None],
             name = f"limit per query of analyst {entry.analyst!r}{_on(unit)}"
             limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
         for ceiling, left in caps.ceilings.items():
-            limits.append(Limit("DP413", f"{ceiling} of this login{_on(unit)}", ceiling, own, left, received=known))
+            name = f"ceiling {ceiling} of this login{_on(unit)}"
+            limits.append(Limit("DP413", name, ceiling, own, left, received=known))
         if unit in caps.analyst:
             name = f"budget of analyst {entry.analyst!r}{_on(unit)}"
             spent = spent_of(unit, entry.analyst)

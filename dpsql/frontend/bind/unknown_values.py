@@ -69,6 +69,12 @@ def taken_as(expr: Expr, type_: SqlType) -> Expr:
     return found or expr
 
 
+def sample(type_: SqlType, at: int) -> LiteralValue:
+    """A value of a type that a parameter may have: another one for each number, larger for a larger one."""
+    found = _SAMPLES.get(type_.kind)
+    return found + at if isinstance(found, int | float | Decimal) and found is not True else found
+
+
 def like_the_others(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The arguments of a call, those that are not known read as the first of the others that is no text."""
     if not any(map(_is_unknown, args)):

@@ -116,7 +116,7 @@ def _label(value: object) -> str:
 
 
 def _moments(value: object) -> list[Fraction]:
-    """Lengths of time in seconds: 5s, 200ms, 2min."""
+    """Lengths of time in seconds: 5s, 200ms, 2min; a bare number is seconds."""
     if not isinstance(value, list | tuple) or not value:
         raise wrong(f"must be a list of times, e.g. [0.2s, 1s, 5s], got {shown(value)}")
     return [_length_of_time(item) for item in value]
@@ -124,7 +124,7 @@ def _moments(value: object) -> list[Fraction]:
 
 def _length_of_time(value: object) -> Fraction:
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
-    length = Fraction(0) if found is None else Fraction(found[1]) * _SECONDS[found[2]]
+    length = Fraction(found[1]) * _SECONDS[found[2]] if found else exact(value) or Fraction(0)
     if not 0 < length <= MOST_SECONDS:
         raise wrong(f"must be times of up to a day, such as 0.2s, 200ms or 2min, got {shown(value)} in it")
     return length
@@ -232,7 +232,7 @@ Pair = Annotated[
 Moments = Annotated[
     list[Fraction],
     PlainValidator(_moments),
-    WithJsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{_TIME.pattern}$"}, "minItems": 1}),
+    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1}),
 ]
 Values = Annotated[
     list[Any],

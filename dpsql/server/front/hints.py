@@ -11,6 +11,7 @@ from typing import Final
 _CALLS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
+        (r"query\.run\(.*|frames=.*|(?:e\.g\.  )?(?:max_error|weights)=.*", ""),
         (
             r"say how much to spend, e\.g\.  run\(epsilon=0\.5\)  or  --epsilon 0\.5",
             "say how much to spend:  SET epsilon = 0.5",
@@ -25,10 +26,10 @@ _CALLS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r";  in Python  \S+$|  \(in Python .*\)$", ""),
         (r"^(\w+) = on$", r"SET \1 = on"),
         (r"open it again with dpsql\.connect\(…\)", "connect again"),
+        (r"dpsql\.connect\(.*", ""),
         (r"render it first:  --templater.*", "render the template, and send the SQL that comes of it"),
         (r"leave EXPLAIN out:.*", "EXPLAIN SELECT …"),
         (r"pip install .*", ""),
-        (r"query\.run\(.*|frames=.*|dpsql\.connect\(.*|(?:e\.g\.  )?(?:max_error|weights)=.*", ""),
         (r"leave all but one of them out", "SET one of them to DEFAULT"),
     )
 )

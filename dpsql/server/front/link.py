@@ -15,6 +15,7 @@ from typing import Final
 
 _BEFORE_LOGIN: Final = 4 * 1024
 _AFTER_LOGIN: Final = 64 * 1024
+_WITH_A_HANDSHAKE: Final = 16 * 1024
 _WAITING_TO_BE_SENT: Final = 256 * 1024
 _LAST_SECONDS: Final = 10.0
 
@@ -30,6 +31,7 @@ class Link(asyncio.BufferedProtocol):
         self._started = started
         self._buffer = bytearray(_BEFORE_LOGIN)
         self._received: bytes | None = None
+        self._handshake = False
         self._arrived: asyncio.Future[None] | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
@@ -45,12 +47,16 @@ class Link(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(_WAITING_TO_BE_SENT)
         self._started(self)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """A view, for asyncio's TLS fills it in parts: a part of a bytearray would be a copy."""
+        return memoryview(self._buffer)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.transport.pause_reading()
         self._received = (self._received or b"") + bytes(memoryview(self._buffer)[:nbytes])
+        if not self._handshake:
+            self.transport.pause_reading()
+        elif len(self._received) > _WITH_A_HANDSHAKE:
+            self.abort()
         self._wake()
 
     def eof_received(self) -> bool | None:
@@ -101,7 +107,12 @@ class Link(asyncio.BufferedProtocol):
             raise Gone
 
     async def start_tls(self, context: ssl.SSLContext, seconds: float) -> None:
-        """Go on under TLS. Raises Gone: the handshake failed, or took too long."""
+        """Go on under TLS. Raises Gone: the handshake failed, or took too long.
+
+        What the client sends together with the end of its handshake comes under TLS, but before there is a transport
+        that could be told to pause.
+        """
+        self._handshake = True
         try:
             found = await asyncio.get_running_loop().start_tls(
                 self.transport, self, context, server_side=True, ssl_handshake_timeout=seconds
@@ -111,7 +122,7 @@ class Link(asyncio.BufferedProtocol):
             raise Gone from None
         if found is None:
             raise Gone
-        self.transport = found
+        self.transport, self._handshake = found, False
         found.pause_reading()
 
     def logged_in(self) -> None:

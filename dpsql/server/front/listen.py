@@ -48,11 +48,7 @@ class Front:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which was chosen if 0 was given. Raises Rejected DP903, OSError."""
-        if self._door.tls is None and not _is_loopback(host):
-            raise reject(
-                "DP903", f"connections from other machines need TLS, and {host} is open to them",
-                help=["--tls-cert FILE --tls-key FILE", "or  --host 127.0.0.1"],
-            )  # fmt: skip
+        require_tls(host, self._door.tls)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Link(self._started), host, port, backlog=128)
         self._servers.append(server)
@@ -151,6 +147,15 @@ class Front:
             key = (secrets.randbelow(_NUMBERS - 1) + 1, secrets.randbelow(_NUMBERS))
             if key not in self._talking:
                 return key
+
+
+def require_tls(host: str, tls: ssl.SSLContext | None) -> None:
+    """Raises Rejected DP903 for an address that other machines reach, without TLS."""
+    if tls is None and not _is_loopback(host):
+        raise reject(
+            "DP903", f"connections from other machines need TLS, and {host} is open to them",
+            help=["--tls-cert FILE --tls-key FILE", "or  --host 127.0.0.1"],
+        )  # fmt: skip
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,7 +6,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_QUOTED = set('{}",\\ \t\n\r\v\f')
+_SPACES = " \t\n\r\v\f"
+_QUOTED = {*'{}",\\', *_SPACES}
 _MOST_DIMENSIONS = 6
 _MOST_ITEMS = 100_000
 
@@ -37,7 +38,7 @@ def reader(item: Callable[[str], Any]) -> Callable[[str], list[Any]]:
         stack: list[list[Any]] = []
         whole: list[Any] | None = None
         wanted = True  # whether a value may stand here
-        for token, quoted in _tokens(text.strip()):
+        for token, quoted in _tokens(text):
             if whole is not None:
                 raise ValueError
             if quoted or token not in "{},":
@@ -76,7 +77,7 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
         if character in "{},":
             yield character, False
             at += 1
-        elif character.isspace():
+        elif character in _SPACES:
             at += 1
         elif character == '"':
             found, at = [], at + 1
@@ -92,7 +93,7 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
                 at += 1
             if at == start:
                 raise ValueError
-            yield text[start:at].rstrip(), False
+            yield text[start:at].rstrip(_SPACES), False
 
 
 def packer(oid: int, item: Callable[[Any], bytes]) -> Callable[[list[Any]], bytes]:

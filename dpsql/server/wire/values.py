@@ -77,6 +77,12 @@ def _float(text: str) -> float:
     return float(text)
 
 
+def _single(text: str) -> float:
+    """The nearest number of 32 bits. Raises ValueError, OverflowError."""
+    found: float = _f4[1](_f4[0](_float(text)))
+    return found
+
+
 def _float_text(single: bool) -> Callable[[float], str]:
     """The shortest text that is read back as the same number, in PostgreSQL's form."""
 
@@ -149,7 +155,7 @@ BOOL = WireType(
 INT2 = _number_type("int2", 21, 2, 1005, "h", t.SMALLINT)
 INT4 = _number_type("int4", 23, 4, 1007, "i", t.INTEGER)
 INT8 = _number_type("int8", 20, 8, 1016, "q", t.BIGINT)
-FLOAT4 = WireType("float4", 700, 4, 1021, _float_text(True), _f4[0], _float, _f4[1], t.FLOAT)
+FLOAT4 = WireType("float4", 700, 4, 1021, _float_text(True), _f4[0], _single, _f4[1], t.FLOAT)
 FLOAT8 = WireType("float8", 701, 8, 1022, _float_text(False), _f8[0], _float, _f8[1], t.DOUBLE)
 NUMERIC = WireType(
     "numeric", 1700, -1, 1231, numerics.text, numerics.binary, numerics.from_text, numerics.from_binary,

@@ -21,8 +21,9 @@ from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import rows_with_ends, with_ends
+from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
-from dpsql.server.statements import Answer, Settings, Value
+from dpsql.server.statements import Answer, Value
 from dpsql.server.workers.ceilings import left_of
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import told
@@ -31,22 +32,6 @@ from dpsql.service.planning import Question
 from dpsql.service.query import accuracy
 from dpsql.service.service import Service
 from dpsql.service.session import Session
-from dpsql.service.settings import Asked
-
-DIALECT: Final = "duckdb"
-"""What statements are read as: the server answers what the other faces answer."""
-
-
-def asked(settings: Settings) -> Asked:
-    """A statement's settings as a query takes them."""
-    return {
-        "epsilon": settings.epsilon,
-        "delta": settings.delta,
-        "rho": settings.rho,
-        "allow_dearer": settings.allow_dearer,
-        "coverage": settings.coverage,
-        "limits": settings.limits,
-    }
 
 
 class Answering:

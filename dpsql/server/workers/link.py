@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ async def _next(reader: asyncio.StreamReader) -> object:
 
 
 def command(policy: Path, serving: Serving) -> list[str]:
-    """What starts a worker."""
+    """What starts a worker. It reads statements from its input and writes replies to its output."""
     found = [sys.executable, "-m", "dpsql.server.workers.worker", str(policy)]
     found += [] if serving.threads is None else ["--threads", str(serving.threads)]
     return found + ([] if serving.memory is None else ["--memory", serving.memory])
@@ -127,7 +128,14 @@ def started(arguments: list[str]) -> Starting:
             limit=LONGEST,
         )
         assert process.stdin is not None and process.stdout is not None
-        return await Streams.opened(process.stdout, process.stdin, process)
+        try:
+            return await Streams.opened(process.stdout, process.stdin, process)
+        except BaseException:
+            process.stdin.close()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise
 
     return start
 
@@ -140,6 +148,10 @@ def connected(socket: Path) -> Starting:
             reader, writer = await asyncio.open_unix_connection(str(socket), limit=LONGEST)
         except OSError:
             raise Died from None
-        return await Streams.opened(reader, writer, None)
+        try:
+            return await Streams.opened(reader, writer, None)
+        except BaseException:
+            writer.close()
+            raise
 
     return start

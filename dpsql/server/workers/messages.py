@@ -69,7 +69,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A worker has opened data and ledger. policy: the policy's hash. catalogue: names and types of the data."""
+    """A worker has opened data and ledger. policy: the hash of its file. catalogue: names and types of the data."""
 
     policy: str
     catalogue: Catalogue
@@ -270,7 +270,7 @@ def _without_values(catalogue: Catalogue) -> dict[str, Any]:
     found = asdict(catalogue)
     for table in found["tables"]:
         for column in table["columns"]:
-            column["enumerated"] = ()
+            del column["enumerated"]
     return found
 
 

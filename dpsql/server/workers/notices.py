@@ -8,8 +8,9 @@ from dpsql.service.session import Session
 
 
 def told(session: Session, release: Release) -> tuple[str, ...]:
-    """One sentence each."""
-    return (_price(session, release), *_errors(release), *release.notes)
+    """One sentence each; no price of what is public."""
+    price = () if release.plan.known else (_price(session, release),)
+    return (*price, *_errors(release), *release.notes)
 
 
 def _price(session: Session, release: Release) -> str:

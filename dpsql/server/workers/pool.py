@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +21,8 @@ from dpsql.server.pace import GRACE, Clock, LoopClock, Pace
 from dpsql.server.statements import Refused
 from dpsql.server.workers.link import Died, Link, Starting
 from dpsql.server.workers.messages import Ask, Ready, Reply
+
+_log = logging.getLogger("dpsql.server")
 
 _BEFORE_A_RESTART: Final = 1.0
 """Seconds between attempts to replace a worker."""
@@ -60,6 +63,7 @@ class Pool:
         self._desk: Link | None = None
         self._waiting = 0
         self._closing = False
+        self._policy = ""
         self._runs: dict[str, _Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._accounts: dict[str, asyncio.Lock] = {}
@@ -67,12 +71,14 @@ class Pool:
     async def open(self) -> Ready:
         """Start all workers; what the first of them said. Raises CannotOpen."""
         try:
-            self._desk = await self.start()
-            for link in await asyncio.gather(*(self.start() for _ in range(self.size))):
-                self._free.put_nowait(_Seat(link))
-        except Died:
-            raise CannotOpen(failed().diagnostics) from None
-        return self._desk.ready
+            self._desk = desk = await self.start()
+            self._policy = desk.ready.policy
+            for _ in range(self.size):
+                self._free.put_nowait(_Seat(await self._another()))
+        except (Died, CannotOpen) as error:
+            await self.drain()
+            raise error if isinstance(error, CannotOpen) else CannotOpen(failed().diagnostics) from None
+        return desk.ready
 
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
@@ -81,7 +87,7 @@ class Pool:
         async with self._turn:
             try:
                 if self._desk is None:
-                    self._desk = await self.start()
+                    self._desk = await self._another()
                 asking = asyncio.create_task(self._desk.ask(ask))
                 if not await self._done_by(asking, self.clock.now() + self.pace.last):
                     self._desk.kill()
@@ -181,14 +187,23 @@ class Pool:
         waking.cancel()
         return task.done()
 
+    async def _another(self) -> Link:
+        """A worker of the policy that this server began with. Raises Died, CannotOpen."""
+        link = await self.start()
+        if link.ready.policy == self._policy:
+            return link
+        link.kill()
+        raise Died
+
     async def _replace(self, seat: _Seat) -> None:
         """A new worker in place of one that is gone, however long that takes."""
         seat.link.kill()
         while not self._closing:
             try:
-                seat.link = await self.start()
+                seat.link = await self._another()
                 return
             except (Died, CannotOpen, OSError):
+                _log.error("a worker cannot be replaced")
                 await self.clock.sleep_until(self.clock.now() + _BEFORE_A_RESTART)
 
     # --- the end ---------------------------------------------------------------------------------------------------

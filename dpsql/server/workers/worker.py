@@ -21,6 +21,7 @@ from typing import Final
 from dpsql.core.stopping import Stop as Flag
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
+from dpsql.policy.load import load_policy
 from dpsql.server.workers.answering import Answering
 from dpsql.server.workers.messages import LONGEST, Ask, Broken, Message, Ready, Reply, Stop, read, write
 from dpsql.service.open_data import open_data
@@ -40,7 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
     for ignored in (signal.SIGINT, signal.SIGTERM):  # it ends when its front does
         signal.signal(ignored, signal.SIG_IGN)
     try:
-        policy, engine = open_data(given.policy, None, None, given.threads, given.memory)
+        loaded = load_policy(given.policy)
+        policy, engine = open_data(loaded, None, None, given.threads, given.memory)
         service = Service(policy, engine)
         service.ledger  # noqa: B018  # opened now, so that what is wrong with it is said at the start
     except Error as error:
@@ -51,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     with service:
         catalogue = engine.describe()
-        send(Ready(policy.hash, catalogue))
+        send(Ready(loaded.hash, catalogue))
         _serve(service, Answering(service, policy.serving.rows), lines, send)
     return 0
 
