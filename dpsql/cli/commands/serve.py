@@ -14,9 +14,10 @@ from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.policy.load import load_policy
 from dpsql.server.audit import AuditLog, NoLog
+from dpsql.server.catalogue.asking import CatalogueOfLogins
 from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
 from dpsql.server.front.login import Door
-from dpsql.server.front.route import NoCatalogue, Route
+from dpsql.server.front.route import Route
 from dpsql.server.gateway import Gateway
 from dpsql.server.people.users import Users, load_users
 from dpsql.server.workers.link import Starting, command, connected, started
@@ -54,9 +55,10 @@ async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: i
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     serving = policy.serving
     gateway = await Gateway.open(policy, start)
+    catalogue = CatalogueOfLogins(gateway.policy, policy.name)
     try:
         limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
-        front = Front(door, Route(gateway, NoCatalogue()), limits)
+        front = Front(door, Route(gateway, catalogue), limits)
         try:
             found = await front.start(host, port)
         except OSError as error:
@@ -67,6 +69,7 @@ async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: i
         exits.say("no connections are taken any more; what runs comes to its end")
         await front.stop()
     finally:
+        catalogue.close()
         await gateway.close()
     return exits.OK
 
