@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
-from tests.support.command_line import Clinic
 
 BY_REGION = {
     "Metabase": 'SELECT "public"."patients"."region" AS "region", COUNT(*) AS "count" FROM "public"."patients" '
     'GROUP BY "public"."patients"."region" ORDER BY "public"."patients"."region" ASC',
     "Superset": "SELECT region AS region, COUNT(*) AS count FROM public.patients GROUP BY region "
     "ORDER BY count DESC LIMIT 10000",
-    "Superset, virtual": 'SELECT region AS region, COUNT(*) AS "COUNT(*)" FROM (SELECT * FROM patients) AS virtual_table '
-    'GROUP BY region ORDER BY "COUNT(*)" DESC LIMIT 1000',
+    "Superset, virtual": 'SELECT region AS region, COUNT(*) AS "COUNT(*)" FROM (SELECT * FROM patients) AS '
+    'virtual_table GROUP BY region ORDER BY "COUNT(*)" DESC LIMIT 1000',
     "Power BI": 'select "rows"."region" as "region", count(*) as "a0" from (select "$Table"."region" as "region" '
     'from "public"."patients" "$Table") "rows" group by "region" limit 1000001',
     "Tableau": 'SELECT "patients"."region" AS "region", SUM(1) AS "cnt:patients:ok" '
@@ -34,9 +35,29 @@ FREE = {
 }
 
 
+POLICY: dict[str, Any] = {
+    "version": 1,
+    "name": "clinic",
+    "units": {"patient": {}},
+    "tables": {
+        "patients": {
+            "unit": {"column": "id"},
+            "primary_key": ["id"],
+            "columns": {
+                "id": {"type": "bigint", "nullable": False},
+                "region": {"type": "varchar", "domain": ["east", "west"], "nullable": False},
+                "age": {"type": "bigint", "bounds": [0, 110], "nullable": False},
+            },
+        }
+    },
+    "budgets": {"total": {"epsilon": 100}},
+}
+
+
 @pytest.fixture
-def con(clinic: Clinic) -> Iterator[dpsql.Connection]:
-    with dpsql.connect(clinic.policy, ledger=":memory:", analyst="ana") as found:
+def con() -> Iterator[dpsql.Connection]:
+    rows = pa.table({"id": range(40), "region": ["east", "west"] * 20, "age": range(40)})
+    with dpsql.connect(dpsql.Policy.from_dict(POLICY), frames={"patients": rows}, ledger=":memory:") as found:
         yield found
 
 
