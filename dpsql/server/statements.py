@@ -113,9 +113,14 @@ class Refused(Exception):
     def __init__(self, diagnostics: Sequence[Diagnostic], sqlstate: str = "") -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         self.sqlstate = sqlstate
+        super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
         self.at: int | None = 0
         """Where the text that was handed over begins in the statement that a client sent; None: it is not in it."""
-        super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
+
+    def moved(self, by: int | None) -> Refused:
+        """This very refusal, of a text that begins further on; None: it is written nowhere."""
+        self.at = None if by is None or self.at is None else self.at + by
+        return self
 
 
 STOPPED: Final = "57014"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import ssl
+import sys
 from pathlib import Path
 
 from dpsql.cli import exits
@@ -49,8 +49,8 @@ def run(
 
 async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: int) -> int:
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C ends it all the same
+    if sys.platform != "win32":  # there Ctrl-C ends it all the same
+        for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     serving = policy.serving
     gateway = await Gateway.open(policy, start)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from dpsql.core.ir.types import VARCHAR, parse_type
 from dpsql.diagnostics.errors import Error
@@ -19,25 +19,24 @@ from dpsql.server.front import errors
 from dpsql.server.front.asking import Asking
 from dpsql.server.front.copying import copied
 from dpsql.server.front.errors import Fault
+from dpsql.server.front.kept import Kept
 from dpsql.server.front.link import Gone, Link
-from dpsql.server.front.portals import Columns, Portal, Prepared, fields, parameter_types, spread
+from dpsql.server.front.portals import Columns, Portal, Prepared, from_literal, parameter_types, spread
 from dpsql.server.front.read_command import command
-from dpsql.server.front.tokens import Statement, statements
+from dpsql.server.front.sending import Sender
+from dpsql.server.front.tokens import Statement, split_text
 from dpsql.server.front.transactions import IDLE, Transactions
 from dpsql.server.front.variables import Variables
 from dpsql.server.statements import Answer, Refused, Value
 from dpsql.server.wire import messages as m
 from dpsql.server.wire import replies
-from dpsql.server.wire.values import Unreadable, WireType, decode, encoder, wire_type
+from dpsql.server.wire.values import Unreadable, decode, encoder, wire_type
 
-MOST_TEXT: Final = 1_000_000
-"""Characters of one message's text; a single statement may be shorter still."""
-_MOST_KEPT: Final = 1_000
-"""Prepared statements and portals of one connection."""
-_AT_ONCE: Final = 32 * 1024
-_LONG: Final = 20_000
+MOST_STATEMENTS: Final = 1_000
+"""Statements of one text."""
+MOST_BOUND: Final = 1_000_000
+"""Bytes of the values of one portal."""
 
-T = TypeVar("T")
 _log = logging.getLogger("dpsql.server")
 
 
@@ -56,14 +55,11 @@ class Conversation:
     def __init__(self, link: Link, decoder: m.Decoder, asking: Asking, variables: Variables) -> None:
         self.link, self._decoder, self._asking = link, decoder, asking
         self._transactions = Transactions(variables)
-        self._told = dict(variables.reported())
-        self._prepared: dict[str, Prepared] = {}
-        self._portals: dict[str, Portal] = {}
+        self._out = Sender(link, variables)
+        self._kept = Kept()
         self._skipping = False
         self._idle = False
         self.ending = False
-        self._out: list[bytes] = []
-        self._size = 0
 
     async def talk(self) -> None:
         """Until the client says good-bye. Raises Gone, Malformed."""
@@ -86,12 +82,16 @@ class Conversation:
 
     def _say_end(self) -> None:
         fault = Fault("57P01", "terminating connection due to administrator command")
-        self.link.send(b"".join(self._out) + replies.error_response(fault.fields(severity="FATAL")))
-        self._out = []
+        self._out.error(fault.fields(severity="FATAL"))
+        self.link.send(self._out.rest())
 
     async def stop(self) -> None:
         """Another connection asked that what runs here be stopped."""
         await self._asking.stop()
+
+    async def _ready(self) -> None:
+        self._out.send(replies.ready_for_query(self._transactions.state))
+        await self._out.flush()
 
     # --- messages --------------------------------------------------------------------------------------------------
 
@@ -109,10 +109,10 @@ class Conversation:
             case m.Sync():
                 self._skipping = False
                 if self._transactions.state == IDLE:
-                    self._end_portals()
+                    self._kept.end_of_transaction()
                 await self._ready()
             case m.Flush():
-                await self._flush()
+                await self._out.flush()
             case m.CopyIn():
                 pass
             case _ if self._skipping:
@@ -134,29 +134,33 @@ class Conversation:
         except Gone:
             raise
         except Refused as refused:
-            self._send(replies.error_response(errors.refusal(refused, offset)))
+            self._out.error(errors.refusal(refused, offset))
         except Error as error:  # of whoever answers in this process
-            self._send(replies.error_response(errors.refusal(Refused(error.diagnostics), offset)))
+            self._out.error(errors.refusal(Refused(error.diagnostics), offset))
         except Fault as fault:
-            self._send(replies.error_response(fault.fields(offset)))
+            self._out.error(fault.fields(offset))
         except Unreadable as error:
-            self._send(replies.error_response(Fault(error.sqlstate, str(error)).fields()))
+            self._out.error(Fault(error.sqlstate, str(error)).fields())
         except Exception as error:
             _log.error("unforeseen %s", type(error).__name__)  # and nothing of its text
-            self._send(replies.error_response(errors.failure()))
+            self._out.error(errors.failure())
         self._transactions.failed()
         return False
 
     async def _simple(self, text: str) -> None:
-        try:
-            found = await _split(text)
-        except Fault as fault:
-            self._send(replies.error_response(fault.fields()))
-            self._transactions.failed()
+        found: list[Statement] = []
+
+        async def split() -> None:
+            found.extend(await split_text(text))
+            if len(found) > MOST_STATEMENTS:
+                raise Fault("54000", f"a text has at most {MOST_STATEMENTS:,} statements", "send fewer at one time")
+
+        if not await self._guarded(split, 0):
             return
         if not found:
-            self._send(replies.empty_query_response())
+            self._out.send(replies.empty_query_response())
         for statement in found:
+            await asyncio.sleep(0)  # others have their turn
             if not await self._guarded(lambda s=statement: self._run_simple(s), statement.start):  # type: ignore[misc]
                 return
 
@@ -174,42 +178,44 @@ class Conversation:
             case m.Bind():
                 await self._bind(message)
             case m.Describe(kind="S"):
-                prepared = self._statement(message.name)
-                self._send(replies.parameter_description([t.oid for t in prepared.types]))
-                self._describe(self._columns(prepared), ())
+                prepared = self._kept.statement(message.name)
+                self._out.send(replies.parameter_description([t.oid for t in prepared.types]))
+                self._out.columns(self._kept.columns(prepared), ())
             case m.Describe():
-                portal = self._portal(message.name)
-                self._describe(self._portal_columns(portal), portal.formats)
+                portal = self._kept.portal(message.name)
+                self._out.columns(self._kept.columns_of_portal(portal), portal.formats)
             case m.Execute():
-                await self._execute(self._portal(message.portal), message.most, describe=False)
+                await self._execute(self._kept.portal(message.portal), message.most, describe=False)
             case m.Close():
-                (self._prepared if message.kind == "S" else self._portals).pop(message.name, None)
-                self._send(replies.close_complete())
+                self._kept.drop(message.kind, message.name)
+                self._out.send(replies.close_complete())
             case _:
                 raise Fault("08P01", "this message is not expected here")
 
     async def _parse(self, message: m.Parse) -> None:
-        found = await _split(message.sql)
+        found = await split_text(message.sql)
         if len(found) > 1:
             raise Fault("42601", "cannot insert multiple commands into a prepared statement")
-        if message.name and message.name in self._prepared:
-            raise Fault("42P05", f'prepared statement "{message.name[:100]}" already exists')
+        self._kept.require_new_statement(message.name)
         one = found[0] if found else Statement("", 0)
-        self._keep(self._prepared, message.name, await self._understood(one.text, one.start, message.types))
-        self._send(replies.parse_complete())
+        self._kept.keep_statement(message.name, await self._understood(one.text, one.start, message.types))
+        self._out.send(replies.parse_complete())
 
     async def _bind(self, message: m.Bind) -> None:
-        prepared = self._statement(message.statement)
-        if message.portal and message.portal in self._portals:
-            raise Fault("42P03", f'cursor "{message.portal[:100]}" already exists')
+        prepared = self._kept.statement(message.statement)
+        self._kept.require_new_portal(message.portal)
         count = len(prepared.types)
         if len(message.values) != count:
             raise Fault("08P01", f"{len(message.values)} values were bound, and the statement has {count} parameters")
+        if sum(len(value or b"") for value in message.values) > MOST_BOUND:
+            raise Fault(
+                "54000", f"the values of a statement have at most {MOST_BOUND:,} bytes", "pass long lists as a table"
+            )
         formats = spread(message.formats, count)
         values = tuple(map(decode, message.values, prepared.types, formats))
         portal = await self._bound(prepared, values, message.results)
-        self._keep(self._portals, message.portal, portal)
-        self._send(replies.bind_complete())
+        self._kept.keep_portal(message.portal, portal)
+        self._out.send(replies.bind_complete())
 
     async def _bound(self, prepared: Prepared, values: tuple[Value, ...], formats: tuple[int, ...]) -> Portal:
         """A portal of a statement; described anew if the settings are others than when that was prepared."""
@@ -219,7 +225,7 @@ class Conversation:
             if again.columns != described.columns:
                 raise Fault("0A000", "cached plan must not change result type", "prepare the statement again")
             described = again
-        columns = self._columns(prepared)
+        columns = self._kept.columns(prepared)
         if len(formats) > 1 and len(formats) != len(columns or ()):
             raise Fault("08P01", "there is not one format for each column")
         return Portal(prepared, values, formats, now, described)
@@ -241,7 +247,7 @@ class Conversation:
             try:
                 described = await self._asking.describe(query.sql, asked)
             except Refused as refused:
-                raise _moved(refused, query.at) from None
+                raise refused.moved(query.at) from None
         types = parameter_types(described, oids)
         if isinstance(types, int):
             raise Fault("42704", f"there is no type with the oid {types} here", "leave the parameter's type out")
@@ -253,7 +259,7 @@ class Conversation:
         self._require_sound(statement)
         match statement.command:
             case None:
-                self._send(replies.empty_query_response())
+                self._out.send(replies.empty_query_response())
             case c.Query():
                 if portal.answer is None:
                     portal.answer = await self._ask(portal)
@@ -261,9 +267,9 @@ class Conversation:
             case c.CopyOut() as how:
                 answer = await self._ask(portal)
                 for data in copied(how, answer.columns, answer.rows):
-                    self._send(data)
-                    await self._flush_some()
-                self._send(replies.command_complete(f"COPY {len(answer.rows)}"))
+                    self._out.send(data)
+                    await self._out.flush_some()
+                self._out.send(replies.command_complete(f"COPY {len(answer.rows)}"))
             case _:
                 if portal.answer is None:
                     if portal.done:
@@ -271,8 +277,8 @@ class Conversation:
                     result = await self._command(portal)
                     portal.done = result.tag
                     if result.columns is None:
-                        self._tell_changes()
-                        self._send(replies.command_complete(result.tag))
+                        self._out.changes(self._transactions.now)
+                        self._out.send(replies.command_complete(result.tag))
                         return
                     portal.answer = Answer(result.columns, result.rows, command=result.tag)
                 await self._give(portal, most, describe)
@@ -290,32 +296,27 @@ class Conversation:
         try:
             answer = await self._asking.run(described, portal.values, portal.asked, variables.timeout, self.link)
         except Refused as refused:
-            raise _moved(refused, query.at) from None
+            raise refused.moved(query.at) from None
         offset = portal.statement.offset + (query.at or 0)
-        if variables.tells_warnings:
-            for diagnostic in answer.warnings:
-                self._send(replies.notice_response(errors.warning(diagnostic, offset)))
-        if variables.tells_notices and portal.asked.notices:
-            for text in answer.notices:
-                self._send(replies.notice_response(errors.notice(text)))
+        self._out.told_with(answer, variables, portal.asked.notices, offset)
         return answer
 
     async def _give(self, portal: Portal, most: int, describe: bool) -> None:
         answer = portal.answer
         assert answer is not None
         if describe:
-            self._describe(answer.columns, portal.formats)
+            self._out.columns(answer.columns, portal.formats)
         rows = portal.forward(most or None)
         formats = spread(portal.formats, len(answer.columns))
         encoders = [encoder(type_, format) for (_, type_), format in zip(answer.columns, formats, strict=True)]
         for row in rows:
-            self._send(replies.data_row([encode(value) for encode, value in zip(encoders, row, strict=True)]))
-            await self._flush_some()
+            self._out.send(replies.data_row([encode(value) for encode, value in zip(encoders, row, strict=True)]))
+            await self._out.flush_some()
         if most and len(rows) == most:
-            self._send(replies.portal_suspended())
+            self._out.send(replies.portal_suspended())
         else:
             tag = answer.command
-            self._send(replies.command_complete(f"SELECT {len(rows)}" if tag == "SELECT" else tag))
+            self._out.send(replies.command_complete(f"SELECT {len(rows)}" if tag == "SELECT" else tag))
 
     # --- commands --------------------------------------------------------------------------------------------------
 
@@ -326,18 +327,17 @@ class Conversation:
             case c.Transaction() as what:
                 tag, warning, over = transactions.do(what)
                 if over:
-                    self._end_portals()
-                self._warn(warning)
+                    self._kept.end_of_transaction()
+                self._out.warn(warning, transactions.now)
                 return Result(tag)
             case c.Set() as what:
-                self._warn(transactions.set(what))
+                self._out.warn(transactions.set(what), transactions.now)
                 return Result(what.tag)
             case c.ResetAll(tag=tag, everything=everything):
                 if everything:
                     if transactions.state != IDLE:
                         raise Fault("25001", "DISCARD ALL cannot run inside a transaction block")
-                    self._prepared.clear()
-                    self._portals.clear()
+                    self._kept = Kept()
                 transactions.reset()
                 return Result(tag)
             case c.Show(name="all"):
@@ -350,14 +350,14 @@ class Conversation:
             case c.Fetch() as what:
                 return await self._fetch(what)
             case c.CloseCursor(name=name):
-                self._forget(self._portals, name, "34000", "cursor")
+                self._kept.forget_portal(name)
                 return Result("CLOSE CURSOR" if name is not None else "CLOSE CURSOR ALL")
             case c.Prepare() as what:
                 return await self._prepare(what, portal.statement.offset)
             case c.ExecutePrepared() as what:
                 return await self._execute_prepared(what)
             case c.Deallocate(name=name):
-                self._forget(self._prepared, name, "26000", "prepared statement")
+                self._kept.forget_statement(name)
                 return Result("DEALLOCATE" if name is not None else "DEALLOCATE ALL")
             case c.Nothing(tag=tag, column=column):
                 return Result(tag, ((column, VARCHAR),), [("",)]) if column else Result(tag)
@@ -366,16 +366,15 @@ class Conversation:
     def _declare(self, what: c.Declare, portal: Portal) -> Result:
         if self._transactions.state == IDLE and not what.hold:
             raise Fault("25P01", "DECLARE CURSOR can only be used in transaction blocks", "BEGIN, or WITH HOLD")
-        if what.name in self._portals:
-            raise Fault("42P03", f'cursor "{what.name[:100]}" already exists')
+        self._kept.require_new_portal(what.name)
         cursor = Portal(
             portal.statement, portal.values, (), portal.asked, portal.described, cursor=True, hold=what.hold
         )
-        self._keep(self._portals, what.name, cursor)
+        self._kept.keep_portal(what.name, cursor)
         return Result("DECLARE CURSOR")
 
     async def _fetch(self, what: c.Fetch) -> Result:
-        cursor = self._portal(what.cursor)
+        cursor = self._kept.portal(what.cursor)
         if not cursor.cursor:
             raise Fault("34000", f'"{what.cursor[:100]}" is no cursor')
         if cursor.answer is None:
@@ -386,8 +385,7 @@ class Conversation:
         return Result(f"FETCH {len(rows)}", cursor.answer.columns, rows)
 
     async def _prepare(self, what: c.Prepare, offset: int) -> Result:
-        if what.name in self._prepared:
-            raise Fault("42P05", f'prepared statement "{what.name[:100]}" already exists')
+        self._kept.require_new_statement(what.name)
         oids = []
         for name in what.types:
             found = parse_type(name)
@@ -397,123 +395,18 @@ class Conversation:
         try:
             prepared = await self._understood(what.query.sql, offset + (what.query.at or 0), oids)
         except Refused as refused:
-            raise _moved(refused, what.query.at) from None
+            raise refused.moved(what.query.at) from None
         if not isinstance(prepared.command, c.Query):
             raise Fault("42601", "only queries are prepared", at=what.query.at)
-        self._keep(self._prepared, what.name, prepared)
+        self._kept.keep_statement(what.name, prepared)
         return Result("PREPARE")
 
     async def _execute_prepared(self, what: c.ExecutePrepared) -> Result:
-        prepared = self._statement(what.name)
+        prepared = self._kept.statement(what.name)
         if prepared.query is None:
             raise Fault("0A000", "EXECUTE runs queries")
         if len(what.arguments) != len(prepared.types):
             raise Fault("42601", f"the statement has {len(prepared.types)} parameters, and {len(what.arguments)} came")
-        values = tuple(map(_from_literal, what.arguments, prepared.types))
+        values = tuple(map(from_literal, what.arguments, prepared.types))
         answer = await self._ask(await self._bound(prepared, values, ()))
         return Result(answer.command, answer.columns, answer.rows)
-
-    # --- what is kept ----------------------------------------------------------------------------------------------
-
-    def _statement(self, name: str) -> Prepared:
-        found = self._prepared.get(name)
-        if found is None:
-            raise Fault("26000", f'prepared statement "{name[:100]}" does not exist')
-        return found
-
-    def _portal(self, name: str) -> Portal:
-        found = self._portals.get(name)
-        if found is None:
-            raise Fault("34000", f'cursor "{name[:100]}" does not exist')
-        return found
-
-    def _keep(self, kept: dict[str, T], name: str, one: T) -> None:
-        if name not in kept and len(kept) >= _MOST_KEPT:
-            raise Fault("53400", f"a connection keeps at most {_MOST_KEPT:,} of these", "DEALLOCATE ALL, or CLOSE ALL")
-        kept[name] = one
-
-    def _forget(self, kept: dict[str, T], name: str | None, sqlstate: str, what: str) -> None:
-        if name is None:
-            kept.clear()
-        elif kept.pop(name, None) is None:
-            raise Fault(sqlstate, f'{what} "{name[:100]}" does not exist')
-
-    def _end_portals(self) -> None:
-        self._portals = {name: portal for name, portal in self._portals.items() if portal.hold}
-
-    def _columns(self, prepared: Prepared) -> Columns | None:
-        """The columns of what a statement gives; None if it gives no rows."""
-        match prepared.command:
-            case c.Query():
-                return None if prepared.described is None else prepared.described.columns
-            case c.Show(name="all"):
-                return (("name", VARCHAR), ("setting", VARCHAR))
-            case c.Show(name=name):
-                return ((name, VARCHAR),)
-            case c.Fetch(cursor=name, move=False):
-                return self._portal_columns(self._portal(name))
-            case c.ExecutePrepared(name=name):
-                return self._columns(self._statement(name))
-            case c.Nothing(column=column) if column:
-                return ((column, VARCHAR),)
-        return None
-
-    def _portal_columns(self, portal: Portal) -> Columns | None:
-        if portal.answer is not None:
-            return portal.answer.columns
-        if portal.cursor or isinstance(portal.statement.command, c.Query):
-            return None if portal.described is None else portal.described.columns
-        return self._columns(portal.statement)
-
-    # --- sending ---------------------------------------------------------------------------------------------------
-
-    def _describe(self, columns: Columns | None, formats: Sequence[int]) -> None:
-        if columns is None:
-            self._send(replies.no_data())
-        else:
-            self._send(replies.row_description(fields(columns, formats)))
-
-    def _warn(self, text: str) -> None:
-        if text and self._transactions.now.tells_warnings:
-            self._send(replies.notice_response(Fault("01000", text).fields(severity="WARNING")))
-
-    def _tell_changes(self) -> None:
-        for name, value in self._transactions.now.reported():
-            if self._told.get(name) != value:
-                self._told[name] = value
-                self._send(replies.parameter_status(name, value))
-
-    def _send(self, data: bytes) -> None:
-        self._out.append(data)
-        self._size += len(data)
-
-    async def _flush_some(self) -> None:
-        if self._size >= _AT_ONCE:
-            await self._flush()
-            await asyncio.sleep(0)  # others have their turn
-
-    async def _flush(self) -> None:
-        self.link.send(b"".join(self._out))
-        self._out, self._size = [], 0
-        await self.link.drain()
-
-    async def _ready(self) -> None:
-        self._send(replies.ready_for_query(self._transactions.state))
-        await self._flush()
-
-
-async def _split(text: str) -> list[Statement]:
-    """The statements of a text; of a long one in a thread, so that others are not held up. Raises Fault 54000."""
-    if len(text) > MOST_TEXT:
-        raise Fault("54000", f"a text has at most {MOST_TEXT:,} characters", "pass long lists as a table")
-    return await asyncio.to_thread(statements, text) if len(text) > _LONG else statements(text)
-
-
-def _moved(refused: Refused, by: int | None) -> Refused:
-    """The same refusal of a query that begins further on in its statement; None: it does not stand there."""
-    refused.at = None if by is None or refused.at is None else refused.at + by
-    return refused
-
-
-def _from_literal(text: str | None, kind: WireType) -> Value:
-    return decode(None if text is None else text.encode(), kind, 0)

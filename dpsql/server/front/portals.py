@@ -13,7 +13,7 @@ from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.server.front.commands import Command, CopyOut, Declare, Query
 from dpsql.server.statements import Answer, Described, Settings, Value
 from dpsql.server.wire.replies import Field
-from dpsql.server.wire.values import WireType, modifier, of_oid, wire_type
+from dpsql.server.wire.values import WireType, decode, modifier, of_oid, wire_type
 
 Columns = tuple[tuple[str, SqlType], ...]
 
@@ -124,3 +124,8 @@ def parameter_types(described: Described | None, oids: Sequence[int]) -> tuple[W
         else:
             return oid
     return tuple(found)
+
+
+def from_literal(text: str | None, kind: WireType) -> Value:
+    """The value of an argument of EXECUTE. Raises Unreadable."""
+    return decode(None if text is None else text.encode(), kind, 0)

@@ -39,6 +39,8 @@ _WRITES: Final = frozenset({
 _TOLD_BY_OTHERS: Final = frozenset({"tables", "alltables", "budget", "history"})
 """What SHOW may be about that is no setting, without spaces."""
 _UNLOCK: Final = re.compile(r"\s*SELECT\s+(?:pg_catalog\.)?pg_advisory_unlock_all\s*\(\s*\)\s*", re.IGNORECASE)
+MAX_LENGTH: Final = 100_000
+"""Characters of a query, as whoever answers accepts them: a longer one is refused there."""
 _LONGEST: Final = 10_000
 """Characters of a command that carries no query; what is longer is none."""
 
@@ -55,7 +57,8 @@ def command(text: str) -> Command | None:
         return Write(found.word)
     if _UNLOCK.fullmatch(text):
         return Nothing("SELECT 1", "pg_advisory_unlock_all")
-    writes = _written(found) if found.word in ("SELECT", "WITH", "(") else ""
+    readable = found.word in ("SELECT", "WITH", "(") and len(text) <= MAX_LENGTH  # a longer one is refused
+    writes = _written(found) if readable else ""
     return Write(writes) if writes else Query(text)
 
 
@@ -80,13 +83,22 @@ def _written(found: Reader) -> str:
     return ""
 
 
-def _short(read: Callable[[Reader], Command]) -> Callable[[Reader], Command]:
+def _up_to(most: int, read: Callable[[Reader], Command]) -> Callable[[Reader], Command]:
     def checked(found: Reader) -> Command:
-        if len(found.text) > _LONGEST:
-            raise Fault("54000", f"a statement of this kind has at most {_LONGEST:,} characters")
+        if len(found.text) > most:
+            raise Fault("54000", f"a statement of this kind has at most {most:,} characters")
         return read(found)
 
     return checked
+
+
+def _short(read: Callable[[Reader], Command]) -> Callable[[Reader], Command]:
+    return _up_to(_LONGEST, read)
+
+
+def _long(read: Callable[[Reader], Command]) -> Callable[[Reader], Command]:
+    """Of one that carries a query, which may have its own length."""
+    return _up_to(_LONGEST + MAX_LENGTH, read)
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------
@@ -367,6 +379,7 @@ _READERS: Final[dict[str, Callable[[Reader], Command]]] = {
     "BEGIN": _short(_begin), "START": _short(_begin), "COMMIT": _short(_end), "END": _short(_end),
     "ROLLBACK": _short(_end), "ABORT": _short(_end), "SAVEPOINT": _short(_savepoint), "RELEASE": _short(_savepoint),
     "SET": _short(_set), "RESET": _short(_reset), "SHOW": _short(_show), "DISCARD": _short(_discard),
-    "DECLARE": _declare, "FETCH": _short(_fetch), "MOVE": _short(_fetch), "CLOSE": _short(_close), "COPY": read_copy,
-    "PREPARE": _prepare, "EXECUTE": _short(_execute), "DEALLOCATE": _short(_deallocate), "UNLISTEN": _short(_unlisten),
+    "DECLARE": _long(_declare), "FETCH": _short(_fetch), "MOVE": _short(_fetch), "CLOSE": _short(_close),
+    "COPY": _long(read_copy), "PREPARE": _long(_prepare), "EXECUTE": _short(_execute),
+    "DEALLOCATE": _short(_deallocate), "UNLISTEN": _short(_unlisten),
 }  # fmt: skip

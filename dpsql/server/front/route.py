@@ -9,10 +9,10 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.server.statements import Answer, Answering, Catalogue, Described, Login, Refused, Settings, Value
 
 _CATALOGUE: Final = re.compile(
-    r"\bpg_catalog\s*\.|\binformation_schema\s*\.|\bpg_[a-z0-9_]+\b"
-    r"|\b(?:current_schemas?|current_database|current_user|session_user|version|current_setting|set_config|"
-    r"format_type|obj_description|col_description|has_\w+_privilege)\s*\(|^\s*SELECT\s+(?:current_user|session_user|"
-    r"user|current_catalog|current_schema)\b",
+    r"\bpg_catalog\s*\.|\binformation_schema\s*\.|\b(?:FROM|JOIN)\s+pg_\w+|\bpg_\w+\s*\("
+    r"|\b(?:current_schemas?|current_database|current_user|session_user|version|current_setting|set_config|format_type|"
+    r"obj_description|col_description|has_\w+_privilege)\s*\("
+    r"|^\s*SELECT\s+(?:current_user|session_user|user|current_catalog|current_schema)\s*$",
     re.IGNORECASE,
 )
 

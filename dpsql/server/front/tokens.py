@@ -6,13 +6,19 @@ answer it, and a text that they read otherwise is refused there.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from dpsql.server.front.errors import Fault
+
 Kind = Literal["word", "quoted", "string", "number", "sign"]
 
+MOST_TEXT: Final = 1_000_000
+"""Characters of one message's text; a single statement may be shorter still."""
+_LONG: Final = 20_000
 _SPACE: Final = re.compile(r"(?:\s+|--[^\n]*)+")
 _COMMENT: Final = re.compile(r"/\*|\*/")
 _DOLLAR: Final = re.compile(r"\$([^\W\d]\w*)?\$")
@@ -112,3 +118,10 @@ def statements(text: str) -> list[Statement]:
     if any_token:
         found.append(Statement(text[start:], start))
     return found
+
+
+async def split_text(text: str) -> list[Statement]:
+    """`statements`; of a long text in a thread, so that others are not held up. Raises Fault 54000."""
+    if len(text) > MOST_TEXT:
+        raise Fault("54000", f"a text has at most {MOST_TEXT:,} characters", "pass long lists as a table")
+    return await asyncio.to_thread(statements, text) if len(text) > _LONG else statements(text)

@@ -17,10 +17,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 
@@ -28,7 +28,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, one_of, usable_name, wrong
 from dpsql.policy.file.yaml_text import MAX_CHARACTERS, read_yaml
-from dpsql.policy.issues import Issue, did_you_mean, listed, shown
+from dpsql.policy.issues import Issue, did_you_mean, listed
 from dpsql.server.statements import Ceilings, Login, Settings
 from dpsql.server.wire.scram import Secret, read_secret, secret_of_nobody
 
@@ -129,12 +129,27 @@ def load_users(path: str | os.PathLike[str]) -> Users:
 
 def parse_users(text: str, name: str = "<users>") -> Users:
     """Read a file of users from its text. Raises CannotOpen."""
+    try:
+        return _read(text, name)
+    except CannotOpen as refusal:
+        raise CannotOpen([_without_text(d) for d in refusal.diagnostics]) from None
+
+
+def _without_text(found: Diagnostic) -> Diagnostic:
+    """The same finding with its line's number and without the line: a password may stand in it."""
+    if found.source is None or found.span is None:
+        return found
+    line = found.source.position(found.span.start)[0]
+    return replace(found, message=f"{found.source.name}:{line}: {found.message}", source=None, span=None)
+
+
+def _read(text: str, name: str) -> Users:
     document = read_yaml(Source(text, name), Path())
     found = list(document.problems)
     try:
         file = _Users.model_validate(document.value)
     except ValidationError as error:
-        found += [_issue(e["type"], e["loc"], e["msg"], e["input"]).diagnostic(document.places) for e in error.errors()]
+        found += [_issue(e["type"], e["loc"], e["msg"]).diagnostic(document.places) for e in error.errors()]
         raise CannotOpen(sorted(found, key=lambda d: -1 if d.span is None else d.span.start)) from None
     found += _meaning(file, document.places)
     if found:
@@ -142,10 +157,10 @@ def parse_users(text: str, name: str = "<users>") -> Users:
     return Users({name: User(user.secret, _login(name, user)) for name, user in file.users.items()})
 
 
-def _issue(kind: str, loc: tuple[int | str, ...], message: str, given: Any) -> Issue:
+def _issue(kind: str, loc: tuple[int | str, ...], message: str) -> Issue:
     place: Loc = tuple(loc)
     if kind == MESSAGE:
-        return Issue(place, message, code="DP009", secret="secret" in place)
+        return Issue(place, message, code="DP009")
     if kind == "missing":
         return Issue(place, "is missing", code="DP009", help=(_ADD,))
     if kind == "extra_forbidden":
@@ -154,8 +169,7 @@ def _issue(kind: str, loc: tuple[int | str, ...], message: str, given: Any) -> I
         known = list(model.model_fields)
         hint = did_you_mean(str(place[-1]), known) or f"; known here: {listed(known, 16)}"
         return Issue(place, f"is not a key of a file of users{hint}", key=True, code="DP009")
-    said = "must be a mapping (key: value)"
-    return Issue(place, said if "secret" in place else f"{said}, got {shown(given)}", code="DP009", help=(_ADD,))
+    return Issue(place, "must be a mapping (key: value)", code="DP009", help=(_ADD,))
 
 
 def _meaning(file: _Users, places: Places) -> Iterator[Diagnostic]:

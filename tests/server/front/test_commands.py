@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dpsql.server.front import commands as c
 from dpsql.server.front.errors import Fault
 from dpsql.server.front.read_command import command
+from dpsql.server.front.route import NoCatalogue
 from dpsql.server.front.tokens import Statement, statements, tokens
 
 READ: dict[str, c.Command | None] = {
@@ -111,12 +112,25 @@ def test_whatever_writes_is_a_write(text: str) -> None:
      ("COPY (SELECT 1) TO '/tmp/x'", "42501"), ("COPY (SELECT 1) TO PROGRAM 'rm'", "42501"),
      ("COPY t TO STDOUT (FORMAT xml)", "22023"), ("COPY t TO STDOUT (FREEZE)", "0A000"),
      ("COPY t TO STDOUT (DELIMITER 'ab')", "22023"), ("PREPARE q SELECT 1", "42601"), ("EXECUTE q (a + 1)", "42601"),
-     ("SET epsilon = '" + "1" * 20_000 + "'", "54000"), ("FETCH 99999999999999999999 c", "42601")],
+     ("SET epsilon = '" + "1" * 20_000 + "'", "54000"), ("COPY (SELECT '" + "1" * 120_000 + "') TO STDOUT", "54000"),
+     ("FETCH 99999999999999999999 c", "42601")],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(text: str, sqlstate: str) -> None:
     with pytest.raises(Fault) as refused:
         command(text)
     assert refused.value.sqlstate == sqlstate
+
+
+QUESTIONS = {
+    "SELECT relname FROM pg_class": True, "SELECT pg_catalog.version()": True, "SELECT current_user": True,
+    "SELECT * FROM information_schema.tables": True, "SELECT a FROM t JOIN pg_type ON TRUE": True,
+    "SELECT user, COUNT(*) FROM orders GROUP BY user": False, "SELECT COUNT(*) FROM orders WHERE pg_rating > 1": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_questions_about_the_catalogue_are_told_from_others(text: str) -> None:
+    assert NoCatalogue().concerns(text) is QUESTIONS[text]
 
 
 def test_statements_end_where_they_end() -> None:

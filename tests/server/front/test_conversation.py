@@ -302,6 +302,19 @@ def test_what_pools_send_when_they_take_a_connection_back(client: Client) -> Non
 def test_a_connection_keeps_a_bounded_number(client: Client) -> None:
     replies = client.extended(*(parse("SHOW epsilon", f"s{i}") for i in range(1001)))
     assert shape(replies[-2:]) == "E(53400) ZI" and len(replies) == 1002
+    client.query("DEALLOCATE ALL")
+    long = f"SELECT n WHERE x = '{'x' * 99_000}'"
+    replies = client.extended(*(parse(long, f"s{i}") for i in range(50)))
+    assert shape(replies[-2:]) == "E(53400) ZI" and len(replies) == 42
+    client.query("BEGIN")
+    replies = client.extended(parse("SELECT n"), *(bind(portal=f"p{i}") for i in range(51)))
+    assert shape(replies[-2:]) == "E(53400) ZE" and len(replies) == 53
+
+
+def test_values_and_statements_of_one_message_are_bounded(client: Client) -> None:
+    replies = client.extended(parse("SELECT n WHERE y = $1"), bind([b"x" * 1_000_001]))
+    assert shape(replies) == "1 E(54000) ZI"
+    assert shape(client.query("SHOW epsilon;" * 1001)) == "E(54000) ZI"
 
 
 def test_a_text_is_not_as_long_as_a_message(client: Client) -> None:

@@ -74,7 +74,15 @@ def test_mistakes_are_refused_and_secrets_not_shown(text: str) -> None:
         parse_users(text)
     assert BAD[text] in " ".join(d.message for d in refused.value.diagnostics)
     assert {d.code for d in refused.value.diagnostics} == {"DP009"}
-    assert "hunter2pass" not in " ".join(d.message for d in refused.value.diagnostics)
+    assert "hunter2pass" not in str(refused.value) and SECRET not in str(refused.value)
+    assert "<users>:1: " in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["users: {ana: {secret: 'hunter2pass}}", "users: !x hunter2pass", "a: b: hunter2pass"])
+def test_what_is_no_yaml_is_not_shown_either(text: str) -> None:
+    with pytest.raises(CannotOpen) as refused:
+        parse_users(text)
+    assert "hunter2pass" not in str(refused.value)
 
 
 def test_every_mistake_is_told_at_once() -> None:
