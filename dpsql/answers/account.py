@@ -24,7 +24,8 @@ class Account:
     """One analyst's account in one ledger, and the answers stored beside it.
 
     order: whose order decides what is kept where not all is (address.py). charging: told the id of an entry before it
-    is reserved. ceilings: what its login may still spend in one query, by the name of each ceiling.
+    is reserved. ceilings: what its login may still spend in one query, by the name of each ceiling. leaving: called
+    when all that reads private rows is done, and before anything of that can be seen by others: it may wait.
     """
 
     policy: Policy
@@ -34,6 +35,7 @@ class Account:
     order: str
     charging: Callable[[str], object] | None = None
     ceilings: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    leaving: Callable[[], object] | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property

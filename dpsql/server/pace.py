@@ -3,10 +3,12 @@
 *Claim.* When an answer that reads private rows leaves, and when its worker is free for somebody else, are one of the
 declared moments, counted from the beginning of its run: log₂ of their number, and one for "too slow", is all that a
 clock tells of one run. *Why.* The beginning depends on texts, on stored numbers and on the moments of other runs; what
-is ready waits for the next moment, whatever it is: an answer, a refusal, a failure or a worker's death; what is not
-ready at the last is stopped, and its worker is taken for a fixed time more. *When it would be false.* If a worker were
-free when it is ready: who waits next would see it. If a user's own time-out were a moment. *Tested by*
-tests/server/test_pace.py.
+is ready waits for the next moment, whatever it is: an answer, a refusal, a failure or a worker's death. Until then a
+worker stores nothing and lets nobody go on who asks the same (`Session.run`, leaving), so that no other connection sees
+it sooner; what is not ready at the last moment is killed. *When it would be false.* If a worker were free, or an answer
+stored, when it is ready: who asks next would see it. If stopping a run at any time had an effect on what is stored. If
+a worker is killed from outside, what it held is free before the moment. *Tested by* tests/server/test_pace.py,
+tests/server/test_gateway.py.
 """
 
 from __future__ import annotations
@@ -15,10 +17,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Protocol
-
-GRACE: Final = 1.0
-"""Seconds after the last moment until a worker that was told to stop is killed, and after which it serves again."""
+from typing import Protocol
 
 
 class Clock(Protocol):

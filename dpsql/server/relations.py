@@ -21,7 +21,7 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         **{f"{part}_{what}": DOUBLE for part in ("epsilon", "delta", "rho") for what in ("spent", "left")},
     },
     "history": {
-        "sequence": BIGINT,
+        "number": BIGINT,
         "reserved_at": TIMESTAMP,
         "statement": VARCHAR,
         **dict.fromkeys(("epsilon", "delta", "rho"), DOUBLE),
@@ -37,7 +37,8 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         "declared": VARCHAR,
     },
 }
-"""Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it."""
+"""Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it. history: numbered
+by itself, for the ledger's own numbers count what others ask."""
 
 
 def named_in(sql: str) -> tuple[str, ...]:

@@ -123,16 +123,19 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
 
     def steps() -> Release:
         charged = Charged.nothing(resolution.given) if account is None else account.charge(plan, resolution.given)
-        noisy, remarks = _drawn(service, plan.first, account, charged, noise)
-        limited = with_limits(service, plan, noisy, charged)
-        if account is not None and limited is not plan:
-            noisy, more = _drawn(service, limited, account, account.charge_reserved(limited, charged), noise)
-            remarks += more
-        with service.post_processing:
-            rows = post_process(limited.post, noisy, service.engine, service.scratch)
+        kept = _Kept(account)
+        try:
+            noisy = _drawn(service, plan.first, charged, noise, kept)
+            limited = with_limits(service, plan, noisy, charged)
+            if account is not None and limited is not plan:
+                noisy = _drawn(service, limited, account.charge_reserved(limited, charged), noise, kept)
+            with service.post_processing:
+                rows = post_process(limited.post, noisy, service.engine, service.scratch)
+        finally:
+            kept.settle()
         if account is not None and charged.receipt is not None:
             account.ledger.finish()
-        notes = _notes(service, limited, resolution, noisy, remarks)
+        notes = _notes(service, limited, resolution, noisy, kept.remarks)
         names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
         return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)
 
@@ -143,23 +146,45 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
     return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else steps()
 
 
-def _drawn(
-    service: Service, plan: Plan, account: Account | None, charged: Charged, noise: Backend
-) -> tuple[list[NoisyRelease], list[str]]:
-    """Ask for exact integers, add noise, store: release by release, for a later one may read the rows of earlier ones.
+class _Kept:
+    """Stores what a run draws: at once; or, where others shall not see when that was, when it may leave.
 
-    With what the reader is told if an answer could not be stored.
+    remarks: what the reader is told if an answer could not be stored.
     """
+
+    def __init__(self, account: Account | None) -> None:
+        self.account, self.remarks = account, list[str]()
+        self._later: list[Callable[[Account], list[str]]] = []
+
+    def keep(self, plan: Plan, charged: Charged, noisy: Sequence[NoisyRelease]) -> None:
+        """What was drawn last of these."""
+        if self.account is None:
+            return
+        if self.account.leaving is None:
+            self.remarks += store(plan, self.account, charged, noisy)
+        else:
+            self._later.append(lambda account, found=tuple(noisy): store(plan, account, charged, found))  # type: ignore[misc]
+
+    def settle(self) -> None:
+        """All is drawn that will be."""
+        if self.account is not None and self.account.leaving is not None:
+            self.account.leaving()
+            for later in self._later:
+                self.remarks += later(self.account)
+
+
+def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept: _Kept) -> list[NoisyRelease]:
+    """Ask for exact integers, add noise, store: release by release, for a later one may read rows of earlier ones."""
     noisy: list[NoisyRelease] = []
-    remarks: list[str] = []
+    account = kept.account
     salt = 0 if charged.receipt is None or account is None else account.ledger.salt
     for planned, given in zip(plan.releases, charged.given, strict=True):
         read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, service.engine.dialect) for n in read}
         noisy.append(draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
-        if account is not None and wanted(planned.measured, given):
-            remarks += store(plan, account, charged, noisy)
-    return noisy, remarks
+        if wanted(planned.measured, given):
+            kept.keep(plan, charged, noisy)
+    return noisy
 
 
 def _reads_tables(plan: Plan, resolution: Resolution) -> bool:

@@ -72,10 +72,12 @@ class Service:
         analyst: str,
         charging: Callable[[str], object] | None = None,
         ceilings: Mapping[str, PrivacyLoss] | None = None,
+        leaving: Callable[[], object] | None = None,
     ) -> Account:
         """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
 
-        charging: told the id of an entry before it is reserved. ceilings: what one query may cost besides.
+        charging: told the id of an entry before it is reserved. ceilings: what one query may cost besides. leaving: see
+        `Account`.
         """
         ledger = self.ledger
         with self._opening:
@@ -83,7 +85,7 @@ class Service:
                 self._store = answers_beside(ledger)
             store = self._store
         order = f"{self.engine.dialect.name} {self.engine.version}"
-        return Account(self.policy, analyst, ledger, store, order, charging, ceilings or {})
+        return Account(self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving)
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 

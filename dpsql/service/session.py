@@ -191,7 +191,14 @@ class Session:
             "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer, coverage or limits"]
         )
 
-    def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:
+    def run(
+        self,
+        plan: Plan,
+        *,
+        fresh: bool = False,
+        charging: Callable[[str], object] | None = None,
+        leaving: Callable[[], object] | None = None,
+    ) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
 
         Numbers that were released before, as accurately as planned or better, are given again instead; what others
@@ -199,6 +206,8 @@ class Session:
         fresh: pay for new noise all the same.
         charging: called with the id of the ledger's entry before that is made, so that a caller whose run is stopped
             can look whether it was.
+        leaving: called once all that reads private rows is done, however it ended, and before its numbers are stored
+            or another's equal query goes on; when it returns is when others may know of it.
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self.require_open()
@@ -209,7 +218,7 @@ class Session:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        return pipeline.run(self.service, plan, self._account(charging), fresh=fresh)
+        return pipeline.run(self.service, plan, self._account(charging, leaving), fresh=fresh)
 
     def held(self, plan: Plan) -> Release | None:
         """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.
@@ -269,8 +278,10 @@ class Session:
         """Privacy unit → spent and remaining, for this analyst and in total. Raises CannotOpen."""
         return budgets_of(self.policy, self.ledger, self.analyst)
 
-    def _account(self, charging: Callable[[str], object] | None = None) -> Callable[[], Account]:
-        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings))
+    def _account(
+        self, charging: Callable[[str], object] | None = None, leaving: Callable[[], object] | None = None
+    ) -> Callable[[], Account]:
+        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving))
 
     def require_open(self) -> None:
         """Raises Rejected DP903 once the service is closed."""

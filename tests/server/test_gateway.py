@@ -72,7 +72,7 @@ def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> No
         async def both() -> list[object]:
             async def one(sql: str, settings: Settings = TENTH) -> object:
                 described = await server.gateway.describe(ANA, sql, settings)
-                return await server.gateway.run(ANA, described, (), settings, sql)
+                return await server.gateway.run(ANA, described, (), settings, f"{sql} {settings}")
 
             run = asyncio.create_task(one(MEANS))
             try:
@@ -84,14 +84,26 @@ def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> No
                 with pytest.raises(Refused):
                     await asyncio.wait_for(one(COUNT, Settings(epsilon="10000000")), 60)
                 (seated,) = server.gateway.pool._runs.values()
-                while seated.seat is None or MEANS not in seated.seat.link.replied:  # type: ignore[attr-defined]
+                while seated.seat is None or seated.ask.id not in seated.seat.link.replied:  # type: ignore[attr-defined]
                     await asyncio.sleep(0.01)
                 assert not run.done()
+                # It is ready, and nobody is told: not by its price, nor by being given it on another connection.
+                priced = await asyncio.wait_for(one(f"EXPLAIN (COST) {MEANS}"), 60)
+                assert priced.rows[0][0] == "ε 0.1"  # type: ignore[attr-defined]
+                again = asyncio.create_task(one(MEANS, replace(TENTH, notices=False)))
+                while len(server.gateway.pool._runs) < 2:
+                    await asyncio.sleep(0.01)
+                assert not again.done()
+                (waiting,) = (r for r in server.gateway.pool._runs.values() if r.seat is None)
+                await server.gateway.stop(waiting.ask.id)
+                with pytest.raises(Refused):
+                    await again
             finally:
                 clock.goes_on.set()
             return [given, explained, budget, await run]
 
         given, _, _, run = server.do(both)
+    assert shop.spent() == 2 * PRICE
     assert [tuple(row) for row in given.rows] == paid and len(run.rows) == 3  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from dpsql.core.ir.types import BIGINT, NULL, VARCHAR, decimal, list_of
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.server.statements import Answer, Ceilings, Settings
-from dpsql.server.workers.messages import Ask, Broken, Message, Ready, Reply, Stop, pack, read, unpack, write
+from dpsql.server.workers.messages import Ask, Broken, Go, Message, Ready, Reply, Waiting, pack, read, unpack, write
 
 VALUES = [
     None, True, False, 0, -(2**200), 0.1, -0.0, 5e-324, math.inf, "", "ä\ud800\n\0", b"\0\xff",
@@ -54,7 +54,7 @@ TABLE = CatalogueTable(
 
 @pytest.mark.parametrize(
     "message",
-    [ASK, Reply("r1", ANSWER, (), "p"), Reply("r1", None, (REFUSAL,)), Reply("r1"), Stop("r1"),
+    [ASK, Reply("r1", ANSWER, (), "p"), Reply("r1", None, (REFUSAL,)), Reply("r1"), Waiting("r1"), Go("r1"),
      Ready("h", Catalogue((TABLE,))), Broken((REFUSAL,))],
 )  # fmt: skip
 def test_a_message_comes_as_it_went_in_one_line(message: Message) -> None:
@@ -72,7 +72,7 @@ def test_what_a_type_lists_stays_behind() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"\n", b"{}", b"[]", b"null", b'{"Ask":{}}', b'{"Else":{}}', b'{"Stop":{"id":"a","more":1}}', b"\x80",
+    [b"", b"\n", b"{}", b"[]", b"null", b'{"Ask":{}}', b'{"Else":{}}', b'{"Go":{"id":"a","more":1}}', b"\x80",
      b'{"Reply":{"id":"a","answer":null,"refused":[{}],"plan":""}}', b"[" * 100_000],
 )  # fmt: skip
 def test_anything_else_is_no_message(line: bytes) -> None:

@@ -13,7 +13,7 @@ from dpsql.core.ir.types import BIGINT
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.server.limits import failed
-from dpsql.server.pace import GRACE, Pace
+from dpsql.server.pace import Pace
 from dpsql.server.statements import Answer, Ceilings, Refused, Settings
 from dpsql.server.workers.messages import Ask, Ready, Reply
 from dpsql.server.workers.pool import Pool
@@ -75,17 +75,18 @@ REPLIES = {
 }
 
 
+@pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("what", [*REPLIES, "a death"])
 @pytest.mark.parametrize(
     ("ready", "leaves"), [(0.0, 0.2), (0.01, 0.2), (0.2, 0.2), (0.21, 1.0), (1.0, 1.0), (1.1, 5.0), (4.99, 5.0)]
 )
-def test_whatever_is_ready_leaves_at_the_next_moment(what: str, ready: float, leaves: float) -> None:
+def test_whatever_is_ready_leaves_at_the_next_moment(what: str, waits: bool, ready: float, leaves: float) -> None:
     async def test(hands: Hands) -> None:
         told: Told = []
         asking(hands, told, "a")
         await hands.clock.go_to(ready)
         (worker,) = hands.workers
-        worker.die() if what == "a death" else worker.reply(REPLIES[what])
+        worker.die() if what == "a death" else worker.reply(REPLIES[what], waits)
         await hands.clock.go_to(leaves - 0.001 if leaves > ready else ready)
         assert told == [] or leaves == ready
         await hands.clock.go_to(60)
@@ -106,28 +107,34 @@ def test_what_is_not_ready_at_the_last_moment_is_stopped_with_the_constant_error
         await hands.clock.go_to(5)
         ((at, found),) = told
         assert at == 5 and isinstance(found, Refused) and found.diagnostics == failed().diagnostics
-        assert found.sqlstate == "XX000" and hands.workers[0].stopped == ["a"]
+        assert found.sqlstate == "XX000" and hands.workers[0].killed and hands.workers[0].gone == []
 
     run(test)
 
 
-@pytest.mark.parametrize("late", [5.1, 5.9, None])
-def test_a_worker_that_was_stopped_is_free_at_one_moment_whenever_it_ends(late: float | None) -> None:
-    """One that does not end is killed, and another takes its place."""
+def test_a_worker_that_was_killed_is_replaced_and_serves_the_next() -> None:
+    async def test(hands: Hands) -> None:
+        told: Told = []
+        asking(hands, told, "a")
+        asking(hands, told, "b")
+        await hands.clock.go_to(5)
+        assert len(hands.workers) == 2 and [ask.id for ask in hands.workers[1].asked] == ["b"]
+
+    run(test)
+
+
+def test_a_run_stores_nothing_before_its_moment() -> None:
+    """Else another connection of the same account would be given its answer, or told a lower price, sooner."""
 
     async def test(hands: Hands) -> None:
         told: Told = []
         asking(hands, told, "a")
-        await hands.clock.go_to(5)
-        asking(hands, told, "b")
-        if late is not None:
-            await hands.clock.go_to(late)
-            hands.workers[0].reply(Reply("a", ANSWER))
-        await hands.clock.go_to(5 + GRACE - 0.001)
-        assert not any(ask.id == "b" for worker in hands.workers for ask in worker.asked)
-        await hands.clock.go_to(5 + GRACE)
-        assert [ask.id for ask in hands.workers[-1].asked][-1] == "b"
-        assert len(hands.workers) == (1 if late is not None else 2) and hands.workers[0].killed == (late is None)
+        await hands.clock.go_to(0.3)
+        hands.workers[0].reply(Reply("a", ANSWER), waits=True)
+        await hands.clock.go_to(0.999)
+        assert hands.workers[0].gone == [] and told == []
+        await hands.clock.go_to(1)
+        assert hands.workers[0].gone == ["a"] and told == [(1.0, Reply("a", ANSWER))]
 
     run(test)
 
@@ -171,7 +178,7 @@ def test_who_stops_is_told_the_same_whatever_has_come_of_it(ready: float | None)
         asking(hands, told, "a")
         if ready is not None:
             await hands.clock.go_to(ready)
-            hands.workers[0].reply(Reply("a", ANSWER))
+            hands.workers[0].reply(Reply("a", ANSWER), waits=True)
         await hands.clock.go_to(0.15)
         await hands.pool.stop("a")
         await settle()
@@ -179,7 +186,10 @@ def test_who_stops_is_told_the_same_whatever_has_come_of_it(ready: float | None)
         assert at == 0.15 and isinstance(found, Refused) and found.sqlstate == "57014"
         asking(hands, told, "b")
         await hands.clock.go_to(0.19)
-        assert [ask.id for ask in hands.workers[0].asked] == ["a"]  # taken until the moment, all the same
+        assert [ask.id for ask in hands.workers[0].asked] == ["a"] and not hands.workers[0].killed
+        if ready is not None:  # and stored at its moment, as if nobody had stopped it
+            await hands.clock.go_to(0.2)
+            assert hands.workers[0].gone == ["a"]
 
     run(test)
 

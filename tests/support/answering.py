@@ -158,3 +158,21 @@ class Recorded:
 
     def record(self, event: Event) -> None:
         self.events.append(event)
+
+
+class NoCatalogue:
+    """A catalogue that nothing concerns."""
+
+    def concerns(self, sql: str) -> bool:
+        return False
+
+    async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+        raise AssertionError
+
+    async def run(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+    ) -> Answer:
+        raise AssertionError
+
+    async def stop(self, run_id: str) -> None:
+        pass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.server.workers.link import Died
-from dpsql.server.workers.messages import Ask, Ready, Reply
+from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting
 
 
 class HandClock:
@@ -53,31 +53,37 @@ class Hand:
 
     ready: Ready = field(default_factory=lambda: Ready("", Catalogue(())))
     asked: list[Ask] = field(default_factory=list)
-    stopped: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     killed: bool = False
     closed: bool = False
-    _reply: asyncio.Future[Reply] | None = None
+    _reply: asyncio.Future[Reply | Waiting] | None = None
+    _then: Reply | None = None
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: Ask) -> Reply | Waiting:
         if self.killed:
             raise Died
         self.asked.append(ask)
         self._reply = asyncio.get_running_loop().create_future()
         return await self._reply
 
-    def reply(self, reply: Reply) -> None:
-        """What it says to the last ask."""
+    async def go(self, id: str) -> Reply:
+        if self.killed:
+            raise Died
+        self.gone.append(id)
+        assert self._then is not None
+        return self._then
+
+    def reply(self, reply: Reply, waits: bool = False) -> None:
+        """What it says to the last ask, at once or when it is told to go."""
         assert self._reply is not None
-        self._reply.set_result(reply)
+        self._then = reply
+        self._reply.set_result(Waiting(reply.id) if waits else reply)
 
     def die(self) -> None:
         """As by a kill from outside."""
         self.killed = True
         if self._reply is not None and not self._reply.done():
             self._reply.set_exception(Died())
-
-    def stop(self, id: str) -> None:
-        self.stopped.append(id)
 
     def kill(self) -> None:
         self.die()

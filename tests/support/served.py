@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from dpsql.server.front.listen import Front, Limits
 from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
-from dpsql.server.front.route import NoCatalogue, Route
+from dpsql.server.front.route import Route
 from dpsql.server.people.users import User, Users
 from dpsql.server.statements import Answering, Catalogue, Login
 from dpsql.server.wire.scram import make_secret
-from tests.support.answering import Recorded
+from tests.support.answering import NoCatalogue, Recorded
 
 T = TypeVar("T")
 PASSWORD = "correct horse battery"

@@ -16,7 +16,7 @@ from dpsql.server.pace import Clock
 from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
 from dpsql.server.workers.answering import Answering
 from dpsql.server.workers.link import Link, Starting, command, started
-from dpsql.server.workers.messages import Ask, Ready, Reply, read, write
+from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting, read, write
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 from tests.support.small_shop import Shop
@@ -104,24 +104,41 @@ def served(shop: Shop, starting: Starting | None = None, clock: Clock | None = N
 class Inside:
     """A worker in this process. What it is told and says crosses as lines all the same."""
 
-    def __init__(self, policy: Path) -> None:
+    def __init__(self, policy: Path, loop: asyncio.AbstractEventLoop) -> None:
         loaded = load_policy(policy)
         completed, engine = open_data(loaded, None, None, None, None)
         self._service = Service(completed, engine)
-        self._answering = Answering(self._service, completed.serving.rows)
+        self._answering = Answering(self._service, completed.serving.rows, self._leave)
+        self._waiting: asyncio.Future[Reply | Waiting] | None = None
+        self._goes = threading.Event()
+        self._loop = loop
         self.ready = Ready(loaded.hash, engine.describe())
         self.replied: set[str] = set()
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: Ask) -> Reply | Waiting:
         told = read(write(ask))
         assert isinstance(told, Ask)
-        reply = read(write(await asyncio.to_thread(self._answering.answer, told)))
-        assert isinstance(reply, Reply)
+        self._goes.clear()
+        self._waiting = self._loop.create_future()
+        self._answered = asyncio.create_task(asyncio.to_thread(self._answering.answer, told))
+        await asyncio.wait({self._waiting, self._answered}, return_when=asyncio.FIRST_COMPLETED)
         self.replied.add(ask.id)
+        return self._waiting.result() if self._waiting.done() else await self._reply()
+
+    async def go(self, id: str) -> Reply:
+        self._goes.set()
+        return await self._reply()
+
+    async def _reply(self) -> Reply:
+        reply = read(write(await self._answered))
+        assert isinstance(reply, Reply)
         return reply
 
-    def stop(self, id: str) -> None:
-        self._service.engine.interrupt()
+    def _leave(self, id: str) -> None:
+        """In the thread of a run."""
+        assert self._waiting is not None
+        self._loop.call_soon_threadsafe(self._waiting.set_result, Waiting(id))
+        self._goes.wait(PATIENCE)
 
     def kill(self) -> None:
         raise AssertionError("a thread cannot be killed")
@@ -134,7 +151,7 @@ def inside(shop: Shop) -> Starting:
     """Workers without processes."""
 
     async def start() -> Link:
-        return await asyncio.to_thread(Inside, shop.policy)
+        return await asyncio.to_thread(Inside, shop.policy, asyncio.get_running_loop())
 
     return start
 

@@ -6,7 +6,7 @@ All accounts share one service. What a statement is asked with comes with it, an
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -37,11 +37,12 @@ from dpsql.service.session import Session
 class Answering:
     """Answers statements, one after the other.
 
-    rows: the most rows of an answer.
+    rows: the most rows of an answer. leaving: told the name of a run when it has done all that reads private rows; when
+    it returns, others may see what came of that.
     """
 
-    def __init__(self, service: Service, rows: int) -> None:
-        self._service, self._rows = service, rows
+    def __init__(self, service: Service, rows: int, leaving: Callable[[str], object]) -> None:
+        self._service, self._rows, self._leaving = service, rows, leaving
 
     def answer(self, ask: Ask) -> Reply:
         """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
@@ -89,7 +90,7 @@ class Answering:
                 plan = session.planned(question, asked(ask.settings))
                 entries: list[str] = []
                 warnings = session.warnings(plan)
-                release = session.run(plan, charging=entries.append)
+                release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
                 answer = self._shown(ask, session, release)
                 entry = entries[-1] if entries and release.spent != NO_LOSS else ""
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)

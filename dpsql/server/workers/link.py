@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 from dpsql.core.policy.serving import Serving
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.server.workers.messages import LONGEST, Ask, Broken, Ready, Reply, Stop, read, write
+from dpsql.server.workers.messages import LONGEST, Ask, Broken, Go, Ready, Reply, Waiting, read, write
 
 
 class Died(Exception):
@@ -27,12 +27,12 @@ class Link(Protocol):
         """What it said when it had opened the data."""
         ...
 
-    async def ask(self, ask: Ask) -> Reply:
-        """Its reply. Raises Died."""
+    async def ask(self, ask: Ask) -> Reply | Waiting:
+        """Its reply, or that it waits for `go`. Raises Died."""
         ...
 
-    def stop(self, id: str) -> None:
-        """Tell it to end a run; the reply to it says what came of that."""
+    async def go(self, id: str) -> Reply:
+        """The reply of a run that waits. Raises Died."""
         ...
 
     def kill(self) -> None:
@@ -69,21 +69,28 @@ class Streams:
                 raise CannotOpen(refused)
         raise Died
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: Ask) -> Reply | Waiting:
         """See Link."""
-        self.writer.write(write(ask))
+        match await self._told(ask):
+            case Reply() | Waiting() as found if found.id == ask.id:
+                return found
+        raise Died
+
+    async def go(self, id: str) -> Reply:
+        """See Link."""
+        match await self._told(Go(id)):
+            case Reply() as reply if reply.id == id:
+                return reply
+        raise Died
+
+    async def _told(self, message: Ask | Go) -> object:
+        """What it says to a message. Raises Died."""
+        self.writer.write(write(message))
         try:
             await self.writer.drain()
         except OSError:
             raise Died from None
-        match await _next(self.reader):
-            case Reply() as reply if reply.id == ask.id:
-                return reply
-        raise Died
-
-    def stop(self, id: str) -> None:
-        """See Link."""
-        self.writer.write(write(Stop(id)))
+        return await _next(self.reader)
 
     def kill(self) -> None:
         """See Link. A worker that another user has started sees that nobody listens, and ends itself."""

@@ -61,8 +61,15 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """End the run of this name."""
+class Waiting:
+    """A run has done all that reads private rows. Nobody can see that yet."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """The run may store what it has drawn, let others go on, and reply."""
 
     id: str
 
@@ -82,7 +89,7 @@ class Broken:
     refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
 
 
-Message = Ask | Reply | Stop | Ready | Broken
+Message = Ask | Reply | Waiting | Go | Ready | Broken
 
 
 def write(message: Message) -> bytes:
@@ -277,14 +284,16 @@ def _without_values(catalogue: Catalogue) -> dict[str, Any]:
 _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Ask: _write_ask,
     Reply: _write_reply,
-    Stop: asdict,
+    Waiting: asdict,
+    Go: asdict,
     Ready: lambda ready: {"policy": ready.policy, "catalogue": _without_values(ready.catalogue)},
     Broken: lambda broken: [_diagnostic(d) for d in broken.refused],
 }
 _READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
     "Ask": _read_ask,
     "Reply": _read_reply,
-    "Stop": lambda fields: Stop(**fields),
+    "Waiting": lambda fields: Waiting(**fields),
+    "Go": lambda fields: Go(**fields),
     "Ready": lambda fields: Ready(
         fields["policy"], Catalogue(tuple(_read_table(t) for t in fields["catalogue"]["tables"]))
     ),

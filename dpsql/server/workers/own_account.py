@@ -35,13 +35,14 @@ def _budget(session: Session) -> list[Row]:
 
 
 def _history(session: Session) -> list[Row]:
-    own = [r for r in session.ledger.history() if r.entry.analyst == session.analyst][-NEWEST:]
+    """Entries that cost something. Others name noise within a run, and when they came would tell how far it was."""
+    own = [r for r in session.ledger.history() if r.entry.analyst == session.analyst and r.entry.units]
     found: list[Row] = []
-    for receipt in own:
+    for number, receipt in [*enumerate(own, 1)][-NEWEST:]:
         entry = receipt.entry
         cost = largest([entry.in_account(unit) for unit in entry.units] or [PrivacyLoss()])
         parts = tuple(_number(x) for x in (cost.epsilon, cost.delta, cost.rho))
-        found.append((receipt.sequence, _time(receipt.reserved_at), entry.statement, *parts, entry.plan_hash, entry.id))
+        found.append((number, _time(receipt.reserved_at), entry.statement, *parts, entry.plan_hash, entry.id))
     return found
 
 

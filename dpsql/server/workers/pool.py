@@ -17,10 +17,10 @@ from typing import Final
 
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.server.limits import failed, queue_full, stopped
-from dpsql.server.pace import GRACE, Clock, LoopClock, Pace
+from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.statements import Refused
 from dpsql.server.workers.link import Died, Link, Starting
-from dpsql.server.workers.messages import Ask, Ready, Reply
+from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting
 
 _log = logging.getLogger("dpsql.server")
 
@@ -91,7 +91,10 @@ class Pool:
                 asking = asyncio.create_task(self._desk.ask(ask))
                 if not await self._done_by(asking, self.clock.now() + self.pace.last):
                     self._desk.kill()
-                return await asking
+                found = await asking
+                if isinstance(found, Reply):
+                    return found
+                raise Died
             except (Died, CannotOpen):
                 self._desk = None
                 raise failed() from None
@@ -122,13 +125,14 @@ class Pool:
             self._runs.pop(ask.id, None)
 
     async def stop(self, id: str) -> None:
-        """End a run if it has not ended: whoever waits for it is told so at once, whatever has come of it."""
+        """Whoever waits for a run is told at once that it is stopped, whatever has come of it.
+
+        One that waits for a worker is never run. One that runs goes on, and its worker stays taken: whether its answer
+        is stored in the end must not depend on how far it was now.
+        """
         run = self._runs.get(id)
-        if run is None or run.outcome.done():
-            return
-        run.outcome.set_exception(stopped())
-        if run.seat is not None:
-            run.seat.link.stop(id)
+        if run is not None and not run.outcome.done():
+            run.outcome.set_exception(stopped())
 
     async def _through(self, run: _Run, alone: bool) -> None:
         try:
@@ -152,35 +156,31 @@ class Pool:
 
     async def _seated(self, seat: _Seat, run: _Run) -> None:
         begun = self.clock.now()
-        replying = asyncio.create_task(seat.link.ask(run.ask))
-        if await self._done_by(replying, begun + self.pace.last):
+        asking = asyncio.create_task(seat.link.ask(run.ask))
+        reply: Reply | None = None
+        if await self._done_by(asking, begun + self.pace.last):
             await self.clock.sleep_until(begun + self.pace.leaves(self.clock.now() - begun))
-            self._leave(run, replying)
+            with contextlib.suppress(Died):
+                found = await asking
+                reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
         else:
-            self._leave(run, None)
-            seat.link.stop(run.ask.id)
-            end = begun + self.pace.last + GRACE
-            if not await self._done_by(replying, end):
-                seat.link.kill()
-            await self.clock.sleep_until(end)
-        with contextlib.suppress(Died):
-            await replying
-            return
-        await self._replace(seat)
+            seat.link.kill()
+            await asyncio.wait({asking})
+            asking.exception()
+        self._leave(run, reply)
+        if reply is None:
+            await self._replace(seat)
 
-    def _leave(self, run: _Run, replying: asyncio.Task[Reply] | None) -> None:
-        """Let the caller have what came of his run; None, and a death: the constant error."""
+    def _leave(self, run: _Run, reply: Reply | None) -> None:
+        """Let the caller have what came of his run; None, a death: the constant error."""
         if run.outcome.done():
             return
-        reply = None
-        if replying is not None and replying.exception() is None:
-            reply = replying.result()
         if reply is None or any(d.code == "DP901" for d in reply.refused):
             run.outcome.set_exception(failed())
         else:
             run.outcome.set_result(reply)
 
-    async def _done_by(self, task: asyncio.Task[Reply], moment: float) -> bool:
+    async def _done_by(self, task: asyncio.Task[Reply | Waiting], moment: float) -> bool:
         """Whether it is done then, or before."""
         waking = asyncio.create_task(self.clock.sleep_until(moment))
         await asyncio.wait({task, waking}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,12 +18,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from dpsql.core.stopping import Stop as Flag
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.policy.load import load_policy
 from dpsql.server.workers.answering import Answering
-from dpsql.server.workers.messages import LONGEST, Ask, Broken, Message, Ready, Reply, Stop, read, write
+from dpsql.server.workers.messages import LONGEST, Ask, Broken, Go, Message, Ready, Reply, Waiting, read, write
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 
@@ -54,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     with service:
         catalogue = engine.describe()
         send(Ready(loaded.hash, catalogue))
-        _serve(service, Answering(service, policy.serving.rows), lines, send)
+        _serve(service, policy.serving.rows, lines, send)
     return 0
 
 
@@ -90,10 +89,10 @@ def _lines(source: int) -> Iterator[bytes]:
             return
 
 
-def _serve(service: Service, answering: Answering, lines: Iterator[bytes], send: Callable[[Message], None]) -> None:
+def _serve(service: Service, rows: int, lines: Iterator[bytes], send: Callable[[Message], None]) -> None:
     asks: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
+    gone: queue.SimpleQueue[str] = queue.SimpleQueue()
     running: list[str] = []
-    ended = Flag()
 
     def listen() -> None:
         try:
@@ -101,16 +100,21 @@ def _serve(service: Service, answering: Answering, lines: Iterator[bytes], send:
                 match read(line):
                     case Ask() as ask:
                         asks.put(ask)
-                    case Stop(id=id) if running[-1:] == [id]:
-                        service.engine.interrupt()
+                    case Go(id=id):
+                        gone.put(id)
         finally:
-            ended.set()
             if running:  # nobody is left who could be shown the answer; what was charged is durable
                 os._exit(1)
             asks.put(None)
 
+    def leaving(id: str) -> None:
+        send(Waiting(id))
+        while gone.get() != id:
+            pass
+
+    answering = Answering(service, rows, leaving)
     threading.Thread(target=listen, daemon=True).start()
-    while (ask := asks.get()) is not None and not ended.is_set():
+    while (ask := asks.get()) is not None:
         running.append(ask.id)
         reply = answering.answer(ask)
         running.clear()

@@ -21,7 +21,7 @@ from dpsql.server.front.errors import Fault
 from dpsql.server.front.link import Link
 from dpsql.server.front.listen import Front
 from dpsql.server.front.login import Door
-from dpsql.server.front.route import NoCatalogue, Route
+from dpsql.server.front.route import Route
 from dpsql.server.front.variables import Variables
 from dpsql.server.people.users import User, Users
 from dpsql.server.statements import Login
@@ -29,7 +29,7 @@ from dpsql.server.wire import messages as m
 from dpsql.server.wire import replies
 from dpsql.server.wire.scram import Exchange, make_secret
 from tests.deep.fuzz.target import Target, damaged
-from tests.support.answering import Answers, Recorded
+from tests.support.answering import Answers, NoCatalogue, Recorded
 from tests.support.wire_client import (
     GSS_REQUEST,
     SSL_REQUEST,

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from dpsql.server.front import commands as c
 from dpsql.server.front.errors import Fault
 from dpsql.server.front.read_command import command
-from dpsql.server.front.route import NoCatalogue
 from dpsql.server.front.tokens import Statement, statements, tokens
 
 READ: dict[str, c.Command | None] = {
@@ -119,18 +118,6 @@ def test_what_cannot_be_read_is_refused(text: str, sqlstate: str) -> None:
     with pytest.raises(Fault) as refused:
         command(text)
     assert refused.value.sqlstate == sqlstate
-
-
-QUESTIONS = {
-    "SELECT relname FROM pg_class": True, "SELECT pg_catalog.version()": True, "SELECT current_user": True,
-    "SELECT * FROM information_schema.tables": True, "SELECT a FROM t JOIN pg_type ON TRUE": True,
-    "SELECT user, COUNT(*) FROM orders GROUP BY user": False, "SELECT COUNT(*) FROM orders WHERE pg_rating > 1": False,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", QUESTIONS)
-def test_questions_about_the_catalogue_are_told_from_others(text: str) -> None:
-    assert NoCatalogue().concerns(text) is QUESTIONS[text]
 
 
 def test_statements_end_where_they_end() -> None:

@@ -13,9 +13,9 @@ import pytest
 from dpsql.diagnostics.errors import Rejected
 from dpsql.server.front import login as login_module
 from dpsql.server.front.listen import Front, Limits, tls_context
-from dpsql.server.front.route import NoCatalogue, Route
+from dpsql.server.front.route import Route
 from dpsql.server.wire.messages import STARTUP_LIMIT
-from tests.support.answering import Answers
+from tests.support.answering import Answers, NoCatalogue
 from tests.support.served import NAME, PASSWORD, Served
 from tests.support.wire_client import GSS_REQUEST, SSL_REQUEST, Client, packet, shape, startup, text
 
