@@ -6,28 +6,12 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from dpsql.policy.load import load_policy
-from dpsql.server.catalogue.asking import CatalogueOfLogins
-from tests.support import recorded_catalogue as r
-from tests.support.answering import Answers
 from tests.support.served import DATABASE, NAME, PASSWORD, Served
 
 PSQL = shutil.which("psql")
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    place = tmp_path / "clinic.yaml"
-    place.write_text(r.POLICY, encoding="utf-8")
-    catalogue = CatalogueOfLogins(load_policy(place), DATABASE)
-    with Served(Answers(), catalogue=catalogue) as found:
-        yield found
-    catalogue.close()
 
 
 @pytest.mark.xfail(PSQL is None, reason="psql is not on this machine", run=False, strict=False)
@@ -73,7 +57,7 @@ def test_asyncpg_asks_in_bytes(served: Served) -> None:
 
     async def ask() -> list[tuple[object, ...]]:
         con = await asyncpg.connect(
-            host="127.0.0.1", port=served.port, user=NAME, password=PASSWORD, database=DATABASE, ssl=False
+            host="127.0.0.1", port=served.port, user=NAME, password=PASSWORD, database=DATABASE, ssl="prefer"
         )
         try:
             sql = "SELECT oid, relname, relnatts, relhasindex FROM pg_class WHERE relname = $1"
