@@ -1,8 +1,10 @@
 # Needs make and a Python ≥ 3.11; everything else goes into .venv, made on first use.
 #
 #   make demo      build a small database in demo/ and run the main job on it
+#   make serve     answer analysts who connect to that database as to PostgreSQL
 #   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
 #   make test-engines  those of other engines than DuckDB, each in an environment below .venv-engines/; part of test-rest
+#   make test-clients  drivers, and psql where there is one, at a server of dpsql; part of test-rest, too
 #   make exhaustive  the same over many more cases: before a release, and after a change of a rule
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
@@ -14,7 +16,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-engines test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo serve test test-rest test-engines test-clients test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -55,17 +57,24 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
+# The demo's clinic behind a port, for ana: she is given a password first. PORT=5433 where there is a PostgreSQL.
+PORT ?= 5432
+serve: $(VENV)/.installed
+	@test -f demo/clinic.yaml || $(BIN)/dpsql demo demo </dev/null >/dev/null
+	@test -f demo/users.yaml || { users=$$($(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml; }
+	@$(BIN)/dpsql serve demo/clinic.yaml --port $(PORT) --audit-log demo/audit.jsonl
+
 # Without compiled files, each process that a test starts would compile dpsql anew, and each worker all of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 
 test: $(VENV)/.installed-dev
-	$(PYTEST) -n $(WORKERS) --ignore=tests/deep --ignore=tests/engines_elsewhere $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) --ignore=tests/deep --ignore=tests/engines_elsewhere --ignore=tests/clients_elsewhere $(PYTEST_ARGS)
 
 # Many of these wait, for processes, terminals and locks: one worker more has something to do then.
 REST_WORKERS ?= $(shell expr $(WORKERS) + 1)
-test-rest: $(VENV)/.installed-dev test-engines
+test-rest: $(VENV)/.installed-dev test-engines test-clients
 	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS)
 
 # Where an engine cannot be had, its tests are skipped and say why; DPSQL_ENGINES=required makes that a failure.
@@ -73,6 +82,10 @@ test-rest: $(VENV)/.installed-dev test-engines
 test-engines: .venv-engines/postgres/.installed
 	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/postgres/bin/python -m pytest -q --dist loadfile -n $(WORKERS) \
 	    tests/engines_elsewhere/postgres $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
+
+test-clients: .venv-engines/clients/.installed
+	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/clients/bin/python -m pytest -q tests/clients_elsewhere $(PYTEST_ARGS) \
+	    || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
 
 .venv-engines/%/.installed: pyproject.toml tests/engines_elsewhere/environment.py | $(VENV)/.installed-dev
 	@echo "making .venv-engines/$*"
@@ -85,7 +98,7 @@ exhaustive: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/deep -m exhaustive $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
-	$(PYTEST) -n $(WORKERS) --ignore=tests/engines_elsewhere -m "not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) --ignore=tests/engines_elsewhere --ignore=tests/clients_elsewhere -m "not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from dpsql.answers.address import Addresses
 from dpsql.answers.store.store import AnswerStore
-from dpsql.core.ledger.ledger import Caps, Ledger
+from dpsql.core.ledger.ledger import Caps, Entry, Ledger
+from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, Price, Request, charge, charge_reserved
@@ -23,7 +24,8 @@ class Account:
     """One analyst's account in one ledger, and the answers stored beside it.
 
     order: whose order decides what is kept where not all is (address.py). charging: told the id of an entry before it
-    is reserved.
+    is reserved. ceilings: what its login may still spend in one query, by the name of each ceiling. leaving: called
+    when all that reads private rows is done, and before anything of that can be seen by others: it may wait.
     """
 
     policy: Policy
@@ -32,13 +34,15 @@ class Account:
     store: AnswerStore
     order: str
     charging: Callable[[str], object] | None = None
+    ceilings: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    leaving: Callable[[], object] | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
     def caps(self) -> Caps:
         """The limits in force."""
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
-        return Caps(caps.total, caps.analyst, caps.per_query)
+        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings)
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""
@@ -48,8 +52,8 @@ class Account:
         return known
 
     def left(self, unit: str) -> list[PrivacyLoss]:
-        """The most that one query of this account may cost a unit: what is left to the account, its limit per query."""
-        found = [] if self.caps.per_query is None else [self.caps.per_query]
+        """The most that one query of this account may cost a unit: its limits per query, and what is left to it."""
+        found = [*self.ceilings.values(), *([] if self.caps.per_query is None else [self.caps.per_query])]
         if unit in self.caps.analyst:
             found.append(remaining(self.caps.analyst[unit], self.ledger.spent(unit, self.analyst)))
         return found
@@ -63,6 +67,15 @@ class Account:
             if unit in total
         )
 
+    def require_room(self, plan: Plan, price: Price) -> None:
+        """Raises BudgetExceeded, as charging this price now would; nothing is reserved."""
+        request = self._request(plan)
+        asked = Entry("-", self.analyst, price.new, request.plan_hash, request.policy_hash, received=price.received)
+        try:
+            require_fits(asked, self.caps, self.ledger.spent)
+        except BudgetExceeded as refusal:
+            raise self._said_of(refusal, plan) from None
+
     def charge(self, plan: Plan, given: tuple[Given, ...]) -> Charged:
         """Charge a run of a plan durably for all that is not given; what follows searches is reserved.
 
@@ -71,11 +84,13 @@ class Account:
         try:
             return charge(self.ledger, self._request(plan), plan.first.releases, given, plan.later)
         except BudgetExceeded as refusal:
-            larger = ("allow a larger max_error, or give in its place what fits:",) if plan.max_error else ()
-            refusal.diagnostics = tuple(
-                replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics
-            )
-            raise
+            raise self._said_of(refusal, plan) from None
+
+    @staticmethod
+    def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
+        larger = ("allow a larger max_error, or give in its place what fits:",) if plan.max_error else ()
+        refusal.diagnostics = tuple(replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics)
+        return refusal
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
         """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""

@@ -34,6 +34,11 @@ policy_app = typer.Typer(
     help="Write, check and read policies.", rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=False
 )
 app.add_typer(policy_app, name="policy")
+user_app = typer.Typer(
+    help="Who may log in at `dpsql serve`.", rich_markup_mode=None, pretty_exceptions_enable=False,
+    no_args_is_help=False,
+)  # fmt: skip
+app.add_typer(user_app, name="user")
 
 
 @app.callback(invoke_without_command=True)
@@ -53,6 +58,12 @@ def dpsql(
 @policy_app.callback(invoke_without_command=True)
 def policy(context: typer.Context) -> int:
     """Write, check and read policies."""
+    return _help_if_alone(context)
+
+
+@user_app.callback(invoke_without_command=True)
+def user(context: typer.Context) -> int:
+    """Who may log in at `dpsql serve`."""
     return _help_if_alone(context)
 
 
@@ -226,6 +237,40 @@ def audit(
 
 
 @app.command()
+def serve(
+    policy: o.Policy,
+    users: Annotated[
+        str | None,
+        typer.Option("--users", metavar="FILE", help="Who may log in. Default: users.yaml beside the policy."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other machines need TLS.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = 5432,
+    tls_cert: Annotated[
+        str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of TLS, with its chain, as PEM.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, as PEM.")] = None,
+    audit_log: Annotated[
+        str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
+    ] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option("--workers", metavar="SOCKET", help="Where another user's workers are; else they are started."),
+    ] = None,
+) -> int:
+    """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
+
+    They use psql, a driver or a dashboard; the data stay here. Who may log in is in the file of users (`dpsql user
+    add`), how many workers there are and when answers leave is below `serve:` in the policy. After SIGTERM no
+    connection is taken, and what runs comes to its end.
+    """
+    from dpsql.cli.commands import serve as command
+
+    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers)
+
+
+@app.command()
 def rule(code: Annotated[str, typer.Argument(metavar="CODE", help="A diagnostic code, e.g. DP201.")]) -> int:
     """Print what a code means and how to repair it."""
     from dpsql.cli.commands import rule as command
@@ -377,3 +422,34 @@ def policy_show(
     from dpsql.cli.commands import policy as command
 
     return command.show(file, table, format)
+
+
+@user_app.command("add")
+def user_add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the user logs in as.")],
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Whose budget is charged. Default: the user's name.")
+    ] = None,
+    role: Annotated[o.Role, typer.Option("--role", help="What the user is.")] = o.Role.ANALYST,
+    kind: Annotated[o.UserKind, typer.Option("--kind", help="A person, or a tool that says nothing of ε.")] = (
+        o.UserKind.PERSON
+    ),
+) -> int:
+    """Custodian: print the lines of a new user, to be put below `users:` in the file of users.
+
+    The password is asked for on a terminal, and else read from standard input. What is printed holds a secret as
+    PostgreSQL keeps it, and no password.
+    """
+    from dpsql.cli.commands import user as command
+
+    return command.add(name, account, role, kind)
+
+
+@user_app.command("check")
+def user_check(
+    file: Annotated[str, typer.Argument(metavar="USERS", help="The file of users.")],
+) -> int:
+    """Custodian: check a file of users; every mistake is reported at once."""
+    from dpsql.cli.commands import user as command
+
+    return command.check(file)

@@ -50,6 +50,20 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
+class Role(StrEnum):
+    """`--role` of `dpsql user add`."""
+
+    ANALYST = "analyst"
+    CUSTODIAN = "custodian"
+
+
+class UserKind(StrEnum):
+    """`--kind` of `dpsql user add`."""
+
+    PERSON = "person"
+    BI = "bi"
+
+
 def _of_columns(name: str, form: str, help: str) -> Any:
     """An option that is given once for each column that it is about."""
     return typer.Option(name, metavar=form, help=f"{help}; may be repeated.")

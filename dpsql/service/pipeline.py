@@ -55,34 +55,60 @@ def compile(service: Service, question: Question, settings: Settings) -> Plan:
 def run(
     service: Service,
     plan: Plan,
-    analyst: str,
+    open_account: Callable[[], Account],
     *,
     fresh: bool = False,
-    charging: Callable[[str], object] | None = None,
 ) -> Release:
-    """Plan → answer, on the account of an analyst; see `Session.run`.
+    """Plan → answer; see `Session.run`. open_account: opens the ledger and the stored answers, where they are needed.
 
     Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen (nothing ran), EngineError.
     """
-    if plan.known:
-        return _charged_and_run(service, plan, None, nothing_drawn(plan))
-    account = service.account(analyst, charging)
-    plan = plan if fresh else with_held_limits(service, plan, account)
-    if fresh:
+    if fresh and not plan.known:
+        account = open_account()
         with service.running:
             return _charged_and_run(service, plan, account, all_new(plan, account))
-    resolution = resolve(plan, account)
-    if resolution.is_held(plan) and plan.searches is None:
-        return _charged_and_run(service, plan, account, resolution)
+    found = held(service, plan, open_account)
+    if found is not None:
+        return found
+    account = open_account()
+    plan = with_held_limits(service, plan, account)
     with service.running:
         return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
+
+
+def held(
+    service: Service, plan: Plan, open_account: Callable[[], Account], *, refusing: bool = False
+) -> Release | None:
+    """The answer of a run for which nothing is drawn and nothing is charged; None if there is something to pay.
+
+    *Claim.* When it comes depends on no private row and on no other query. *Why.* It is made of numbers that the
+    account has and of public tables; it waits for no name, not for `running`, and not for the engine where no table is
+    read. *When it would be false.* If it were looked for where other queries run: public tables are read over the
+    engine's one connection. A server asks a process in which none does. *Tested by* tests/service/test_held.py.
+
+    refusing: whether a price that no limit has room for is refused here, as a run would.
+    Raises BudgetExceeded, CannotOpen.
+    """
+    if plan.known:
+        return _charged_and_run(service, plan, None, nothing_drawn(plan))
+    account = open_account()
+    plan = with_held_limits(service, plan, account)
+    resolution = resolve(plan, account)
+    if plan.searches is None and resolution.is_held(plan):
+        return _charged_and_run(service, plan, account, resolution)
+    if refusing:
+        try:
+            account.require_room(plan, resolution.price)
+        except BudgetExceeded as refusal:
+            resolve_again(plan, account, resolution, refusal)
+    return None
 
 
 def _alone(service: Service, plan: Plan, account: Account) -> Release:
     """Nobody else draws what this run may draw. Whoever held the names before may have stored what it needs."""
     known = with_held_limits(service, plan, account)
     if known is not plan:
-        return run(service, known, account.analyst, charging=account.charging)
+        return run(service, known, lambda: account)
     resolution = resolve_to_run(plan, account)
     try:
         return _charged_and_run(service, plan, account, resolution)
@@ -97,16 +123,19 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
 
     def steps() -> Release:
         charged = Charged.nothing(resolution.given) if account is None else account.charge(plan, resolution.given)
-        noisy, remarks = _drawn(service, plan.first, account, charged, noise)
-        limited = with_limits(service, plan, noisy, charged)
-        if account is not None and limited is not plan:
-            noisy, more = _drawn(service, limited, account, account.charge_reserved(limited, charged), noise)
-            remarks += more
-        with service.post_processing:
-            rows = post_process(limited.post, noisy, service.engine, service.scratch)
+        kept = _Kept(account)
+        try:
+            noisy = _drawn(service, plan.first, charged, noise, kept)
+            limited = with_limits(service, plan, noisy, charged)
+            if account is not None and limited is not plan:
+                noisy = _drawn(service, limited, account.charge_reserved(limited, charged), noise, kept)
+            with service.post_processing:
+                rows = post_process(limited.post, noisy, service.engine, service.scratch)
+        finally:
+            kept.settle()
         if account is not None and charged.receipt is not None:
             account.ledger.finish()
-        notes = _notes(service, limited, resolution, noisy, remarks)
+        notes = _notes(service, limited, resolution, noisy, kept.remarks)
         names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
         return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)
 
@@ -117,23 +146,45 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
     return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else steps()
 
 
-def _drawn(
-    service: Service, plan: Plan, account: Account | None, charged: Charged, noise: Backend
-) -> tuple[list[NoisyRelease], list[str]]:
-    """Ask for exact integers, add noise, store: release by release, for a later one may read the rows of earlier ones.
+class _Kept:
+    """Stores what a run draws: at once; or, where others shall not see when that was, when it may leave.
 
-    With what the reader is told if an answer could not be stored.
+    remarks: what the reader is told if an answer could not be stored.
     """
+
+    def __init__(self, account: Account | None) -> None:
+        self.account, self.remarks = account, list[str]()
+        self._later: list[Callable[[Account], list[str]]] = []
+
+    def keep(self, plan: Plan, charged: Charged, noisy: Sequence[NoisyRelease]) -> None:
+        """What was drawn last of these."""
+        if self.account is None:
+            return
+        if self.account.leaving is None:
+            self.remarks += store(plan, self.account, charged, noisy)
+        else:
+            self._later.append(lambda account, found=tuple(noisy): store(plan, account, charged, found))  # type: ignore[misc]
+
+    def settle(self) -> None:
+        """All is drawn that will be."""
+        if self.account is not None and self.account.leaving is not None:
+            self.account.leaving()
+            for later in self._later:
+                self.remarks += later(self.account)
+
+
+def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept: _Kept) -> list[NoisyRelease]:
+    """Ask for exact integers, add noise, store: release by release, for a later one may read rows of earlier ones."""
     noisy: list[NoisyRelease] = []
-    remarks: list[str] = []
+    account = kept.account
     salt = 0 if charged.receipt is None or account is None else account.ledger.salt
     for planned, given in zip(plan.releases, charged.given, strict=True):
         read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, service.engine.dialect) for n in read}
         noisy.append(draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
-        if account is not None and wanted(planned.measured, given):
-            remarks += store(plan, account, charged, noisy)
-    return noisy, remarks
+        if wanted(planned.measured, given):
+            kept.keep(plan, charged, noisy)
+    return noisy
 
 
 def _reads_tables(plan: Plan, resolution: Resolution) -> bool:

@@ -11,7 +11,7 @@ tests/service/test_service.py.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Self
 
@@ -20,6 +20,7 @@ from dpsql.answers.store.store import AnswerStore
 from dpsql.core.engine import Engine
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings import Settings
@@ -54,14 +55,29 @@ class Service:
         self._store: AnswerStore | None = None
         self._closed = False
 
-    def session(self, analyst: str | None = None, settings: Settings | None = None) -> Session:
-        """A session of one analyst; None: of the shared account. It need not be closed."""
-        return Session(self, analyst, settings)
+    def session(
+        self,
+        analyst: str | None = None,
+        settings: Settings | None = None,
+        ceilings: Mapping[str, PrivacyLoss] | None = None,
+    ) -> Session:
+        """A session of one analyst; None: of the shared account. It need not be closed.
 
-    def account(self, analyst: str, charging: Callable[[str], object] | None = None) -> Account:
+        ceilings: what one query of it may cost besides, by the name of each ceiling.
+        """
+        return Session(self, analyst, settings, ceilings)
+
+    def account(
+        self,
+        analyst: str,
+        charging: Callable[[str], object] | None = None,
+        ceilings: Mapping[str, PrivacyLoss] | None = None,
+        leaving: Callable[[], object] | None = None,
+    ) -> Account:
         """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
 
-        charging: told the id of an entry before it is reserved.
+        charging: told the id of an entry before it is reserved. ceilings: what one query may cost besides. leaving: see
+        `Account`.
         """
         ledger = self.ledger
         with self._opening:
@@ -69,7 +85,7 @@ class Service:
                 self._store = answers_beside(ledger)
             store = self._store
         order = f"{self.engine.dialect.name} {self.engine.version}"
-        return Account(self.policy, analyst, ledger, store, order, charging)
+        return Account(self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving)
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Unpack
 
+from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
@@ -39,9 +41,19 @@ class Session:
     Threads may share it: they plan, explain and price while another's query runs, and run one after the other.
     """
 
-    def __init__(self, service: Service, analyst: str | None = None, settings: Settings | None = None) -> None:
-        """analyst: whose account is charged, if the policy names him. settings: where a query asks for nothing else."""
+    def __init__(
+        self,
+        service: Service,
+        analyst: str | None = None,
+        settings: Settings | None = None,
+        ceilings: Mapping[str, PrivacyLoss] | None = None,
+    ) -> None:
+        """analyst: whose account is charged, if the policy names him. settings: where a query asks for nothing else.
+
+        ceilings: what one query may cost besides, by the name of each ceiling.
+        """
         self.service = service
+        self.ceilings = ceilings or {}
         self.analyst = service.policy.account(analyst)
         self._settings = self._opened_with = settings or Settings()
         self._setting = threading.Lock()
@@ -193,7 +205,14 @@ class Session:
             "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer, coverage or limits"]
         )
 
-    def run(self, plan: Plan, *, fresh: bool = False, charging: Callable[[str], object] | None = None) -> Release:
+    def run(
+        self,
+        plan: Plan,
+        *,
+        fresh: bool = False,
+        charging: Callable[[str], object] | None = None,
+        leaving: Callable[[], object] | None = None,
+    ) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
 
         Numbers that were released before, as accurately as planned or better, are given again instead; what others
@@ -201,6 +220,8 @@ class Session:
         fresh: pay for new noise all the same.
         charging: called with the id of the ledger's entry before that is made, so that a caller whose run is stopped
             can look whether it was.
+        leaving: called once all that reads private rows is done, however it ended, and before its numbers are stored
+            or another's equal query goes on; when it returns is when others may know of it.
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self.require_open()
@@ -211,7 +232,15 @@ class Session:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        return pipeline.run(self.service, plan, self.analyst, fresh=fresh, charging=charging)
+        return pipeline.run(self.service, plan, self._account(charging, leaving), fresh=fresh)
+
+    def held(self, plan: Plan) -> Release | None:
+        """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.
+
+        Raises BudgetExceeded if that would be refused now, CannotOpen.
+        """
+        self.require_open()
+        return pipeline.held(self.service, plan, self._account(), refusing=True)
 
     def charge(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """What a run of a plan charges if nothing is bought or spent in between. fresh: of a run with new noise.
@@ -223,7 +252,7 @@ class Session:
             return Charge.of_new(plan)
         if not self.has_ledger:
             return Charge.of_new(plan)  # looking makes no ledger, and without one nothing is stored
-        return resolve(plan, self.service.account(self.analyst)).charge
+        return resolve(plan, self._account()()).charge
 
     def charge_to_show(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """As `charge`, for EXPLAIN, which needs no ledger: that of new noise, with a note, where none can be read."""
@@ -262,6 +291,11 @@ class Session:
     def budget(self) -> Budgets:
         """Privacy unit → spent and remaining, for this analyst and in total. Raises CannotOpen."""
         return budgets_of(self.policy, self.ledger, self.analyst)
+
+    def _account(
+        self, charging: Callable[[str], object] | None = None, leaving: Callable[[], object] | None = None
+    ) -> Callable[[], Account]:
+        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving))
 
     def require_open(self) -> None:
         """Raises Rejected DP903 once the service is closed."""

@@ -2,6 +2,8 @@
 
     python -m tests.engines_elsewhere.environment postgres
 
+`clients` is one for what speaks to a server of dpsql.
+
 It borrows the packages of the interpreter that runs this, so it is made in seconds. A server that pip can install is
 taken where it has a wheel for this Python; else the tests look for one that the machine has.
 """
@@ -18,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = {"postgres": ("pgserver", sys.version_info < (3, 13))}
-"""Extra of dpsql → a package that holds a server, and whether it has a wheel for this Python."""
+"""Extra of dpsql, where there is one → a package that holds a server, and whether it has a wheel for this Python."""
 
 
 def make(extra: str) -> Path:
@@ -42,8 +44,10 @@ def make(extra: str) -> Path:
         extra
     ]
     install(python, *wanted)
-    server, there = SERVERS[extra]
-    if there:
+    server, there = SERVERS.get(extra, ("", False))
+    if not server:
+        pass
+    elif there:
         install(python, "--no-deps", server)
     else:
         print(f"{server} has no wheel for Python {sys.version_info.major}.{sys.version_info.minor}")

@@ -19,6 +19,8 @@ CHANCE = {
     "dpsql/core/ledger/hash_chain.py": "the ledger's salt, drawn once and kept",
     "dpsql/core/release/charge.py": "the ids of ledger entries and of stored answers",
     "dpsql/service/preparing/prepare.py": "the name of a copy, and which rows are kept",
+    "dpsql/server/wire/scram.py": "salts of passwords, and nonces of logins",
+    "dpsql/server/front/listen.py": "what a client shows to stop a statement of its own",
 }
 
 

@@ -52,6 +52,7 @@ def test_the_threat_model_names_what_is_not_protected() -> None:
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
         "Who is trusted with what",
         "What is protected, and by what",
+        "In process, and served",
         "What is not protected",
         "Known limitations",
         "What an audit can and cannot show",

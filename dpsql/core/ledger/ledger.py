@@ -62,13 +62,14 @@ def _called(losses: Mapping[str, PrivacyLoss], names: UnitNames) -> dict[str, Pr
 class Caps:
     """Limits in force for one entry: per unit in total, per unit for this analyst, and per query and unit.
 
-    The total limits `charges`; the other two limit `charges` and `received` together. A missing unit (or None) means
-    "no limit declared".
+    The total limits `charges`; the others limit `charges` and `received` together. A missing unit (or None) means
+    "no limit declared". ceilings: what a login may still spend of each unit, by the name of its ceiling.
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     analyst: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     per_query: PrivacyLoss | None = None
+    ceilings: Mapping[str, PrivacyLoss] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ and `add`: ledgers call both inside one lock or transaction. *Tested by* tests/c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
@@ -105,23 +105,31 @@ class Book:
 
     def check(self, entry: Entry, caps: Caps) -> None:
         """Raise BudgetExceeded with one diagnostic per cap that a settled entry does not fit into."""
-        limits: list[Limit] = []
-        account = f"budgets.analysts.{key(entry.analyst)}"
-        for unit in entry.units:
-            own, known = entry.in_account(unit), entry.received.get(unit, NO_LOSS)
-            if caps.per_query is not None:
-                name = f"limit per query of analyst {entry.analyst!r}{_on(unit)}"
-                limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
-            if unit in caps.analyst:
-                name = f"budget of analyst {entry.analyst!r}{_on(unit)}"
-                spent = self.spent(unit, entry.analyst)
-                limits.append(Limit("DP404", name, account, own, caps.analyst[unit], spent, known))
-            if unit in caps.total and unit in entry.charges:
-                name, asked = f"total budget{_on(unit, 'of')}", entry.charges[unit]
-                limits.append(Limit("DP403", name, "budgets.total", asked, caps.total[unit], self.spent(unit)))
-        refusal = over_budget(limits)
-        if refusal is not None:
-            raise refusal
+        require_fits(entry, caps, self.spent)
+
+
+def require_fits(entry: Entry, caps: Caps, spent_of: Callable[[str, str | None], PrivacyLoss]) -> None:
+    """As `Book.check`. spent_of: what has been spent of a unit, by one account or (None) in total."""
+    limits: list[Limit] = []
+    account = f"budgets.analysts.{key(entry.analyst)}"
+    for unit in entry.units:
+        own, known = entry.in_account(unit), entry.received.get(unit, NO_LOSS)
+        if caps.per_query is not None:
+            name = f"limit per query of analyst {entry.analyst!r}{_on(unit)}"
+            limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
+        for ceiling, left in caps.ceilings.items():
+            name = f"ceiling {ceiling} of this login{_on(unit)}"
+            limits.append(Limit("DP413", name, ceiling, own, left, received=known))
+        if unit in caps.analyst:
+            name = f"budget of analyst {entry.analyst!r}{_on(unit)}"
+            spent = spent_of(unit, entry.analyst)
+            limits.append(Limit("DP404", name, account, own, caps.analyst[unit], spent, known))
+        if unit in caps.total and unit in entry.charges:
+            name, asked = f"total budget{_on(unit, 'of')}", entry.charges[unit]
+            limits.append(Limit("DP403", name, "budgets.total", asked, caps.total[unit], spent_of(unit, None)))
+    refusal = over_budget(limits)
+    if refusal is not None:
+        raise refusal
 
 
 def _on(unit: str, word: str = "on") -> str:

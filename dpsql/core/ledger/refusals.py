@@ -1,4 +1,4 @@
-"""The words of the budget's refusals: DP403, DP404, DP405 (a charge does not fit) and DP407 (no usable ledger)."""
+"""The words of the budget's refusals: a charge does not fit (DP403, DP404, DP405, DP413); no usable ledger (DP407)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
         parts.append(f"stored answers, new to this account, cost {limit.received} of it")
     if limit.cap == NO_LOSS and limit.code in ("DP404", "DP405"):  # such as `*`, where the policy names analysts only
         repairs = ("ask as an analyst to whom the policy gives something:  --analyst NAME,  in Python  analyst='NAME'",)
-    custodian = f"custodian: raise {limit.setting} in the policy; what is spent stays spent"
+    place = "users.yaml, or let time pass" if limit.code == "DP413" else "the policy"
+    custodian = f"custodian: raise {limit.setting} in {place}; what is spent stays spent"
     return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
 
 

@@ -18,7 +18,7 @@ from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, l
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Source, Span
-from dpsql.diagnostics.errors import reject, too_large
+from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
@@ -32,6 +32,7 @@ from dpsql.frontend.bind.scope import Entry, find, has, written_at
 from dpsql.frontend.bind.searched_clips import misplaced, says_auto, searched_clip
 from dpsql.frontend.bind.syntax import SYNTAX, calendar_shift
 from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.bind.unknown_values import as_numbers, like_the_others
 from dpsql.frontend.text.spans import span_of
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
@@ -227,14 +228,20 @@ class ExprBinder:
                     label="would depend on the data",
                     help=["write the value itself, or pass it as a parameter:  ?, $1 or $name"],
                 )  # fmt: skip
-        name = function.name
+        name, args = function.name, like_the_others(args)
         if name in _UNIFYING:
             args = self._unified(name, args)
         if name == "least" or name == "greatest":
             clipped = _as_clip(name, args)
             if clipped is not None:
                 name, args = "clip", clipped
-        value = value_of_call(name, tuple([self.value(a) for a in args]), span)
+        try:
+            value = value_of_call(name, tuple([self.value(a) for a in args]), span)
+        except Rejected:
+            if (numbers := as_numbers(args)) is None:
+                raise
+            args = numbers
+            value = value_of_call(name, tuple([self.value(a) for a in args]), span)
         made = Call(name, args, value.type, span)
         self.known[made] = value
         return made

@@ -30,6 +30,7 @@ from dpsql.core.ir.types import (
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
+from dpsql.frontend.bind.unknown_values import Unknown
 
 _DAYS = {"day": 1, "week": 7}
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
@@ -184,6 +185,8 @@ def _not_finite(span: Span) -> Rejected:
 
 def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
     """The literal that a string stands for where `target` is expected, or None if it is not one."""
+    if isinstance(text, Unknown):
+        return text.read_as(target, span)
     stripped = text.strip()
     try:
         match target.kind:

@@ -9,12 +9,14 @@ from sqlglot import exp
 
 from dpsql.core.ir.expressions import Expr, Literal, columns_of
 from dpsql.core.ir.nodes import Limit, Node, Sort, SortKey
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.values import replace
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
 from dpsql.frontend.bind.expressions import ExprBinder
 from dpsql.frontend.bind.group_by import Named, ordinal
 from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.bind.unknown_values import taken_as
 
 
 def orders(order: exp.Expr | None, binder: ExprBinder, named: Named) -> list[SortKey]:
@@ -82,7 +84,7 @@ def _amount(node: exp.Expr | None, binder: ExprBinder) -> int | None:
     plain = replace(
         binder, entries=(), clause="LIMIT", aggregate=None, subquery=None, window=None, grouping=None, aliases={}
     )
-    bound = plain.bind(checked(node, binder.source, "expression")["expression"])
+    bound = taken_as(plain.bind(checked(node, binder.source, "expression")["expression"]), BIGINT)
     value = bound.value if isinstance(bound, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
         raise reject(

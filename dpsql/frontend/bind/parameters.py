@@ -14,6 +14,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.words import in_digits, small
 from dpsql.frontend.bind import clock, literals
+from dpsql.frontend.bind.unknown_values import Unknowns
 
 MOST_COLUMNS = 20_000
 """Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
@@ -72,7 +73,7 @@ class Parameters:
     asked: when the query is asked, in UTC. told: which values of the clock it reads, in words.
     """
 
-    values: Sequence[Any] | Mapping[str, Any]
+    values: Sequence[Any] | Mapping[str, Any] | Unknowns
     asked: dt.datetime = field(default_factory=clock.moment)
     used: set[str] = field(default_factory=set)
     told: dict[str, None] = field(default_factory=dict)
@@ -86,6 +87,8 @@ class Parameters:
 
     def take(self, name: str, span: Span) -> Literal:
         """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""
+        if isinstance(self.values, Unknowns):
+            return self.values.take(name, span)
         numbered = name[:1].isdigit()
         if isinstance(self.values, Mapping):
             if name not in self.values or (numbered and (not name.isdigit() or name.startswith("0"))):
@@ -100,6 +103,7 @@ class Parameters:
         return literals.from_python(value, span)
 
     def _missing(self, name: str, span: Span) -> Rejected:
+        assert not isinstance(self.values, Unknowns)
         given = (
             f"given: {', '.join(map(in_digits, self.values)) or 'none'}"
             if isinstance(self.values, Mapping)
@@ -112,5 +116,7 @@ class Parameters:
 
     def unused(self) -> list[str]:
         """Names (or positions) of values that no placeholder asked for."""
+        if isinstance(self.values, Unknowns):
+            return []
         names = list(self.values) if isinstance(self.values, Mapping) else [str(i + 1) for i in range(len(self.values))]
         return [in_digits(n) for n in names if n not in self.used]  # a mapping's keys may be anything

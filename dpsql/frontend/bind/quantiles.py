@@ -16,13 +16,14 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from dpsql.core.ir.expressions import Expr, Literal
-from dpsql.core.ir.types import Kind
+from dpsql.core.ir.types import BIGINT, DOUBLE, Kind
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import number
 from dpsql.frontend.bind.expressions import ExprBinder
 from dpsql.frontend.bind.refusals import written_name
 from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.bind.unknown_values import taken_as
 
 FINEST = 10**6
 """Largest denominator of p, and most parts of APPROX_QUANTILES."""
@@ -218,7 +219,7 @@ def _share(node: exp.Expr, name: str, binder: ExprBinder, written: Callable[[str
             "DP101", f"ORDER BY cannot stand in {name}", span=binder.span(node),
             help=[f"write  {written(shown(node.this, binder))}  or  PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"],
         )  # fmt: skip
-    bound = binder.bind(node)
+    bound = taken_as(binder.bind(node), DOUBLE)
     value = bound.value if isinstance(bound, Literal) and bound.type.numeric else None
     if value is None:
         raise reject(
@@ -241,7 +242,7 @@ def _share(node: exp.Expr, name: str, binder: ExprBinder, written: Callable[[str
 
 
 def _whole(node: exp.Expr, what: str, binder: ExprBinder) -> int:
-    bound = binder.bind(node)
+    bound = taken_as(binder.bind(node), BIGINT)
     value = bound.value if isinstance(bound, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int):
         raise reject(

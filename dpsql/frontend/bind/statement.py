@@ -31,6 +31,7 @@ from dpsql.frontend.bind.select import CLAUSES, SelectBinder
 from dpsql.frontend.bind.set_operations import CLAUSES as SET_CLAUSES
 from dpsql.frontend.bind.set_operations import combined, ordered
 from dpsql.frontend.bind.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.unknown_values import Unknowns
 from dpsql.frontend.bind.values import bind_values
 from dpsql.frontend.bound import Bound
 from dpsql.frontend.parse import Parsed
@@ -40,7 +41,7 @@ from dpsql.frontend.text.spans import span_of
 def bind(
     parsed: Parsed,
     policy: Policy,
-    parameters: Sequence[Any] | Mapping[str, Any] = (),
+    parameters: Sequence[Any] | Mapping[str, Any] | Unknowns = (),
     asked: dt.datetime | None = None,
 ) -> Bound:
     """Resolve every name and type of a query.

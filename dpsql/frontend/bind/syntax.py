@@ -16,6 +16,7 @@ from dpsql.diagnostics.words import small, with_article
 from dpsql.frontend.bind import literals
 from dpsql.frontend.bind.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.bind.unknown_values import taken_as
 
 if TYPE_CHECKING:
     from dpsql.frontend.bind.expressions import ExprBinder
@@ -102,7 +103,7 @@ def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
             "DP106", f"CAST to {to.sql('duckdb')} is not supported", span=binder.span(node),
             help=["cast to a number, VARCHAR, BOOLEAN, DATE, TIME, TIMESTAMP or UUID"],
         )  # fmt: skip
-    inner = binder.bind(args["this"])
+    inner = taken_as(binder.bind(args["this"]), target)
     if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in _MOMENTS:
         found = literals.from_text(inner.value, target, binder.span(node))
         if found is None:

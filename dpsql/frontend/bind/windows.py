@@ -11,7 +11,7 @@ from sqlglot import exp
 from dpsql.core.ir.expressions import Expr, Literal, columns_of
 from dpsql.core.ir.nodes import Frame, SortKey, WindowCall
 from dpsql.core.ir.step_count import take
-from dpsql.core.ir.types import INTEGER, NULL
+from dpsql.core.ir.types import BIGINT, INTEGER, NULL
 from dpsql.core.printing.windows import WINDOW_FUNCTIONS
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
@@ -23,6 +23,7 @@ from dpsql.frontend.bind.order_by import sort_key
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bind.quantiles import quantile, shown
 from dpsql.frontend.bind.syntax_arguments import checked
+from dpsql.frontend.bind.unknown_values import taken_as
 
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
 
@@ -182,6 +183,7 @@ def windows_of(nodes: list[exp.Expr], binder: ExprBinder) -> dict[str, exp.Windo
 
 
 def _whole(expr: Expr, name: str, least: int) -> None:
+    expr = taken_as(expr, BIGINT)
     value = expr.value if isinstance(expr, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
         raise reject(

@@ -16,6 +16,7 @@ from dpsql.policy.file.scalars import (
     Flag,
     FlagOrAuto,
     Label,
+    Moments,
     Name,
     Names,
     NotNegative,
@@ -292,6 +293,30 @@ class BudgetsFile(_File):
     """Per analyst; "*" is the shared account of everyone not named."""
 
 
+class ServeFile(_File):
+    """How `dpsql serve` answers. Nothing here is part of the policy's hash: a change loses no stored answer, and frees
+    no budget."""
+
+    answers_at: Moments | None = None
+    """When answers that read private rows may leave, counted from the statement's beginning: [0.2s, 1s, 5s, 30s].
+    Whatever has not ended at the last is stopped, and paid. Default: [5s]. Each further moment tells more about how
+    long a query took."""
+    workers: Count | None = None
+    """Processes that run statements. Default: 1."""
+    threads: Count | None = None
+    """Threads of each worker's engine."""
+    memory: Text | None = None
+    """Memory of each worker's engine, e.g. 2GB."""
+    connections: Count | None = None
+    """The most connections at one time. Default: 100."""
+    connections_per_user: Count | None = None
+    """The most connections of one login. Default: 10."""
+    queue: Count | None = None
+    """The most statements that wait for a worker. Default: 20."""
+    rows: Count | None = None
+    """The most rows of one answer. Default: 100,000."""
+
+
 class PolicyFile(_File):
     """A dpsql privacy policy: tables, privacy units, bounds and budgets."""
 
@@ -325,3 +350,5 @@ class PolicyFile(_File):
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None
     """How much may ever be spent."""
+    serve: ServeFile | None = None
+    """How `dpsql serve` answers; no part of the policy's hash."""

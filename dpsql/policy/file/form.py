@@ -205,6 +205,7 @@ def _keys_at(loc: Loc) -> list[str]:
         "bounds": file_format.BoundsFile,
         "size": file_format.SizeFile, "domain": file_format.DomainFile, "defaults": file_format.DefaultsFile,
         "budgets": file_format.BudgetsFile, "total": file_format.LossFile, "per_query": file_format.PerQueryFile,
+        "serve": file_format.ServeFile,
     }  # fmt: skip
     entries: dict[str, type[BaseModel]] = {
         "tables": file_format.TableFile, "columns": file_format.ColumnFile, "analysts": file_format.AnalystFile,

@@ -20,6 +20,9 @@ MESSAGE = "policy"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 MAX_COUNT = 2**62
+_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|s|min)")
+_SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "min": Fraction(60)}
+MOST_SECONDS = 86_400
 
 
 def usable_name(text: str) -> bool:
@@ -110,6 +113,21 @@ def _label(value: object) -> str:
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return str(value)
     return _text(value)
+
+
+def _moments(value: object) -> list[Fraction]:
+    """Lengths of time in seconds: 5s, 200ms, 2min; a bare number is seconds."""
+    if not isinstance(value, list | tuple) or not value:
+        raise wrong(f"must be a list of times, e.g. [0.2s, 1s, 5s], got {shown(value)}")
+    return [_length_of_time(item) for item in value]
+
+
+def _length_of_time(value: object) -> Fraction:
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    length = Fraction(found[1]) * _SECONDS[found[2]] if found else exact(value) or Fraction(0)
+    if not 0 < length <= MOST_SECONDS:
+        raise wrong(f"must be times of up to a day, such as 0.2s, 200ms or 2min, got {shown(value)} in it")
+    return length
 
 
 def only_assumed() -> BeforeValidator:
@@ -210,6 +228,11 @@ Pair = Annotated[
     list[Any],
     PlainValidator(_pair),
     WithJsonSchema({"type": "array", "items": {"type": ["number", "string", "null"]}, "minItems": 2, "maxItems": 2}),
+]
+Moments = Annotated[
+    list[Fraction],
+    PlainValidator(_moments),
+    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1}),
 ]
 Values = Annotated[
     list[Any],

@@ -18,6 +18,7 @@ from dpsql.policy.policy import Policy
 from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults
 from dpsql.policy.resolve.names import Scope
 from dpsql.policy.resolve.servers import check_ledger, check_server
+from dpsql.policy.resolve.serving import resolve_serving
 from dpsql.policy.resolve.tables import can_be_prepared, files_have_one_unit, resolve_table
 from dpsql.policy.resolve.units import UnitResolver, check_former_units, collect_units
 
@@ -81,6 +82,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         noise=file.noise,
         former_units=file.former_units or {},
         search=file.search or "allow",
+        serving=resolve_serving(file.serve, issues),
         path=path,
         document=document,
         places=places,
@@ -93,7 +95,7 @@ def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
     Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
     """
     defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
-    rest = {key: value for key, value in document.items() if key != "search"}
+    rest = {key: value for key, value in document.items() if key not in ("search", "serve")}
     return {**rest, "defaults": defaults}
 
 

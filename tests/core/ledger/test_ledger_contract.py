@@ -88,6 +88,8 @@ class LedgerContract:
             (Caps(total={"patient": loss("0.5")}), ["DP403"]),
             (Caps(analyst={"patient": loss("0.5")}), ["DP404"]),
             (Caps(per_query=loss("0.5")), ["DP405"]),
+            (Caps(ceilings={"per_day": loss("0.5"), "per_hour": loss("0.7")}), ["DP413"]),
+            (Caps(ceilings={"per_day": loss("0.5"), "per_hour": loss("0.4")}), ["DP413", "DP413"]),
             (
                 Caps({"patient": loss("0.5")}, {"patient": loss("0.4")}, loss("0.3")),
                 ["DP405", "DP404", "DP403"],

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from typing import Any
 
-NAMES = ("policy", "sql", "flags", "parameters", "ledger", "answers")
+NAMES = ("policy", "sql", "flags", "parameters", "ledger", "answers", "wire")
 
 
 def main() -> int:

@@ -21,13 +21,13 @@ from dpsql.api.connection import Connection
 from dpsql.core.ledger.hash_chain import BrokenChain, Row
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.diagnostics.errors import reject
-from tests.deep.fuzz import answers, flags, ledger, loop, parameters, policy, sql
+from tests.deep.fuzz import answers, flags, ledger, loop, parameters, policy, sql, wire
 from tests.deep.fuzz.__main__ import NAMES
 from tests.deep.fuzz.target import CORPUS, Target
 
-TARGETS = {m.TARGET.name: m.TARGET for m in (policy, sql, flags, parameters, ledger, answers)}
+TARGETS = {m.TARGET.name: m.TARGET for m in (policy, sql, flags, parameters, ledger, answers, wire)}
 FILES = [path for name in NAMES for path in TARGETS[name].files()]
-EXAMPLES = {"policy": 25, "sql": 120, "flags": 30, "parameters": 50, "ledger": 30, "answers": 40}
+EXAMPLES = {"policy": 25, "sql": 120, "flags": 30, "parameters": 50, "ledger": 30, "answers": 40, "wire": 200}
 """Changed inputs of the quick run; the slow one tries several times as many."""
 VARIETY = {
     "policy": {"loaded", "DP001", "DP002", "DP003"},
@@ -36,6 +36,7 @@ VARIETY = {
     "parameters": {"answer", "DP406", "DP903"},
     "ledger": {"opened", "DP407", "accepted"},
     "answers": {"found", "fewer", "DP407"},
+    "wire": {"N", "08P01", "28P01", "fine", "42P01", "42601"},
 }
 """Last words of the outcomes that the slow run has to have met, or its inputs are no good."""
 
@@ -60,6 +61,8 @@ HEALTHY = {
     "policy/unit-by-rows": "loaded",
     "parameters/defaults": "answer",
     "sql/count": "answer",
+    "wire/a-query": "then fine",
+    "wire/a-wrong-proof": "28P01",
 }
 """What refuses everything keeps every contract."""
 
@@ -108,6 +111,12 @@ def failing(*_: object, **__: object) -> Any:
 
 def refusing(*_: object, **__: object) -> Any:
     raise reject("DP101", "not here")
+
+
+def hoarding(decoder: Any, data: bytes) -> None:
+    """Makes room for what a client says that it will send."""
+    decoder._buffer = bytearray(min(int.from_bytes(data[:4], "big"), 10**6))
+    decoder._buffer[: len(data)] = data
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -171,6 +180,12 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     "damage is not caught": (
         "answers/smaller-loss",
         lambda m: m.setattr("dpsql.answers.store.rows.unusable", failing),
+    ),
+    "a port fails": ("wire/bytes-before-tls", lambda m: m.setattr("dpsql.server.front.listen.opened", failing)),
+    "a conversation fails": ("wire/a-query", lambda m: m.setattr("dpsql.server.front.conversation.command", failing)),
+    "memory is taken for what is announced": (
+        "wire/a-length-of-four-gigabytes",
+        lambda m: m.setattr("dpsql.server.wire.messages.Decoder.feed", hoarding),
     ),
     "triggers are not looked at": (
         "answers/trigger-that-deletes",

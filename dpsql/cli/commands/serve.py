@@ -1,0 +1,90 @@
+"""`dpsql serve`: analysts connect as to PostgreSQL, and this process answers them until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+import sys
+from pathlib import Path
+
+from dpsql.cli import exits
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.layout import one_line
+from dpsql.policy.load import load_policy
+from dpsql.server.audit import AuditLog, NoLog
+from dpsql.server.catalogue.asking import CatalogueOfLogins
+from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
+from dpsql.server.front.login import Door
+from dpsql.server.front.route import Route
+from dpsql.server.gateway import Gateway
+from dpsql.server.people.users import Users, load_users
+from dpsql.server.workers.link import Starting, command, connected, started
+
+
+def run(
+    file: str,
+    users: str | None,
+    host: str,
+    port: int,
+    certificate: str | None,
+    key: str | None,
+    log: str | None,
+    workers: str | None,
+) -> int:
+    """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
+    policy = load_policy(file)
+    found = load_users(users if users is not None else Path(file).with_name("users.yaml"))
+    if (certificate is None) != (key is None):
+        raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
+    tls = None if certificate is None or key is None else tls_context(certificate, key)
+    require_tls(host, tls)
+    for remark in _remarks(policy, found):
+        exits.say(remark)
+    recording = NoLog() if log is None else AuditLog(Path(log))
+    door = Door(found, frozenset({policy.name}), recording, tls)
+    start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
+    return asyncio.run(_serve(start, policy, door, host, port))
+
+
+async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: int) -> int:
+    stopping = asyncio.Event()
+    if sys.platform != "win32":  # there Ctrl-C ends it all the same
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    serving = policy.serving
+    gateway = await Gateway.open(policy, start)
+    catalogue = CatalogueOfLogins(gateway.policy, policy.name)
+    try:
+        limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
+        front = Front(door, Route(gateway, catalogue), limits)
+        try:
+            found = await front.start(host, port)
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            raise reject("DP903", f"{host}:{port} cannot be listened at: {reason}", help=["--port 5433"]) from None
+        print(_where(policy, door.tls, host, found), flush=True)
+        await stopping.wait()
+        exits.say("no connections are taken any more; what runs comes to its end")
+        await front.stop()
+    finally:
+        catalogue.close()
+        await gateway.close()
+    return exits.OK
+
+
+def _where(policy: Policy, tls: ssl.SSLContext | None, host: str, port: int) -> str:
+    """How to connect."""
+    secure = "" if tls is None else "?sslmode=require"
+    at = f"[{host}]" if ":" in host else host
+    return one_line(f"ready: psql postgresql://NAME@{at}:{port}/{policy.name}{secure}")
+
+
+def _remarks(policy: Policy, users: Users) -> list[str]:
+    """Users whose account the policy does not name, so that they share one."""
+    return [
+        one_line(f"{name} is charged to the shared account: the policy names no account {user.login.account}")
+        for name, user in users.by_name.items()
+        if policy.account(user.login.account) != user.login.account
+    ]

@@ -1,0 +1,181 @@
+"""A question read: checked against the lists, its values put in, its columns named and typed; what DuckDB is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dpsql.frontend.catalogue.known import TEXT, Known, NotListed, Question
+from dpsql.frontend.catalogue.names import output_name, outputs, type_of_cast
+from dpsql.frontend.catalogue.types import LISTED, ctes_around, result_of, type_of, written_out
+from dpsql.frontend.catalogue.writing import as_duckdb
+
+SCHEMAS = ("pg_catalog", "information_schema")
+
+
+@dataclass(slots=True)
+class Reading:
+    known: Known
+    values: Sequence[str | None] | None
+    parameters: dict[int, str] = field(default_factory=dict)
+
+
+_ARRAYS_OF_OIDS = re.compile(r"::\s*(?:pg_catalog\.)?(?:oid|regtype)\s*\[\]", re.IGNORECASE)
+
+
+def asks_catalogue(sql: str, constants: Sequence[str]) -> bool:
+    """Whether a statement asks about the schema: it reads relations of the catalogue alone, or none, and calls one of
+    the listed functions."""
+    lowered = sql.lower()
+    if not re.search(r"\bpg_|\binformation_schema\b|" + "|".join(rf"\b{re.escape(c)}\b" for c in constants), lowered):
+        return False
+    try:
+        tree = parsed(sql)
+    except NotListed:
+        return bool(re.search(r"\bfrom\s+(pg_catalog|information_schema)\s*\.", lowered))
+    made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and t.name.lower() not in made]
+    if tables:
+        return all(t.db.lower() in SCHEMAS or (not t.db and t.name.lower().startswith("pg_")) for t in tables)
+    return any(_function_name(n) for n in tree.walk())
+
+
+def _function_name(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous | exp.CurrentDatabase | exp.CurrentUser | exp.SessionUser | exp.CurrentSchema
+                      | exp.CurrentVersion | exp.CurrentSchemas | exp.CurrentRole | exp.CurrentCatalog)  # fmt: skip
+
+
+def read_question(sql: str, known: Known, values: Sequence[str | None] | None = None) -> Question:
+    """What to ask DuckDB. values: one text for each of `$1`, …; None while they are not known yet.
+
+    Raises: NotListed.
+    """
+    tree = parsed(sql)
+    rename_ctes(tree)
+    reading = Reading(known, values)
+    names = [output_name(e) for e in outputs(tree)]
+    qualify(tree, known)
+    put_values(tree, reading)
+    types = [type_of(e, known, tree) for e in outputs(tree)]
+    columns = written_out(tree, names, types, known)
+    needed = tuple(reading.parameters.get(i, TEXT) for i in range(1, max(reading.parameters, default=0) + 1))
+    if is_empty(tree, known):
+        return Question(None, columns, needed)
+    return Question(as_duckdb(tree, known), columns, needed)
+
+
+def rename_ctes(tree: exp.Expr) -> None:
+    """A WITH gets a name that nothing in DuckDB has: outside of its scope it must not mean one of DuckDB's views."""
+    made = {cte.alias_or_name.lower(): f"with {i}" for i, cte in enumerate(tree.find_all(exp.CTE))}
+    for table in tree.find_all(exp.Table):
+        new = made.get(table.name.lower()) if not table.db else None
+        if new is not None:
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name.lower())))
+            table.set("this", exp.to_identifier(new, quoted=True))
+    for cte in tree.find_all(exp.CTE):
+        cte.args["alias"].set("this", exp.to_identifier(made[cte.alias_or_name.lower()], quoted=True))
+
+
+def parsed(sql: str) -> exp.Query:
+    # sqlglot reads `x::oid` and not `x::oid[]`; as arrays of numbers they are the same to whoever asks
+    text = _ARRAYS_OF_OIDS.sub("::int8[]", sql) if "[]" in sql else sql
+    try:
+        trees = sqlglot.parse(text, read="postgres")
+    except (SqlglotError, RecursionError):
+        raise NotListed("this spelling") from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise NotListed("anything but one SELECT")
+    return trees[0]
+
+
+def qualify(tree: exp.Expr, known: Known) -> None:
+    """Check every node against the lists, give relations their schemas, and take the schema from columns and calls."""
+    made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    for node in list(tree.walk()):
+        if not isinstance(node, LISTED):
+            raise NotListed(f"{type(node).__name__.upper()}")
+        match node:
+            case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous() as call) if (
+                schema.name.lower() in SCHEMAS
+            ):
+                node.replace(call)
+            case exp.Column() if node.db.lower() in SCHEMAS:
+                node.set("db", None)
+            case exp.Table() if isinstance(node.this, exp.Identifier):
+                if not node.db and node.name.lower() in made:
+                    continue
+                place = (node.db.lower() or "pg_catalog", node.name.lower())
+                if place not in known.relations:
+                    raise NotListed(f"the relation {'.'.join(place)}")
+                if not node.alias:
+                    node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name.lower())))
+                node.set("db", exp.to_identifier(place[0]))
+                node.set("this", exp.to_identifier(place[1]))
+            case exp.Table() if not isinstance(node.this, exp.Anonymous):
+                node.set("db", None)
+            case exp.Table():
+                node.set("db", None)
+                result_of(str(node.this.this).lower(), len(node.this.expressions), known)
+            case exp.Anonymous():
+                if str(node.this).lower() != "all":
+                    result_of(str(node.this).lower(), len(node.expressions), known)
+
+
+def put_values(tree: exp.Expr, reading: Reading) -> None:
+    """Put values in place of `$n`, and note of which type each is: of its cast, or of what it is compared with."""
+    for node in list(tree.find_all(exp.Parameter, exp.Placeholder)):
+        number = int(node.this.name) if isinstance(node.this, exp.Literal) else 0
+        if number < 1:
+            raise NotListed("a parameter that is not $1, $2, …")
+        parent = node.parent
+        kind = type_of_cast(parent)[0] if isinstance(parent, exp.Cast) else TEXT
+        if isinstance(parent, exp.EQ | exp.NEQ | exp.In):
+            other = parent.expression if parent.this is node else parent.this
+            kind = type_of(other, reading.known, tree) if isinstance(other, exp.Column) else TEXT
+        reading.parameters.setdefault(number, kind)
+        if reading.values is not None:
+            if number > len(reading.values):
+                raise NotListed(f"${number} without a value")
+            value = reading.values[number - 1]
+            node.replace(exp.null() if value is None else exp.Literal.string(value))
+        else:
+            node.replace(exp.null())
+
+
+def is_empty(tree: exp.Expr, known: Known) -> bool:
+    """Whether an answer has no rows since it reads, below no aggregate and no outer join, a relation that has none."""
+    match tree:
+        case exp.Subquery():
+            return is_empty(tree.this, known)
+        case exp.Union():
+            return is_empty(tree.this, known) and is_empty(tree.expression, known)
+        case exp.Select():
+            if not tree.args.get("group") and any(_aggregates(e) for e in tree.expressions):
+                return False
+            from_ = tree.args.get("from_")
+            joins = tree.args.get("joins") or ()
+            if from_ is None or any(j.side in ("RIGHT", "FULL") for j in joins):
+                return False
+            needed = [from_.this] + [j.this for j in joins if j.side != "LEFT"]
+            ctes = {c.alias_or_name.lower(): c.this for c in ctes_around(tree)}
+            return any(_no_rows(source, known, ctes) for source in needed)
+    return False
+
+
+def _no_rows(source: exp.Expr, known: Known, ctes: Mapping[str, exp.Expr]) -> bool:
+    if isinstance(source, exp.Table):
+        if isinstance(source.this, exp.Identifier):
+            inner = None if source.db else ctes.get(source.name.lower())
+            return (source.db, source.name) in known.empty if inner is None else is_empty(inner, known)
+        return False
+    return isinstance(source, exp.Subquery) and is_empty(source.this, known)
+
+
+def _aggregates(item: exp.Expr) -> bool:
+    return any(isinstance(n, exp.AggFunc) and n.find_ancestor(exp.Window, exp.Subquery) is None for n in item.walk())

@@ -1,0 +1,1 @@
+"""`dpsql serve`: analysts connect as to PostgreSQL, and the custodian's process answers."""

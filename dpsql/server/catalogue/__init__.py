@@ -1,0 +1,1 @@
+"""Answers to what clients ask about the schema."""

@@ -1,0 +1,104 @@
+"""The front asks the catalogue as it asks those who hold the data: `Catalogue` of `statements.py`, of each login."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from dpsql.core.ir import types as t
+from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.engines.catalogue import TooMuch
+from dpsql.frontend.catalogue.known import NotListed
+from dpsql.server.catalogue.answer import Catalogue
+from dpsql.server.statements import Answer, Described, Login, Refused, Settings, Value
+
+T = TypeVar("T")
+UNKNOWN: Final = "0A000"
+_KEPT = 64
+_SAME = {
+    "boolean": t.BOOLEAN, "smallint": t.SMALLINT, "integer": t.INTEGER, "bigint": t.BIGINT, "real": t.FLOAT,
+    "double precision": t.DOUBLE, "text": t.VARCHAR,
+}  # fmt: skip
+_OWN = {"oid": Kind.INTEGER, "xid": Kind.INTEGER} | dict.fromkeys(
+    ("name", '"char"', "character varying", "int2vector", "oidvector", "json"), Kind.VARCHAR
+)
+"""Types that PostgreSQL's catalogue has and no data of ours; `wire/values.py` knows them by these names."""
+
+
+def sql_type(name: str) -> SqlType:
+    """PostgreSQL's type as the wire knows it; a text where it knows none."""
+    if name.endswith("[]"):
+        return t.list_of(sql_type(name[:-2]))
+    return _SAME.get(name) or (SqlType(_OWN[name], name) if name in _OWN else t.VARCHAR)
+
+
+class CatalogueOfLogins:
+    """Answers of one policy's catalogue. database: the name that clients connect to."""
+
+    def __init__(self, policy: Policy, database: str) -> None:
+        self._policy, self._database = policy, database
+        self._lock = threading.Lock()
+        self._of: OrderedDict[str, Catalogue] = OrderedDict()
+
+    def concerns(self, sql: str) -> bool:
+        """Whether a statement asks the catalogue, and nothing else."""
+        return Catalogue.concerns(sql)
+
+    async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+        """Columns and types of parameters. Raises Refused."""
+        question = await asyncio.to_thread(self._guarded, lambda: self._seen_by(login).read(sql))
+        columns = tuple((name, sql_type(kind)) for name, kind in question.columns)
+        return Described(sql, columns, tuple(map(sql_type, question.parameters)))
+
+    async def run(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+    ) -> Answer:
+        """The answer; it costs nothing. Raises Refused."""
+        given = [_text(value) for value in values]
+        table = await asyncio.to_thread(self._guarded, lambda: self._seen_by(login).answer(described.sql, given))
+        return Answer(tuple((name, sql_type(kind)) for name, kind in table.columns), table.rows)
+
+    async def stop(self, run_id: str) -> None:
+        """Nothing runs for longer than a second."""
+
+    def close(self) -> None:
+        """Forget everything. Closing twice is allowed."""
+        with self._lock:
+            for catalogue in self._of.values():
+                catalogue.close()
+            self._of.clear()
+
+    def _seen_by(self, login: Login) -> Catalogue:
+        with self._lock:
+            if login.name not in self._of:
+                self._of[login.name] = Catalogue(self._policy, login.name, self._database)
+                if len(self._of) > _KEPT:
+                    self._of.popitem(last=False)[1].close()
+            self._of.move_to_end(login.name)
+            return self._of[login.name]
+
+    @staticmethod
+    def _guarded(step: Callable[[], T]) -> T:
+        try:
+            return step()
+        except NotListed as what:
+            message, repair = f"{what} is not on the list of what may be asked of the catalogue", "SHOW TABLES"
+        except TooMuch:
+            message, repair = "this question about the catalogue takes too long or too much memory", "ask for less"
+        raise Refused([Diagnostic("DP101", message, help=(repair,))], UNKNOWN)
+
+
+def _text(value: Value) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "t" if value else "f"
+        case list():
+            return "{" + ",".join("NULL" if v is None else str(_text(v)) for v in value) + "}"
+    return str(value)

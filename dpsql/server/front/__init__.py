@@ -1,0 +1,1 @@
+"""The process that clients speak to. It has no data, and decides nothing about privacy."""

@@ -1,0 +1,72 @@
+"""Asks for answers in the name of one login: with an id, a clock, an eye on the client, and a line in the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+from dpsql.server.front.link import Gone, Link
+from dpsql.server.statements import Answer, Answering, Described, Event, Login, Recording, Refused, Settings, Value
+
+_numbers = count(1)
+
+
+class Asking:
+    """The login is given once, and no message of the client comes near it. run_id: of what runs now, "" for nothing."""
+
+    def __init__(self, login: Login, answering: Answering, recording: Recording) -> None:
+        self._login, self._answering, self._recording = login, answering, recording
+        self._run_id = ""
+
+    async def describe(self, sql: str, settings: Settings) -> Described:
+        """Columns and parameters of a query. Raises Refused."""
+        try:
+            return await self._answering.describe(self._login, sql, settings)
+        except Refused as refused:
+            self.refused(sql, refused.diagnostics[0].code)
+            raise
+
+    async def run(
+        self, described: Described, values: tuple[Value, ...], settings: Settings, seconds: float | None, link: Link
+    ) -> Answer:
+        """The answer to a query. It is stopped after so many seconds, or when the client leaves. Raises Refused, Gone.
+
+        What was charged by then stays charged.
+        """
+        self._run_id = f"{self._login.name}/{next(_numbers)}"
+        running = asyncio.ensure_future(self._answering.run(self._login, described, values, settings, self._run_id))
+        leaving = asyncio.ensure_future(link.gone.wait())
+        link.watch()
+        try:
+            done, _ = await asyncio.wait({running, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if running not in done:
+                await self._answering.stop(self._run_id)
+                await asyncio.wait({running})
+            answer = running.result()
+        except Refused as refused:
+            self.refused(described.sql, refused.diagnostics[0].code)
+            raise
+        finally:
+            self._run_id = ""
+            leaving.cancel()
+            running.cancel()
+        self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry)
+        if link.gone.is_set():
+            raise Gone
+        return answer
+
+    async def stop(self) -> None:
+        """Stop what runs, if anything does."""
+        if self._run_id:
+            self._record("stop", "")
+            await self._answering.stop(self._run_id)
+
+    def refused(self, sql: str, code: str, word: str = "") -> None:
+        """Note a refusal. word: of a command whose text may hold a secret, in its place."""
+        self._record("statement", word or sql, outcome=code)
+
+    def _record(
+        self, what: str, sql: str, *, outcome: str = "ok", plan: str = "", price: str = "", entry: str = ""
+    ) -> None:
+        login = self._login
+        self._recording.record(Event(what, login.name, login.address, sql, outcome, plan, price, entry))

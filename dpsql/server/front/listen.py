@@ -1,0 +1,184 @@
+"""The listener: accepts connections within limits, sees each from first byte to last, and stops in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import ssl
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.diagnostics.errors import reject
+from dpsql.server.front.asking import Asking
+from dpsql.server.front.conversation import Conversation
+from dpsql.server.front.errors import Fault
+from dpsql.server.front.link import Gone, Link
+from dpsql.server.front.login import Door, Turned, entered, opened
+from dpsql.server.statements import Answering, Event
+from dpsql.server.wire import messages as m
+from dpsql.server.wire import replies
+
+_log = logging.getLogger("dpsql.server")
+_NUMBERS: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Connections: in all, of one user; and of those who have not logged in yet, in all and from one address."""
+
+    connections: int = 100
+    of_one_user: int = 20
+    not_logged_in: int = 40
+    from_one_address: int = 10
+
+
+class Front:
+    """Listens, and speaks with whoever logs in."""
+
+    def __init__(self, door: Door, answering: Answering, limits: Limits | None = None) -> None:
+        self._door, self._answering, self._limits = door, answering, limits or Limits()
+        self._servers: list[asyncio.Server] = []
+        self._tasks: dict[asyncio.Task[None], Link] = {}
+        self._talking: dict[tuple[int, int], Conversation] = {}
+        self._of_user: Counter[str] = Counter()
+        self._stopping = False
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port, which was chosen if 0 was given. Raises Rejected DP903, OSError."""
+        require_tls(host, self._door.tls)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Link(self._started), host, port, backlog=128)
+        self._servers.append(server)
+        found: int = server.sockets[0].getsockname()[1]
+        return found
+
+    async def stop(self) -> None:
+        """No new connections; what runs comes to its end, and each client is told."""
+        self._stopping = True
+        for server in self._servers:
+            server.close()
+        for task, link in list(self._tasks.items()):
+            if not any(link is talking.link for talking in self._talking.values()):
+                link.abort()
+                task.cancel()
+        for talking in list(self._talking.values()):
+            talking.end()
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+        for server in self._servers:
+            await server.wait_closed()
+
+    # --- one connection --------------------------------------------------------------------------------------------
+
+    def _started(self, link: Link) -> None:
+        if self._stopping or self._is_full(link.address):
+            fault = Fault("53300", "too many connections", "try again later")
+            link.send(replies.error_response(fault.fields(severity="FATAL")))
+            link.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._see(link))
+        self._tasks[task] = link
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    def _is_full(self, address: str) -> bool:
+        """Whether nobody else is let in from there. Who has logged in counts for no address."""
+        limits, talking = self._limits, {talking.link for talking in self._talking.values()}
+        waiting = [link.address for link in self._tasks.values() if link not in talking]
+        return (
+            len(self._tasks) >= limits.connections
+            or len(waiting) >= limits.not_logged_in
+            or waiting.count(address) >= limits.from_one_address
+        )
+
+    async def _see(self, link: Link) -> None:
+        """One connection from its first byte to its last. Nothing that is raised in it leaves it."""
+        fault: Fault | None = None
+        try:
+            await self._see_through(link)
+        except (Gone, Turned, asyncio.CancelledError):
+            pass
+        except TimeoutError:
+            fault = Fault("08006", "the login took too long")
+        except m.Malformed as error:
+            fault = Fault("08P01", str(error))
+        except Fault as error:
+            fault = error
+        except Exception as error:
+            _log.error("unforeseen %s", type(error).__name__)  # and nothing of its text
+            fault = Fault("XX000", "dpsql itself failed; this is an error in dpsql")
+        if fault is not None:
+            link.send(replies.error_response(fault.fields(severity="FATAL")))
+        link.close()
+
+    async def _see_through(self, link: Link) -> None:
+        decoder = m.Decoder()
+        async with asyncio.timeout(self._door.seconds):
+            first = await opened(link, decoder, self._door)
+            if isinstance(first, m.CancelRequest):
+                talking = self._talking.get((first.process, first.key))
+                if talking is not None:
+                    await talking.stop()
+                return
+            who = await entered(link, decoder, self._door, first)
+        login = who.login
+        if self._of_user[login.name] >= self._limits.of_one_user:
+            raise Fault("53300", f'too many connections of user "{login.name}"', "close some of them")
+        key = self._new_key()
+        talking = Conversation(link, decoder, Asking(login, self._answering, self._door.recording), who.variables)
+        self._of_user[login.name] += 1
+        self._talking[key] = talking
+        try:
+            for name, value in who.variables.reported():
+                link.send(replies.parameter_status(name, value))
+            link.send(replies.backend_key_data(*key))
+            await talking.talk()
+        finally:
+            del self._talking[key]
+            self._of_user[login.name] -= 1
+            self._of_user += Counter()  # users without a connection are forgotten
+            self._door.recording.record(Event("end", login.name, login.address))
+
+    def _new_key(self) -> tuple[int, int]:
+        """What a client shows to stop a statement of this connection: nobody else guesses it."""
+        while True:
+            key = (secrets.randbelow(_NUMBERS - 1) + 1, secrets.randbelow(_NUMBERS))
+            if key not in self._talking:
+                return key
+
+
+def require_tls(host: str, tls: ssl.SSLContext | None) -> None:
+    """Raises Rejected DP903 for an address that other machines reach, without TLS."""
+    if tls is None and not _is_loopback(host):
+        raise reject(
+            "DP903", f"connections from other machines need TLS, and {host} is open to them",
+            help=["--tls-cert FILE --tls-key FILE", "or  --host 127.0.0.1"],
+        )  # fmt: skip
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+    """TLS 1.2 or newer, with this certificate and its key (PEM files). Raises Rejected DP903."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        reason = (
+            (error.strerror or "unknown reason").lower()
+            if not isinstance(error, ssl.SSLError)
+            else "not PEM, or not a pair"
+        )
+        raise reject(
+            "DP903", f"the certificate or its key cannot be read: {reason}", help=["--tls-cert FILE --tls-key FILE"]
+        ) from None
+    return context

@@ -1,0 +1,180 @@
+"""From the first byte to a login: TLS, the start of the connection, and SCRAM. Whatever is wrong ends the connection.
+
+*Claim.* The account that is charged follows from the name whose secret was shown, and from nothing else that a client
+sends. *Why.* `Login` comes from the file of users under that name; parameters of the start, SET and options fill
+`Variables`, which has neither name nor account. *When it would be false.* If a setting were read as a name. *Tested by*
+tests/server/front/test_login.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from dpsql.server.front.errors import Fault
+from dpsql.server.front.link import Link
+from dpsql.server.front.patience import Patience
+from dpsql.server.front.variables import Variables, startup_options
+from dpsql.server.people.users import Users
+from dpsql.server.statements import Event, Login, Recording
+from dpsql.server.wire import messages as m
+from dpsql.server.wire import replies
+from dpsql.server.wire.scram import MECHANISM, Exchange, Failed
+
+NEWEST_MINOR: Final = 0
+"""Of protocol 3."""
+_NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What every login needs. databases: names that may be connected to. tls: None where there is none.
+
+    sleep: waits so many seconds.
+    """
+
+    users: Users
+    databases: frozenset[str]
+    recording: Recording
+    tls: ssl.SSLContext | None = None
+    patience: Patience = field(default_factory=Patience)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Somebody has logged in."""
+
+    login: Login
+    variables: Variables
+
+
+class Turned(Exception):
+    """The connection is not gone on with; the client was told why, if he can be told."""
+
+
+async def opened(link: Link, decoder: m.Decoder, door: Door) -> m.Startup | m.CancelRequest:
+    """The first packet that is no request for TLS or GSSAPI. Raises Gone, Malformed, Turned."""
+    secure = asked_gss = False
+    while True:
+        first = await _first(link, decoder)
+        match first:
+            case m.SslRequest():
+                if secure or not decoder.is_empty:
+                    raise m.Malformed("bytes came before TLS began")
+                if door.tls is None:
+                    link.send(b"N")
+                    if not is_local(link.address):
+                        raise Turned
+                    continue
+                link.send(b"S")
+                await link.start_tls(door.tls, door.seconds)
+                secure = True
+            case m.GssRequest():
+                if asked_gss or not decoder.is_empty:
+                    raise m.Malformed("bytes came before GSSAPI was answered")
+                asked_gss = True
+                link.send(b"N")
+            case m.CancelRequest():
+                return first
+            case m.Startup():
+                if not secure and not is_local(link.address):
+                    raise Fault("28000", "connections from other machines use TLS", "sslmode=require, or verify-full")
+                return first
+
+
+async def _first(link: Link, decoder: m.Decoder) -> m.First:
+    while (found := decoder.first()) is None:
+        decoder.feed(await link.receive())
+    return found
+
+
+def is_local(address: str) -> bool:
+    """Whether a connection comes from this machine."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
+
+
+async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup) -> Entered:
+    """Ask for the secret, and read what the client wants to begin with. Raises Gone, Malformed, Fault."""
+    given = startup.parameters
+    unknown = [name for name in given if name.startswith("_pq_.")]
+    if startup.minor > NEWEST_MINOR or unknown:
+        link.send(replies.negotiate_protocol_version(NEWEST_MINOR, unknown))
+    name = given.get("user", "")
+    if not name:
+        raise Fault("28000", "no user name was given")
+    login = await _proven(link, decoder, door, name)
+    link.send(replies.authentication_ok())
+    decoder.logged_in()
+    link.logged_in()
+    if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
+        raise Fault("0A000", "there is no replication here")
+    database = given.get("database") or name
+    if database not in door.databases:
+        hint = f"connect to  {min(door.databases)}" if door.databases else ""
+        raise Fault("3D000", f'database "{database[:100]}" does not exist', hint)
+    return Entered(login, _variables(login, given))
+
+
+async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
+    """Who it is, once he has shown that he knows the secret. An unknown name takes the same road. Raises Fault."""
+    address = link.address
+    wait = door.patience.try_begins(name, address)
+    exchange = Exchange(door.users.secret_of(name))
+    link.send(replies.authentication_sasl(MECHANISM))
+    try:
+        first = _initial(await _password(link, decoder))
+        link.send(replies.authentication_sasl_continue(exchange.first(first)))
+        proof = await _password(link, decoder)
+        await door.sleep(wait)
+        last = exchange.final(proof)
+        login = door.users.login(name)
+        if login is None:
+            raise Failed(malformed=False)
+    except Failed as failed:
+        door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
+        if failed.malformed:
+            raise Fault("08P01", "malformed SCRAM message") from None
+        raise Fault("28P01", f'password authentication failed for user "{name[:100]}"') from None
+    door.patience.try_succeeded(name, address)
+    link.send(replies.authentication_sasl_final(last))
+    door.recording.record(Event("login", name, address))
+    return replace(login, address=address)
+
+
+async def _password(link: Link, decoder: m.Decoder) -> bytes:
+    while (found := decoder.later()) is None:
+        decoder.feed(await link.receive())
+    if not isinstance(found, m.Password):
+        raise m.Malformed("a password was expected")
+    return found.data
+
+
+def _initial(data: bytes) -> bytes:
+    """The client's first message out of SASLInitialResponse. Raises Failed."""
+    mechanism, end, rest = data.partition(b"\0")
+    if not end or mechanism != MECHANISM.encode() or len(rest) < 4:
+        raise Failed(malformed=True)
+    if int.from_bytes(rest[:4], "big") != len(rest) - 4:
+        raise Failed(malformed=True)
+    return rest[4:]
+
+
+def _variables(login: Login, given: dict[str, str]) -> Variables:
+    """What holds when the conversation begins: the login's defaults, then options, then parameters. Raises Fault."""
+    found = Variables(login.defaults, login.defaults, user=login.name)
+    own = startup_options(given.get("options", ""))
+    own += [(key.lower(), value) for key, value in given.items() if key not in _NOT_SETTINGS and key[:5] != "_pq_."]
+    for key, value in own:
+        found = found.set(key, value)
+    return found.as_opened()

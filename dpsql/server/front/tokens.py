@@ -1,0 +1,127 @@
+"""SQL text → tokens, and the statements of a text. It never fails, and takes time linear in the text.
+
+It only finds where statements end and which commands they are: whatever is asked of data is parsed again by those who
+answer it, and a text that they read otherwise is refused there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from dpsql.server.front.errors import Fault
+
+Kind = Literal["word", "quoted", "string", "number", "sign"]
+
+MOST_TEXT: Final = 1_000_000
+"""Characters of one message's text; a single statement may be shorter still."""
+_LONG: Final = 20_000
+_SPACE: Final = re.compile(r"(?:\s+|--[^\n]*)+")
+_COMMENT: Final = re.compile(r"/\*|\*/")
+_DOLLAR: Final = re.compile(r"\$([^\W\d]\w*)?\$")
+_TOKEN: Final = re.compile(
+    r"(?P<escaped>[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*'?)"
+    r"|(?P<string>'[^']*(?:''[^']*)*'?)"
+    r'|(?P<quoted>"[^"]*(?:""[^"]*)*"?)'
+    r"|(?P<word>[^\W\d][\w$]*)"
+    r"|(?P<number>(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<sign>::|\$\d+|.)",
+    re.DOTALL,
+)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """value: what a string or a name means; of a word it is folded to lower case, as PostgreSQL does."""
+
+    kind: Kind
+    start: int
+    end: int
+    value: str
+
+    @property
+    def upper(self) -> str:
+        """A bare word in capitals, or a sign; "" for anything in quotes, and for numbers."""
+        return self.value.upper() if self.kind == "word" else self.value if self.kind == "sign" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a text: what stands in front of its semicolon, comments too. start: its offset in the text."""
+
+    text: str
+    start: int
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text; spaces and comments are left out."""
+    at = 0
+    while at < len(text):
+        if found := _SPACE.match(text, at):
+            at = found.end()
+        elif text.startswith("/*", at):
+            at = _behind_comment(text, at)
+        elif text[at] == "$" and (tag := _DOLLAR.match(text, at)):
+            close = text.find(tag[0], tag.end())
+            end = len(text) if close < 0 else close + len(tag[0])
+            yield Token("string", at, end, text[tag.end() : len(text) if close < 0 else close])
+            at = end
+        else:
+            token = _TOKEN.match(text, at)
+            assert token is not None  # a sign is any character
+            yield _read(token)
+            at = token.end()
+
+
+def _read(found: re.Match[str]) -> Token:
+    text = found[0]
+    match found.lastgroup:
+        case "escaped":
+            inner = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[2:].removesuffix("'"), flags=re.DOTALL)
+            return Token("string", found.start(), found.end(), inner.replace("''", "'"))
+        case "string":
+            return Token("string", found.start(), found.end(), text[1:].removesuffix("'").replace("''", "'"))
+        case "quoted":
+            return Token("quoted", found.start(), found.end(), text[1:].removesuffix('"').replace('""', '"'))
+        case "word":
+            return Token("word", found.start(), found.end(), text.lower())
+        case "number":
+            return Token("number", found.start(), found.end(), text)
+    return Token("sign", found.start(), found.end(), text)
+
+
+def _behind_comment(text: str, at: int) -> int:
+    """The offset behind a comment, in which others may stand."""
+    depth = 0
+    for mark in _COMMENT.finditer(text, at):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return len(text)
+
+
+def statements(text: str) -> list[Statement]:
+    """The statements of a text in order; those without any token are left out."""
+    found: list[Statement] = []
+    start, any_token = 0, False
+    for token in tokens(text):
+        if token.kind == "sign" and token.value == ";":
+            if any_token:
+                found.append(Statement(text[start : token.start], start))
+            start, any_token = token.end, False
+        else:
+            any_token = True
+    if any_token:
+        found.append(Statement(text[start:], start))
+    return found
+
+
+async def split_text(text: str) -> list[Statement]:
+    """`statements`; of a long text in a thread, so that others are not held up. Raises Fault 54000."""
+    if len(text) > MOST_TEXT:
+        raise Fault("54000", f"a text has at most {MOST_TEXT:,} characters", "pass long lists as a table")
+    return await asyncio.to_thread(statements, text) if len(text) > _LONG else statements(text)

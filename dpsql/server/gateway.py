@@ -1,0 +1,272 @@
+"""Answers statements of those who are logged in: what texts alone decide is decided here, the rest by workers.
+
+*Claim.* A text that is refused reaches no worker, and no data. Whose account is charged, and what he may spend, is what
+the login says. *Why.* Every text is planned here first, from the policy and the names and types of its data; what is
+handed on carries the account and the ceilings of the login, and nothing of the statement can name another. *When it
+would be false.* If a setting of a statement were read as an account. *Tested by* tests/server/test_gateway.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from dpsql.core.ir.types import Kind, SqlType, value_range
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
+from dpsql.frontend.bind.clock import may_ask, moment
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings as Planned
+from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.results.interval_columns import with_ends
+from dpsql.server.asked import DIALECT, asked, with_defaults
+from dpsql.server.limits import stopped
+from dpsql.server.pace import Clock, LoopClock, Pace
+from dpsql.server.relations import named_in, with_no_rows
+from dpsql.server.speech import EXPLAINED, Spoken, spoken
+from dpsql.server.statements import Answer, Described, Login, Refused, Settings, Value
+from dpsql.server.workers.link import Starting
+from dpsql.server.workers.messages import Ask, Reply
+from dpsql.server.workers.pool import Pool
+from dpsql.service.check import static_plan
+from dpsql.service.settings import settled
+from dpsql.service.signature import Signature, signature
+
+T = TypeVar("T")
+Columns = tuple[tuple[str, SqlType], ...]
+
+_PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
+"""Refusals of queries that would show rows as they are."""
+_THREADS: Final = 2
+_MOST_KEPT: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A statement's query with its public relations in it. moved: by how many characters its places are further on."""
+
+    spoken: Spoken
+    sql: str
+    values: tuple[Value, ...] | Mapping[str, Value]
+    moved: int = 0
+
+
+class Gateway:
+    """Implements `Answering`. policy: completed with the data's types."""
+
+    def __init__(self, policy: Policy, pool: Pool) -> None:
+        self.policy, self.pool = policy, pool
+        self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
+        self._planned: dict[tuple[str, str, Settings], Columns] = {}
+        """Statements that are not refused → their columns, which depend on the text, its values and settings alone."""
+        self._asked: dict[str, bool] = {}
+        """Name of a statement that is on its way → whether it was stopped."""
+
+    @classmethod
+    async def open(cls, policy: Policy, start: Starting, clock: Clock | None = None) -> Gateway:
+        """Start the workers. Raises CannotOpen: policy, data or ledger; DP407 for a ledger that forgets."""
+        if policy.ledger_path is None and policy.ledger_url is None:
+            raise CannotOpen([_FORGETFUL])
+        serving = policy.serving
+        pool = Pool(start, serving.workers, serving.queue, Pace.of(serving.answers_at), clock or LoopClock())
+        ready = await pool.open()
+        try:
+            if policy.hash != ready.policy:
+                raise CannotOpen([_ANOTHER_POLICY])
+            completed = complete(policy, ready.catalogue)
+        except CannotOpen:
+            await pool.drain()
+            raise
+        return cls(completed, pool)
+
+    async def close(self) -> None:
+        """Let running statements end, and the workers with them."""
+        await self.pool.drain()
+        self._planning.shutdown()
+
+    # --- Answering -------------------------------------------------------------------------------------------------
+
+    async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+        """See Answering."""
+        return await self._in_thread(lambda: self._described(login, sql, settings))
+
+    async def run(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+    ) -> Answer:
+        """See Answering."""
+        self._asked[run_id] = False
+        try:
+            return await self._answered(login, described, values, settings, run_id)
+        finally:
+            del self._asked[run_id]
+
+    async def _answered(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+    ) -> Answer:
+        now = moment()
+        preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
+        if preview is not None:
+            return preview
+        said = spoken(described.sql)
+        ask = Ask(
+            run_id,
+            "look" if said.form is None else "cost" if said.form == "cost" else "explain",
+            login.account,
+            said.sql,
+            values,
+            with_defaults(settings, login),
+            login.ceilings,
+            now,
+            said.form or "text",
+        )
+        reply = await self.pool.look(ask)
+        if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
+            raise stopped()
+        if reply.answer is None and not reply.refused:
+            own = login.ceilings
+            alone = own.per_hour is not None or own.per_day is not None
+            reply = await self.pool.run(replace(ask, wish="run"), alone=alone)
+        return _given(reply, described)
+
+    async def stop(self, run_id: str) -> None:
+        """See Answering."""
+        if run_id in self._asked:
+            self._asked[run_id] = True
+        await self.pool.stop(run_id)
+
+    # --- what texts decide -----------------------------------------------------------------------------------------
+
+    async def _in_thread(self, decide: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._planning, decide)
+        except Error as error:
+            raise Refused(error.diagnostics) from None
+
+    def _described(self, login: Login, sql: str, settings: Settings) -> Described:
+        text = _text(sql, ())
+        found = self._signature(text, sql)
+        if text.spoken.form is not None:
+            return Described(sql, EXPLAINED[text.spoken.form], found.parameters, "EXPLAIN")
+        columns: Columns = tuple((c.name, c.type) for c in found.columns)
+        if not found.parameters or settings.intervals:
+            samples = _text(sql, found.samples).values if found.parameters else text.values
+            try:
+                columns = self._columns(text, samples, sql, settings, None)
+            except Rejected as refusal:
+                if not _is_previewed(login, refusal):
+                    raise
+        return Described(sql, columns, found.parameters, text.spoken.command)
+
+    def _checked(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, now: dt.datetime
+    ) -> Answer | None:
+        """None for what workers may answer; the answer to a preview. Raises Rejected."""
+        text = _text(described.sql, values)
+        try:
+            columns = self._columns(text, text.values, described.sql, settings, now)
+        except Rejected as refusal:
+            if text.spoken.form is not None or not _is_previewed(login, refusal):
+                raise
+            warnings = tuple(replace(d, severity="warning") for d in refusal.diagnostics)
+            return Answer(described.columns, (), warnings=warnings)
+        if text.spoken.form is None:
+            _require_fitting(columns, described)
+        return None
+
+    def _columns(
+        self,
+        text: _Text,
+        values: tuple[Value, ...] | Mapping[str, Value],
+        sql: str,
+        settings: Settings,
+        now: dt.datetime | None,
+    ) -> Columns:
+        key = (text.sql, repr(values), settings)
+        known = self._planned.get(key)
+        if known is not None:  # a statement is described before it is run, and tools ask the same again
+            return known
+        wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
+        plan: Plan = self._moved(
+            text, sql, lambda: static_plan(Source(text.sql), self.policy, values, dialect=DIALECT, settings=wanted)
+        )
+        found = with_ends(plan) if settings.intervals else tuple((c.name, c.type) for c in plan.columns)
+        if not may_ask(text.sql):
+            if len(self._planned) >= _MOST_KEPT:
+                self._planned.clear()
+            self._planned[key] = found
+        return found
+
+    def _signature(self, text: _Text, sql: str) -> Signature:
+        return self._moved(text, sql, lambda: signature(Source(text.sql), self.policy, dialect=DIALECT))
+
+    @staticmethod
+    def _moved(text: _Text, sql: str, make: Callable[[], T]) -> T:
+        """What `make` makes; its refusals shown in the statement as it was written."""
+        try:
+            return make()
+        except Error as error:
+            error.diagnostics = tuple(
+                d if d.source is None or d.span is None else d.within(Source(sql), -text.moved)
+                for d in error.diagnostics
+            )
+            raise
+
+
+def _text(sql: str, values: tuple[Value, ...]) -> _Text:
+    said = spoken(sql)
+    names = named_in(said.sql)
+    if not names:
+        return _Text(said, said.sql, values)
+    return _Text(said, *with_no_rows(said.sql, values, names))
+
+
+def _is_previewed(login: Login, refusal: Rejected) -> bool:
+    """Whether a tool that asks for private rows is given their columns, and no rows."""
+    return login.kind == "bi" and all(d.code in _PRIVATE_ROWS for d in refusal.diagnostics)
+
+
+def _require_fitting(columns: Columns, described: Described) -> None:
+    """Raises Refused where an answer would have other columns than its reader was told."""
+    pairs = zip(columns, described.columns, strict=False)
+    if len(columns) != len(described.columns) or not all(_fits(now, told) for (_, now), (_, told) in pairs):
+        told, now = (", ".join(f"{n} {t}" for n, t in c) for c in (described.columns, columns))
+        raise Refused(
+            [
+                Diagnostic(
+                    "DP013", f"with these values the columns are {now}, and {told} was described",
+                    help=("give the parameter a type:  CAST($1 AS …)",),
+                    notes=("nothing was run and nothing was spent",),
+                )
+            ],
+            "0A000",
+        )  # fmt: skip
+
+
+def _fits(now: SqlType, told: SqlType) -> bool:
+    """Whether a value of one type can be sent as the other, as it is."""
+    if now.kind is Kind.INTEGER and told.kind is Kind.INTEGER:
+        return value_range(now).within(value_range(told))  # type: ignore[union-attr,arg-type]
+    return now == told or (now.kind is Kind.DECIMAL and told.kind is Kind.DECIMAL)
+
+
+def _given(reply: Reply, described: Described) -> Answer:
+    if reply.refused:
+        raise Refused(reply.refused)
+    assert reply.answer is not None
+    _require_fitting(reply.answer.columns, described)
+    return replace(reply.answer, columns=described.columns, command=described.command)
+
+
+_FORGETFUL: Final = Diagnostic(
+    "DP407",
+    "the policy's ledger is in memory, where each worker would have its own",
+    help=("custodian: name a file or a database:  ledger: clinic.ledger.sqlite",),
+)
+_ANOTHER_POLICY: Final = Diagnostic(
+    "DP004", "the workers have another policy than the server", help=("custodian: restart both",)
+)

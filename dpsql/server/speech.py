@@ -1,0 +1,81 @@
+"""Statements that are no query: SHOW budget, SHOW history, and EXPLAIN in its forms. None of them spends anything."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from dpsql.api.statements import Explain, special
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, SqlType
+from dpsql.diagnostics.errors import reject
+from dpsql.frontend.text.split import split_statements
+from dpsql.server.asked import DIALECT
+
+Form = Literal["text", "json", "cost"]
+
+_OPTIONS: Final = re.compile(r"(EXPLAIN\b\s*)\((?!\s*(?:SELECT|WITH|VALUES|FROM)\b)([^()]*)\)", re.IGNORECASE)
+_FORMS: Final[dict[str, Form]] = {
+    "FORMAT TEXT": "text",
+    "FORMAT JSON": "json",
+    "COST": "cost",
+    "COSTS": "text",
+    "VERBOSE": "text",
+}
+_SHOW: Final = re.compile(r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history)|dpsql\s*\.\s*(tables))\s*;?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """sql: the query that is meant, at its place in the statement. form: of an EXPLAIN; None for what is answered.
+
+    command: the first word of its tag.
+    """
+
+    sql: str
+    form: Form | None = None
+    command: str = "SELECT"
+
+
+def spoken(sql: str) -> Spoken:
+    """What a statement asks. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option."""
+    if shown := _SHOW.fullmatch(sql.strip()):
+        return Spoken(f"SELECT * FROM dpsql.{shown[1] or shown[2]}", command="SHOW")
+    form: Form = "text"
+    first = next(iter(split_statements(sql, DIALECT)), None)
+    found = None if first is None else _OPTIONS.match(first.text)
+    if first is not None and found is not None and "ANALY" not in found[2].upper():
+        form = _form(found[2])
+        start, end = first.start + found.start(2) - 1, first.start + found.end()
+        sql = sql[:start] + " " * (end - start) + sql[end:]
+    match special(sql, DIALECT):
+        case Explain(sql=text):
+            return Spoken(text, form, "EXPLAIN")
+    return Spoken(sql)
+
+
+def _form(options: str) -> Form:
+    form: Form = "text"
+    for option in options.split(","):
+        word = " ".join(option.upper().split())
+        known = _FORMS.get(word)
+        if known is None:
+            raise reject(
+                "DP903", f"EXPLAIN has no option {word}", help=["EXPLAIN (COST) SELECT …", "EXPLAIN (FORMAT JSON) …"]
+            )
+        form = known if known != "text" else form
+    return form
+
+
+EXPLAINED: Final[dict[Form, tuple[tuple[str, SqlType], ...]]] = {
+    "text": (("QUERY PLAN", VARCHAR),),
+    "json": (("QUERY PLAN", VARCHAR),),
+    "cost": (
+        ("price", VARCHAR),
+        ("column", VARCHAR),
+        ("error", DOUBLE),
+        ("left", VARCHAR),
+        ("queries_left", BIGINT),
+    ),
+}
+"""The columns of each form."""

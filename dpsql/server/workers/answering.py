@@ -1,0 +1,150 @@
+"""What a worker does with a statement: plan it, charge it, run it; or only say what that would do.
+
+All accounts share one service. What a statement is asked with comes with it, and is set on no session.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import Error
+from dpsql.planner.explain.stable_json import dumps
+from dpsql.planner.explain.text import as_text
+from dpsql.planner.plan import Plan
+from dpsql.results.answer import Release
+from dpsql.results.interval_columns import rows_with_ends, with_ends
+from dpsql.server.asked import DIALECT, asked
+from dpsql.server.relations import named_in, with_rows
+from dpsql.server.statements import Answer, Value
+from dpsql.server.workers.ceilings import left_of
+from dpsql.server.workers.messages import Ask, Reply
+from dpsql.server.workers.notices import told
+from dpsql.server.workers.own_account import rows_of
+from dpsql.service.planning import Question
+from dpsql.service.query import accuracy
+from dpsql.service.service import Service
+from dpsql.service.session import Session
+
+
+class Answering:
+    """Answers statements, one after the other.
+
+    rows: the most rows of an answer. leaving: told the name of a run when it has done all that reads private rows; when
+    it returns, others may see what came of that.
+    """
+
+    def __init__(self, service: Service, rows: int, leaving: Callable[[str], object]) -> None:
+        self._service, self._rows, self._leaving = service, rows, leaving
+
+    def answer(self, ask: Ask) -> Reply:
+        """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
+        try:
+            return self._answer(ask)
+        except Error as error:
+            return Reply(ask.id, refused=error.diagnostics)
+        except Exception:  # its text could hold anything, and is shown nowhere
+            return Reply(ask.id, refused=(_INTERNAL,))
+
+    def _answer(self, ask: Ask) -> Reply:
+        now = dt.datetime.now(dt.UTC)
+        ceilings = left_of(self._service, ask.account, ask.ceilings, now)
+        session = self._service.session(ask.account, None, ceilings)
+        sql, moved = ask.sql, 0
+        values: tuple[Value, ...] | Mapping[str, Value] = ask.values
+        if names := named_in(sql):
+            sql, values, moved = with_rows(sql, ask.values, rows_of(session, names))
+        question = Question(sql, values, DIALECT, ask.asked)
+        try:
+            return self._planned(ask, session, question)
+        except Error as error:
+            error.diagnostics = tuple(_in_text(d, ask.sql, moved) for d in error.diagnostics)
+            raise
+
+    def _planned(self, ask: Ask, session: Session, question: Question) -> Reply:
+        match ask.wish:
+            case "explain":
+                plan = session.previewed(question, asked(ask.settings))
+                charge = session.charge_to_show(plan)
+                text = dumps(plan, charge) if ask.form == "json" else as_text(plan, False, charge)
+                lines = [text] if ask.form == "json" else text.splitlines()
+                answer = Answer(
+                    (("QUERY PLAN", VARCHAR),), [(line,) for line in lines], plan=plan.hash, command="EXPLAIN"
+                )
+                return Reply(ask.id, answer, plan=plan.hash)
+            case "cost":
+                plan = session.previewed(question, asked(ask.settings))
+                return Reply(ask.id, _cost(session, plan), plan=plan.hash)
+            case "look":
+                plan = session.planned(question, asked(ask.settings))
+                held = session.held(plan)
+                return Reply(ask.id, None if held is None else self._shown(ask, session, held), plan=plan.hash)
+            case "run":
+                plan = session.planned(question, asked(ask.settings))
+                entries: list[str] = []
+                warnings = session.warnings(plan)
+                release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
+                answer = self._shown(ask, session, release)
+                entry = entries[-1] if entries and release.spent != NO_LOSS else ""
+                return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
+
+    def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
+        if len(release) > self._rows:
+            raise Error([_too_many_rows(self._rows)])
+        ends = ask.settings.intervals
+        columns = with_ends(release.plan) if ends else tuple(zip(release.columns, release.types, strict=True))
+        rows: Any = rows_with_ends(release, LEVEL) if ends else release.rows
+        return Answer(
+            columns,
+            rows,
+            told(session, release) if ask.settings.notices else (),
+            spent=str(release.spent) if release.spent != NO_LOSS else "",
+            plan=release.plan.hash,
+        )
+
+
+def _cost(session: Session, plan: Plan) -> Answer:
+    """One row for each noisy column: price now, its ±, what is left, and how often that would be enough."""
+    charge = session.charge_to_show(plan)
+    remaining = session.budget.remaining
+    widths: dict[str, float | None] = dict(accuracy(plan, LEVEL)) or {"": None}
+    left = "no limit" if remaining is None else str(remaining)
+    times = None if remaining is None or charge.loss == NO_LOSS else _times(charge.loss, remaining)
+    rows = [(str(charge.loss), name or None, width, left, times) for name, width in widths.items()]
+    names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
+    return Answer(names, rows, charge.notes, plan=plan.hash, command="EXPLAIN")
+
+
+def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
+    parts = ((price.epsilon, left.epsilon), (price.delta, left.delta), (price.rho, left.rho))
+    return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
+
+
+def _in_text(found: Diagnostic, sql: str, moved: int) -> Diagnostic:
+    """A finding about a text that relations were put into, shown in the text as it was written."""
+    if not moved or found.span is None or found.source is None:
+        return found
+    return found.within(replace(found.source, text=sql), -moved)
+
+
+def _too_many_rows(most: int) -> Diagnostic:
+    return Diagnostic(
+        "DP415",
+        f"the answer has more than {most:,} rows, which the server does not give at one time",
+        help=("ask for fewer:  … ORDER BY … LIMIT n;  what was charged is stored, and asking again for it is free",),
+        notes=("what was charged stays charged",),
+    )
+
+
+_INTERNAL: Final = Diagnostic(
+    "DP904",
+    "dpsql itself failed; what was charged stays charged",
+    help=("tell the custodian which statement it was",),
+)

@@ -1,0 +1,164 @@
+"""The front's end of one worker: a process that it starts, or one that listens at a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from dpsql.core.policy.serving import Serving
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.server.workers.messages import LONGEST, Ask, Broken, Go, Ready, Reply, Waiting, read, write
+
+
+class Died(Exception):
+    """The worker is gone."""
+
+
+class Link(Protocol):
+    """One worker. Asked one thing at a time."""
+
+    @property
+    def ready(self) -> Ready:
+        """What it said when it had opened the data."""
+        ...
+
+    async def ask(self, ask: Ask) -> Reply | Waiting:
+        """Its reply, or that it waits for `go`. Raises Died."""
+        ...
+
+    async def go(self, id: str) -> Reply:
+        """The reply of a run that waits. Raises Died."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once, whatever it does: what is being asked raises Died."""
+        ...
+
+    async def close(self) -> None:
+        """Let it end by itself. It must not be busy."""
+        ...
+
+
+Starting = Callable[[], Awaitable[Link]]
+"""How a worker is made. Raises CannotOpen, Died."""
+
+
+@dataclass(slots=True)
+class Streams:
+    """A worker at the other end of two streams."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    process: asyncio.subprocess.Process | None
+    ready: Ready
+
+    @classmethod
+    async def opened(
+        cls, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process: asyncio.subprocess.Process | None
+    ) -> Self:
+        """Once it has opened the data. Raises CannotOpen, Died."""
+        match await _next(reader):
+            case Ready() as ready:
+                return cls(reader, writer, process, ready)
+            case Broken(refused=refused):
+                raise CannotOpen(refused)
+        raise Died
+
+    async def ask(self, ask: Ask) -> Reply | Waiting:
+        """See Link."""
+        match await self._told(ask):
+            case Reply() | Waiting() as found if found.id == ask.id:
+                return found
+        raise Died
+
+    async def go(self, id: str) -> Reply:
+        """See Link."""
+        match await self._told(Go(id)):
+            case Reply() as reply if reply.id == id:
+                return reply
+        raise Died
+
+    async def _told(self, message: Ask | Go) -> object:
+        """What it says to a message. Raises Died."""
+        self.writer.write(write(message))
+        try:
+            await self.writer.drain()
+        except OSError:
+            raise Died from None
+        return await _next(self.reader)
+
+    def kill(self) -> None:
+        """See Link. A worker that another user has started sees that nobody listens, and ends itself."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+        self.writer.close()
+
+    async def close(self) -> None:
+        """See Link."""
+        self.writer.close()
+        if self.process is not None:
+            await self.process.wait()
+
+
+async def _next(reader: asyncio.StreamReader) -> object:
+    """The next message. Raises Died if there is none, or none that is understood."""
+    try:
+        line = await reader.readline()
+        if line.endswith(b"\n"):
+            return read(line)
+    except (OSError, ValueError):
+        pass
+    raise Died
+
+
+def command(policy: Path, serving: Serving) -> list[str]:
+    """What starts a worker. It reads statements from its input and writes replies to its output."""
+    found = [sys.executable, "-m", "dpsql.server.workers.worker", str(policy)]
+    found += [] if serving.threads is None else ["--threads", str(serving.threads)]
+    return found + ([] if serving.memory is None else ["--memory", serving.memory])
+
+
+def started(arguments: list[str]) -> Starting:
+    """Workers that are children of this process. What they write to their streams is read by nobody."""
+
+    async def start() -> Link:
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=LONGEST,
+        )
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            return await Streams.opened(process.stdout, process.stdin, process)
+        except BaseException:
+            process.stdin.close()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise
+
+    return start
+
+
+def connected(socket: Path) -> Starting:
+    """Workers of another user, one for each connection to his Unix socket (`host.py`)."""
+
+    async def start() -> Link:
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(socket), limit=LONGEST)
+        except OSError:
+            raise Died from None
+        try:
+            return await Streams.opened(reader, writer, None)
+        except BaseException:
+            writer.close()
+            raise
+
+    return start

@@ -1,0 +1,225 @@
+"""Workers: one that runs nothing, which answers what costs nothing, and others that run what is paid for.
+
+*Claim.* When a statement that costs nothing is answered depends on no private row, and when one that is paid for is
+answered, as far as the declared moments do (`pace.py`). *Why.* The first are asked of a worker in which no statement
+ever runs that reads private rows; the others wait for a worker that is free only when its last answer has left. *When
+it would be false.* If a stored answer were looked up by a worker that runs. What the processes take from each other
+(processors, disks) no clock of ours hides. *Tested by* tests/server/test_pool.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass, field
+from typing import Final
+
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.server.limits import failed, queue_full, stopped
+from dpsql.server.pace import Clock, LoopClock, Pace
+from dpsql.server.statements import Refused
+from dpsql.server.workers.link import Died, Link, Starting
+from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting
+
+_log = logging.getLogger("dpsql.server")
+
+_BEFORE_A_RESTART: Final = 1.0
+"""Seconds between attempts to replace a worker."""
+
+
+@dataclass(slots=True, eq=False)
+class _Seat:
+    """A place for one worker."""
+
+    link: Link
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A statement on its way. outcome: what its caller waits for. seat: None while it waits for a worker."""
+
+    ask: Ask
+    outcome: asyncio.Future[Reply]
+    seat: _Seat | None = None
+
+
+@dataclass(eq=False)
+class Pool:
+    """The workers of one server.
+
+    start: makes one. size: how many run statements. queue: how many statements may wait for them.
+    """
+
+    start: Starting
+    size: int
+    queue: int
+    pace: Pace
+    clock: Clock = field(default_factory=LoopClock)
+
+    def __post_init__(self) -> None:
+        self._free: asyncio.Queue[_Seat] = asyncio.Queue()
+        self._turn = asyncio.Lock()
+        self._desk: Link | None = None
+        self._waiting = 0
+        self._closing = False
+        self._policy = ""
+        self._runs: dict[str, _Run] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._accounts: dict[str, asyncio.Lock] = {}
+
+    async def open(self) -> Ready:
+        """Start all workers; what the first of them said. Raises CannotOpen."""
+        try:
+            self._desk = desk = await self.start()
+            self._policy = desk.ready.policy
+            for _ in range(self.size):
+                self._free.put_nowait(_Seat(await self._another()))
+        except (Died, CannotOpen) as error:
+            await self.drain()
+            raise error if isinstance(error, CannotOpen) else CannotOpen(failed().diagnostics) from None
+        return desk.ready
+
+    # --- what costs nothing ----------------------------------------------------------------------------------------
+
+    async def look(self, ask: Ask) -> Reply:
+        """What can be said without a run, at once. Raises Refused for a worker that died."""
+        async with self._turn:
+            try:
+                if self._desk is None:
+                    self._desk = await self._another()
+                asking = asyncio.create_task(self._desk.ask(ask))
+                if not await self._done_by(asking, self.clock.now() + self.pace.last):
+                    self._desk.kill()
+                found = await asking
+                if isinstance(found, Reply):
+                    return found
+                raise Died
+            except (Died, CannotOpen):
+                self._desk = None
+                raise failed() from None
+            except asyncio.CancelledError:
+                if self._desk is not None:  # its reply would be taken for that to the next statement
+                    self._desk.kill()
+                self._desk = None
+                raise
+
+    # --- what is paid for ------------------------------------------------------------------------------------------
+
+    async def run(self, ask: Ask, *, alone: bool = False) -> Reply:
+        """Charge and run, and reply at the moment when that may leave.
+
+        alone: no other run of the account that is asked so begins before this one has ended.
+        Raises Refused: DP414 if too many wait, DP901 if it was stopped, took too long, or its worker died.
+        """
+        if self._free.empty() and self._waiting >= self.queue:
+            raise queue_full(self.queue)
+        run = _Run(ask, asyncio.get_running_loop().create_future())
+        self._runs[ask.id] = run
+        task = asyncio.create_task(self._through(run, alone))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await run.outcome
+        finally:
+            self._runs.pop(ask.id, None)
+
+    async def stop(self, id: str) -> None:
+        """Whoever waits for a run is told at once that it is stopped, whatever has come of it.
+
+        One that waits for a worker is never run. One that runs goes on, and its worker stays taken: whether its answer
+        is stored in the end must not depend on how far it was now.
+        """
+        run = self._runs.get(id)
+        if run is not None and not run.outcome.done():
+            run.outcome.set_exception(stopped())
+
+    async def _through(self, run: _Run, alone: bool) -> None:
+        try:
+            self._waiting += 1
+            async with contextlib.AsyncExitStack() as taken:
+                try:
+                    if alone:
+                        await taken.enter_async_context(self._accounts.setdefault(run.ask.account, asyncio.Lock()))
+                    seat = await self._free.get()
+                finally:
+                    self._waiting -= 1
+                try:
+                    if not run.outcome.done():  # stopped while it waited
+                        run.seat = seat
+                        await self._seated(seat, run)
+                finally:
+                    self._free.put_nowait(seat)
+        finally:
+            if not run.outcome.done():
+                run.outcome.set_exception(failed())
+
+    async def _seated(self, seat: _Seat, run: _Run) -> None:
+        begun = self.clock.now()
+        asking = asyncio.create_task(seat.link.ask(run.ask))
+        reply: Reply | None = None
+        if await self._done_by(asking, begun + self.pace.last):
+            await self.clock.sleep_until(begun + self.pace.leaves(self.clock.now() - begun))
+            with contextlib.suppress(Died):
+                found = await asking
+                reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
+        else:
+            seat.link.kill()
+            await asyncio.wait({asking})
+            asking.exception()
+        self._leave(run, reply)
+        if reply is None:
+            await self._replace(seat)
+
+    def _leave(self, run: _Run, reply: Reply | None) -> None:
+        """Let the caller have what came of his run; None, a death: the constant error."""
+        if run.outcome.done():
+            return
+        if reply is None or any(d.code == "DP901" for d in reply.refused):
+            run.outcome.set_exception(failed())
+        else:
+            run.outcome.set_result(reply)
+
+    async def _done_by(self, task: asyncio.Task[Reply | Waiting], moment: float) -> bool:
+        """Whether it is done then, or before."""
+        waking = asyncio.create_task(self.clock.sleep_until(moment))
+        await asyncio.wait({task, waking}, return_when=asyncio.FIRST_COMPLETED)
+        waking.cancel()
+        return task.done()
+
+    async def _another(self) -> Link:
+        """A worker of the policy that this server began with. Raises Died, CannotOpen."""
+        link = await self.start()
+        if link.ready.policy == self._policy:
+            return link
+        link.kill()
+        raise Died
+
+    async def _replace(self, seat: _Seat) -> None:
+        """A new worker in place of one that is gone, however long that takes."""
+        seat.link.kill()
+        while not self._closing:
+            try:
+                seat.link = await self._another()
+                return
+            except (Died, CannotOpen, OSError):
+                _log.error("a worker cannot be replaced")
+                await self.clock.sleep_until(self.clock.now() + _BEFORE_A_RESTART)
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Wait for what runs, which is paid for, and let the workers end, who close ledger and data.
+
+        What still waits for a worker is refused.
+        """
+        self._closing = True
+        for run in list(self._runs.values()):
+            if run.seat is None and not run.outcome.done():
+                run.outcome.set_exception(Refused(stopped().diagnostics, "57P01"))
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+        links = [self._free.get_nowait().link for _ in range(self._free.qsize())]
+        links += [] if self._desk is None else [self._desk]
+        self._desk = None
+        await asyncio.gather(*(link.close() for link in links))

@@ -1,0 +1,37 @@
+"""Clients that `make test` does not install, at a server's front with fixed answers.
+
+Their environment is made by tests/engines_elsewhere/environment.py. What cannot be had is skipped and says why; with
+DPSQL_ENGINES=required that is a failure, except for psql, which no package of Python brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dpsql.policy.load import load_policy
+from dpsql.server.catalogue.asking import CatalogueOfLogins
+from dpsql.server.front.listen import tls_context
+from tests.engines_elsewhere.conftest import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401
+from tests.server.front.test_opening import TLS
+from tests.support import recorded_catalogue
+from tests.support.answering import Answers
+from tests.support.served import DATABASE, Served
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def served(answers: Answers, tmp_path: Path) -> Iterator[Served]:
+    """With TLS, and with the catalogue of the recorded clinic."""
+    (tmp_path / "clinic.yaml").write_text(recorded_catalogue.POLICY, encoding="utf-8")
+    catalogue = CatalogueOfLogins(load_policy(tmp_path / "clinic.yaml"), DATABASE)
+    context = tls_context(str(TLS / "certificate.pem"), str(TLS / "key.pem"))
+    with Served(answers, tls=context, catalogue=catalogue) as found:
+        yield found
+    catalogue.close()

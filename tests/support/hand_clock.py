@@ -1,0 +1,92 @@
+"""A clock that is moved by hand, and workers that reply when they are told to: no test waits for time to pass."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from dpsql.core.policy.catalogue import Catalogue
+from dpsql.server.workers.link import Died
+from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting
+
+
+class HandClock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self._sleeping: list[tuple[float, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep_until(self, moment: float) -> None:
+        if moment > self.time:
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._sleeping.append((moment, woken))
+            await woken
+
+    async def go_to(self, moment: float) -> None:
+        """Let time pass, one sleeper after the other, and everybody do what he then does."""
+        await settle()
+        while due := sorted(m for m, f in self._sleeping if m <= moment and not f.done()):
+            self.time = max(self.time, due[0])
+            for sleeping in list(self._sleeping):
+                if sleeping[0] <= self.time:
+                    self._sleeping.remove(sleeping)
+                    if not sleeping[1].done():
+                        sleeping[1].set_result(None)
+            await settle()
+        self.time = max(self.time, moment)
+        await settle()
+
+
+async def settle() -> None:
+    """Until nobody has anything left to do without a reply or the clock."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Hand:
+    """A worker that does what a test says."""
+
+    ready: Ready = field(default_factory=lambda: Ready("", Catalogue(())))
+    asked: list[Ask] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    killed: bool = False
+    closed: bool = False
+    _reply: asyncio.Future[Reply | Waiting] | None = None
+    _then: Reply | None = None
+
+    async def ask(self, ask: Ask) -> Reply | Waiting:
+        if self.killed:
+            raise Died
+        self.asked.append(ask)
+        self._reply = asyncio.get_running_loop().create_future()
+        return await self._reply
+
+    async def go(self, id: str) -> Reply:
+        if self.killed:
+            raise Died
+        self.gone.append(id)
+        assert self._then is not None
+        return self._then
+
+    def reply(self, reply: Reply, waits: bool = False) -> None:
+        """What it says to the last ask, at once or when it is told to go."""
+        assert self._reply is not None
+        self._then = reply
+        self._reply.set_result(Waiting(reply.id) if waits else reply)
+
+    def die(self) -> None:
+        """As by a kill from outside."""
+        self.killed = True
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(Died())
+
+    def kill(self) -> None:
+        self.die()
+
+    async def close(self) -> None:
+        self.closed = True

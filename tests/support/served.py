@@ -1,0 +1,86 @@
+"""A server's front in a thread of its own, on a port of this machine, for clients of any kind."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from dpsql.server.front.listen import Front, Limits
+from dpsql.server.front.login import Door
+from dpsql.server.front.patience import Patience
+from dpsql.server.front.route import Route
+from dpsql.server.people.users import User, Users
+from dpsql.server.statements import Answering, Catalogue, Login
+from dpsql.server.wire.scram import make_secret
+from tests.support.answering import NoCatalogue, Recorded
+
+T = TypeVar("T")
+PASSWORD = "correct horse battery"
+NAME = "ana"
+DATABASE = "clinic"
+
+
+def people(**more: Login) -> Users:
+    """Ana, whose account is hers, and others; all with one password, which is hashed once."""
+    secret = make_secret(PASSWORD, b"0123456789abcdef", 4096)
+    logins = {NAME: Login(NAME, NAME), **more}
+    return Users({name: User(secret, login) for name, login in logins.items()})
+
+
+class Served:
+    """A front that listens. waits: what it waited before it looked at a proof, in seconds that nobody spent."""
+
+    def __init__(
+        self,
+        answering: Answering,
+        users: Users | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        limits: Limits | None = None,
+        seconds: float = 60,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self.answering, self.log = answering, Recorded()
+        self.waits: list[float] = []
+        self.door = Door(
+            users or people(), frozenset({DATABASE}), self.log, tls, Patience(lambda: 0.0), self._sleep, seconds
+        )
+        self.front = Front(self.door, Route(answering, catalogue or NoCatalogue()), limits)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="front", daemon=True)
+        self.port = 0
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def call(self, step: Coroutine[Any, Any, T]) -> T:
+        """Run something where the front runs."""
+        return asyncio.run_coroutine_threadsafe(step, self._loop).result(60)
+
+    def __enter__(self) -> Served:
+        self._thread.start()
+        self.port = self.call(self.front.start("127.0.0.1", 0))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.call(self.front.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(60)
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    @property
+    def dsn(self) -> str:
+        """What libpq's clients connect with."""
+        return f"host=127.0.0.1 port={self.port} user={NAME} password='{PASSWORD}' dbname={DATABASE}"
+
+    @contextmanager
+    def raw(self) -> Iterator[socket.socket]:
+        """A connection as bytes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as found:
+            yield found

@@ -1,0 +1,173 @@
+"""The small shop behind a server, asked as its front asks, without a wire: workers are processes, or threads here."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpsql.policy.load import load_policy
+from dpsql.server.gateway import Gateway
+from dpsql.server.pace import Clock
+from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
+from dpsql.server.workers.answering import Answering
+from dpsql.server.workers.link import Link, Starting, command, started
+from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting, read, write
+from dpsql.service.open_data import open_data
+from dpsql.service.service import Service
+from tests.support.small_shop import Shop
+
+T = TypeVar("T")
+TENTH = Settings(epsilon="0.1")
+ANA = Login("ana", "ana", address="127.0.0.1")
+BEN = Login("ben", "ben", address="127.0.0.1")
+PATIENCE = 600
+FINE = "{answers_at: [" + ", ".join(f"{tenth * 100}ms" for tenth in range(1, 600)) + ", 600s]"
+"""A `serve:` without its end, whose moments are so close that tests are not kept waiting."""
+PRELUDE = """
+import os, signal, sys
+import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
+import dpsql.engines.duckdb.scratch, dpsql.postprocessing.run, dpsql.answers.store.sqlite
+import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.pipeline
+import dpsql.server.workers.worker, dpsql.server.workers.answering
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wrap(owner, name, before=None, after=None):
+    inner = getattr(owner, name)
+    def wrapped(*arguments, **named):
+        if before: before()
+        found = inner(*arguments, **named)
+        if after: after()
+        return found
+    setattr(owner, name, wrapped)
+"""
+"""What prepared workers know."""
+
+
+class Served:
+    """A gateway whose loop runs in a thread of its own; every call waits for its end."""
+
+    def __init__(self, shop: Shop, starting: Starting | None = None, clock: Clock | None = None) -> None:
+        self.shop = shop
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        policy = load_policy(shop.policy)
+        start = starting or started(command(shop.policy, policy.serving))
+        self._names = iter(range(1_000_000))
+        try:
+            self.gateway = self.do(lambda: Gateway.open(policy, start, clock))
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def do(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a coroutine that runs in the loop."""
+        return asyncio.run_coroutine_threadsafe(make(), self._loop).result(PATIENCE)
+
+    def ask(self, sql: str, *values: Value, login: Login = ANA, settings: Settings = TENTH, name: str = "") -> Answer:
+        """Describe and run one statement."""
+
+        async def both() -> Answer:
+            described = await self.gateway.describe(login, sql, settings)
+            return await self.gateway.run(login, described, values, settings, name or f"r{next(self._names)}")
+
+        return self.do(both)
+
+    def close(self) -> None:
+        """Drain."""
+        self.do(self.gateway.close)
+        self._end_loop()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@contextmanager
+def served(shop: Shop, starting: Starting | None = None, clock: Clock | None = None) -> Iterator[Served]:
+    """A server of a shop, until the end of the block."""
+    server = Served(shop, starting, clock)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+class Inside:
+    """A worker in this process. What it is told and says crosses as lines all the same."""
+
+    def __init__(self, policy: Path, loop: asyncio.AbstractEventLoop) -> None:
+        loaded = load_policy(policy)
+        completed, engine = open_data(loaded, None, None, None, None)
+        self._service = Service(completed, engine)
+        self._answering = Answering(self._service, completed.serving.rows, self._leave)
+        self._waiting: asyncio.Future[Reply | Waiting] | None = None
+        self._goes = threading.Event()
+        self._loop = loop
+        self.ready = Ready(loaded.hash, engine.describe())
+        self.replied: set[str] = set()
+
+    async def ask(self, ask: Ask) -> Reply | Waiting:
+        told = read(write(ask))
+        assert isinstance(told, Ask)
+        self._goes.clear()
+        self._waiting = self._loop.create_future()
+        self._answered = asyncio.create_task(asyncio.to_thread(self._answering.answer, told))
+        await asyncio.wait({self._waiting, self._answered}, return_when=asyncio.FIRST_COMPLETED)
+        self.replied.add(ask.id)
+        return self._waiting.result() if self._waiting.done() else await self._reply()
+
+    async def go(self, id: str) -> Reply:
+        self._goes.set()
+        return await self._reply()
+
+    async def _reply(self) -> Reply:
+        reply = read(write(await self._answered))
+        assert isinstance(reply, Reply)
+        return reply
+
+    def _leave(self, id: str) -> None:
+        """In the thread of a run."""
+        assert self._waiting is not None
+        self._loop.call_soon_threadsafe(self._waiting.set_result, Waiting(id))
+        self._goes.wait(PATIENCE)
+
+    def kill(self) -> None:
+        raise AssertionError("a thread cannot be killed")
+
+    async def close(self) -> None:
+        self._service.close()
+
+
+def inside(shop: Shop) -> Starting:
+    """Workers without processes."""
+
+    async def start() -> Link:
+        return await asyncio.to_thread(Inside, shop.policy, asyncio.get_running_loop())
+
+    return start
+
+
+def with_serve(shop: Shop, text: str) -> Shop:
+    """The shop with a `serve:` in its policy."""
+    shop.policy.write_text(shop.policy.read_text() + f"serve: {text}\n")
+    return shop
+
+
+def prepared_worker(policy: Path, prepare: str) -> list[str]:
+    """What starts a worker in which some code runs first."""
+    code = f"{PRELUDE}\n{prepare}\nfrom dpsql.server.workers.worker import main\nsys.exit(main([{str(policy)!r}]))"
+    return [sys.executable, "-c", code]
+
+
+def login(name: str, **ceilings: str) -> Login:
+    """A login with these ceilings."""
+    return Login(name, name, ceilings=Ceilings(**ceilings))
