@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from dpsql.core.functions.function import Args
+from dpsql.core.functions.signature import stored
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
+from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.spark_aggregates import aggregate, window
 from dpsql.core.printing.dialects.spark_casts import convert, fitting, type_name
@@ -213,6 +215,8 @@ class Spark(Dialect):
         spelling = FUNCTIONS.get(function)
         if spelling is None:
             raise CannotSpell
+        if result.type == HUGEINT and not stored(result).within(iv.interval(-_MOST, _MOST)):
+            raise CannotSpell("whole numbers have at most 38 digits")
         return spelling(self, sql, args, result)
 
 
