@@ -86,6 +86,11 @@ class Dialect(Protocol):
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
 
+    @property
+    def largest(self) -> int:
+        """No whole number beyond it, nor below its negative, is computed with: at least 2¹²⁶, at most 2¹²⁷ - 1."""
+        return 2**127 - 1
+
     def wide(self, sql: str) -> str:
         """A whole number of which sums and products are exact up to 2¹²⁰ at least."""
         ...

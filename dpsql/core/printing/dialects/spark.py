@@ -13,22 +13,18 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.signature import stored
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
-from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.spark_aggregates import aggregate, window
-from dpsql.core.printing.dialects.spark_casts import convert, fitting, type_name
+from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, rounded, type_name
 from dpsql.core.printing.dialects.spark_functions import FUNCTIONS
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
 MOST_ROWS = 2**40
 """That are added up in one sum."""
-_MOST = 10**38 - 1
-"""The largest whole number."""
 _HALF = 22
 """Bits of the lower part of a term that is added up in parts: a part of 22 bits has a sum of 62, of 2⁴⁰ rows."""
 
@@ -77,7 +73,7 @@ class Spark(Dialect):
                 return "TRUE" if value else "FALSE"
             case int() if type_.kind is Kind.INTEGER:
                 held = integer_type_of(value) or HUGEINT
-                if abs(value) > _MOST:
+                if abs(value) > LARGEST:
                     raise reject("DP106", "a whole number has at most 38 digits on Apache Spark")
                 return str(value) if held == INTEGER and value >= 0 else self.cast(str(value), held)
             case float() | int() if type_.kind is Kind.DOUBLE:
@@ -111,6 +107,10 @@ class Spark(Dialect):
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
 
+    @property
+    def largest(self) -> int:
+        return LARGEST
+
     def wide(self, sql: str) -> str:
         return self.cast(sql, HUGEINT)
 
@@ -137,7 +137,7 @@ class Spark(Dialect):
         return f"({self.wide(sums[0])} * {2**_HALF} + {sums[1]})"
 
     def round_to_integer(self, sql: str, type_: SqlType) -> str:
-        return fitting(self, sql, Value(DOUBLE, finite=False), type_)
+        return rounded(self, sql, type_)
 
     def near_root(self, sql: str) -> str:
         # By way of two halves: a DOUBLE becomes whole as a BIGINT only, and 2⁶³ is none.
@@ -215,8 +215,6 @@ class Spark(Dialect):
         spelling = FUNCTIONS.get(function)
         if spelling is None:
             raise CannotSpell
-        if result.type == HUGEINT and not stored(result).within(iv.interval(-_MOST, _MOST)):
-            raise CannotSpell("whole numbers have at most 38 digits")
         return spelling(self, sql, args, result)
 
 

@@ -19,6 +19,8 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
+LARGEST = 10**38 - 1
+"""The largest whole number."""
 LONGEST = 60
 """Characters of an expression that is written more than once."""
 

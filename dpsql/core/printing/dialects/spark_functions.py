@@ -18,10 +18,11 @@ from dpsql.core.functions.rounding import places
 from dpsql.core.functions.signature import decimal_for, stored
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, UBIGINT, Kind, SqlType
+from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.alike import ALIKE, each
-from dpsql.core.printing.dialects.spark_casts import bound, half_away, once, tried
+from dpsql.core.printing.dialects.spark_casts import LARGEST, bound, half_away, once, tried
 from dpsql.core.printing.dialects.spark_dates import DATES, shifted
 from dpsql.core.printing.dialects.spark_texts import TEXTS
 
@@ -32,6 +33,8 @@ def _linear(operator: str, careful: str) -> Spelling:
     """careful: the function that gives NULL where 38 digits do not hold the result."""
 
     def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+        if result.type == HUGEINT and not stored(result).within(iv.interval(-LARGEST, LARGEST)):
+            raise CannotSpell("the result may need more than 38 digits")
         a, b = each(d, sql, args, result.type)
         if result.type.kind is Kind.DECIMAL:
             return tried(f"{careful}({a}, {b})", result.type)
