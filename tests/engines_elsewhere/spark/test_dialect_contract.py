@@ -58,7 +58,7 @@ def test_numbers_that_spark_would_round_or_wrap_silently_are_not(engine: Bare) -
     long = f"CAST('{number}' AS DECIMAL(38, 0))"
     seen = engine.fetch(
         f"SELECT - {long} AS a, {long} div 1 AS b, try_cast(9223372036854775808D AS BIGINT) AS c,"
-        " CAST(2.5D AS INT) AS d, CAST('0.5' AS DECIMAL(38, 38)) <> 0 AS e, CAST(2.5 AS INT) AS f"
+        " CAST(2.5D AS INT) AS d, CAST('1e-38' AS DECIMAL(38, 38)) <> 0 AS e, CAST(2.5 AS INT) AS f"
     )
     assert [c[0] for c in seen.columns] == [
         -round(number, -4), (number + 2**63) % 2**64 - 2**63, 2**63 - 1, 2, False, 2,
