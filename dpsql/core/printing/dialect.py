@@ -14,6 +14,7 @@ from typing import Protocol
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import SqlType
 
 Typed = tuple[str, SqlType]
@@ -229,6 +230,13 @@ class Dialect(Protocol):
         Raises CannotSpell if the dialect has no exact spelling.
         """
         ...
+
+    def over(self, function: str, order: Sequence[str], frame: Frame | None) -> tuple[Sequence[str], Frame | None]:
+        """The ORDER BY and the frame of a window, as they are to be printed. order: printed terms; may be none.
+
+        Raises CannotSpell if the dialect has no such window of this function, or an error for some values.
+        """
+        return order, frame
 
     def spells(self, function: str) -> bool:
         """Whether the dialect has a spelling of a function of the registry, by its first name."""

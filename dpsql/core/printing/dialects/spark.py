@@ -15,9 +15,10 @@ from decimal import Decimal
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
-from dpsql.core.printing.dialects.spark_aggregates import aggregate, window
+from dpsql.core.printing.dialects.spark_aggregates import aggregate, over, window
 from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, rounded, type_name
 from dpsql.core.printing.dialects.spark_functions import FUNCTIONS
 from dpsql.diagnostics.errors import reject
@@ -207,6 +208,9 @@ class Spark(Dialect):
 
     def window(self, function: str, args: Sequence[Typed], ignore_nulls: bool) -> str:
         return window(self, function, args, ignore_nulls)
+
+    def over(self, function: str, order: Sequence[str], frame: Frame | None) -> tuple[Sequence[str], Frame | None]:
+        return over(function, order, frame)
 
     def spells(self, function: str) -> bool:
         return function in FUNCTIONS

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 
+_PLACES = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
+"""Window functions that need an order, and take no frame."""
 _COUNTED = {"lag": 1, "lead": 1, "nth_value": 1, "ntile": 0}
 """Window function → the place of an argument that must have 32 bits."""
 
@@ -48,3 +51,14 @@ def window(d: Dialect, function: str, args: Sequence[Typed], ignore_nulls: bool)
     if function in ("lag", "lead") and len(args) == 3:
         listed[2] = d.cast(listed[2], args[0][1])
     return f"{function}({', '.join(listed)}){' IGNORE NULLS' if ignore_nulls else ''}"
+
+
+def over(function: str, order: Sequence[str], frame: Frame | None) -> tuple[Sequence[str], Frame | None]:
+    """See `Dialect.over`. The ends of a RANGE are computed, and an end that no number holds is an error."""
+    if frame is not None and function in _PLACES:
+        raise CannotSpell("it takes no frame")
+    if frame is not None and frame.unit == "GROUPS":
+        raise CannotSpell("there are no frames of GROUPS")
+    if frame is not None and frame.unit == "RANGE" and (frame.start or frame.end):
+        raise CannotSpell("a RANGE may end where no number is; use ROWS")
+    return (order or ["NULL"] if function in _PLACES else order), frame

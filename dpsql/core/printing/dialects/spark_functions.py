@@ -184,16 +184,6 @@ def _sqrt(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return once(x, lambda x: f"sqrt(CASE WHEN {x} >= 0 THEN {x} END)")
 
 
-def _pow(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    k = args[1].constant
-    if isinstance(k, bool) or k not in (0, 1, 2):
-        raise CannotSpell("the exponent must be the constant 0, 1 or 2")
-    x = as_type(d, sql[0], args[0], DOUBLE)
-    if k == 0:
-        return once(x, lambda x: f"CASE WHEN {x} IS NOT NULL THEN {d.constant(1.0, DOUBLE)} END")
-    return x if k == 1 else once(x, lambda x: f"({x} * {x})")
-
-
 def _multiplied(factor: float) -> Spelling:
     return lambda d, sql, args, result: f"({as_type(d, sql[0], args[0], DOUBLE)} * {d.constant(factor, DOUBLE)})"
 
@@ -262,7 +252,6 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "trunc": _whole("trunc"),
     "round": _round,
     "sqrt": _sqrt,
-    "pow": _pow,
     "radians": _multiplied(math.pi / 180),
     "degrees": _multiplied(180 / math.pi),
     "list_of": _list_of,
@@ -275,7 +264,6 @@ FUNCTIONS: Mapping[str, Spelling] = {
 
 LIMITS: Mapping[str, str] = {
     "intdiv": "of integers known to have at most 64 bits",
-    "pow": "y the constant 0, 1 or 2",
     "date_sub": "units up to a week",
     "substring": "start known to be at least 1, length at least 0",
 }
