@@ -34,6 +34,8 @@ from tests.fixtures.cases import POLICIES, Case, files, policy
 HEIGHT = 120
 SALT = 4_611_686_018_427_387_903
 CASES = [case for file in files() for case in file.cases]
+NOT_TOTAL = {"plan/windows: NULLs passed over"}
+"""Cases whose windows are ordered by a key that has several rows here: which of them is the last is up to an engine."""
 NAMES = sorted(path.stem for path in POLICIES.glob("*.yaml"))
 
 
@@ -184,7 +186,7 @@ def compared(name: str, ours: Dialect, theirs: Dialect, con: Any, fetch: Callabl
     """The plans of all fixtures of one policy, by DuckDB in its dialect and by another engine in another one."""
     found = Compared()
     for case in CASES:
-        if case.settings["policy"] != name:
+        if case.settings["policy"] != name or case.id in NOT_TOTAL:
             continue
         try:
             wanted = texts(planned(case, ours), ours)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType
 
 from dpsql.core.engine import RawTable
@@ -27,7 +27,7 @@ class Bare:
 
     def __init__(self, address: str, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.session = SparkSession.builder.remote(address).create()
+        self.session = SparkSession(address)
         for name, value in SETTINGS.items():
             self.session.conf.set(name, value)
 
