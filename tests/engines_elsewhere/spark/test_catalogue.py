@@ -62,7 +62,7 @@ def test_what_is_not_known_is_not_read(type_: object, found: str) -> None:
 
 
 def test_names_are_found_whatever_their_case_and_called_as_the_policy_does(cluster: Server, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"Amount": [1], "a b`c": [2], "x": [3], "X": [4]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"Amount": [1], "a b`c": [2]}), tmp_path / "a.parquet")
     wanted = Wanted(
         "T", source=parse_source(f"read_parquet('{tmp_path}/*.parquet')", True), columns=("amount", "A B`C")
     )
@@ -116,7 +116,7 @@ def test_files_that_have_versions_of_their_own_are_refused(
     log = data / LOGS[format_]
     log.parent.mkdir()
     log.write_text("{}")
-    for path in (data, data / "*" if inside else data / "*.parquet"):
+    for path in (data, data / "p=*" if inside else data / "*.parquet"):
         with pytest.raises(CannotOpen, match=format_.capitalize()) as caught:
             files_opened(cluster, path, "t")
         assert caught.value.diagnostics[0].help
@@ -172,7 +172,7 @@ def test_a_policy_is_drafted_verified_explained_asked_and_audited(
     sql = "SELECT region, COUNT(*) AS n, AVG(amount) AS a FROM orders GROUP BY region"
     assert main(["policy", "init", cluster.address]) == 0
     drafted = capsys.readouterr().out
-    assert f"database: {cluster.address}" in drafted and "orders:" in drafted and "type: bigint" in drafted
+    assert cluster.address in drafted and "orders:" in drafted and "type: bigint" in drafted
     assert main(["policy", "verify", str(policy)]) == 0
     assert main(["explain", str(policy), sql, "--epsilon", "1"]) == 0
     assert main(["explain", str(policy), sql, "--epsilon", "1", "--engine-sql"]) == 0
