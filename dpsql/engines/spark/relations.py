@@ -5,6 +5,7 @@ A table of the catalogue has to be one of Spark's own over Parquet: nothing else
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -130,11 +131,8 @@ def pin(session: Any, schema: Schema, last: Pinned | None) -> Pinned:
     Raises CannotOpen (DP006) for a table whose columns are others now, or whose files cannot be told.
     """
     mark = secrets.token_hex(8)
-    for relation in schema.relations:
-        if relation.place:
-            session.sql(f"REFRESH TABLE {relation.full_name}")
     rows = {relation: relation.rows(session, mark) for relation in schema.relations}
-    files = {relation.view: plain(plan.inputFiles()) for relation, plan in rows.items()}
+    files = {relation.view: _listed_now(session, relation, plan) for relation, plan in rows.items()}
     looks = looked_at(session, sorted({path for paths in files.values() for path in paths}))
     if looks is None:
         raise cannot_open("the files of the tables cannot be looked at one by one", "may they be read and listed?")
@@ -142,12 +140,23 @@ def pin(session: Any, schema: Schema, last: Pinned | None) -> Pinned:
     if pinned == last:
         return last
     for relation, plan in rows.items():
+        if last is None or last.files[relation.view] != files[relation.view]:
+            _refuse(session, relation, files[relation.view])
         if columns_of(plan, relation.wanted) != relation.columns:
             raise cannot_open("the tables' schema has changed since the data was opened", "open it again")
         relation.usable(plan).createOrReplaceTempView(relation.view)
     if not unchanged(session, pinned, list(files)):
         raise cannot_open("the files of the tables change all the time", "ask when nobody writes them")
     return pinned
+
+
+def _listed_now(session: Any, relation: Relation, rows: Any) -> tuple[str, ...]:
+    """The files of a relation, and not those that the session remembers."""
+    with contextlib.suppress(Exception):
+        if relation.place:
+            session.sql(f"REFRESH TABLE {relation.full_name}")
+        return plain(rows.inputFiles())
+    raise cannot_open(f"table `{relation.wanted.name}` is gone, or may no longer be read", "open the data again")
 
 
 def unchanged(session: Any, pinned: Pinned, views: Sequence[str]) -> bool:
@@ -176,31 +185,37 @@ def load(session: Any, wanted: Sequence[Wanted] | None) -> Schema:
 
 
 def _relation(session: Any, wanted: Wanted, number: int) -> Relation | None:
-    """None: there is no such table."""
+    """None: there is no such table. Raises CannotOpen (DP006) for one that no query may read."""
     view = f"dpsql_{number}_{re.sub(r'[^a-z0-9]', '_', wanted.name.lower())[:60]}"
     place: tuple[str, ...] = ()
     if wanted.source is None:
         parts = wanted.place.parts if wanted.place is not None else tuple(wanted.name.split("."))
         place = (*_outer(session)[: 3 - len(parts)], *parts) if len(parts) < 3 else parts
-        told = _described(session, place)
-        if told is None:
+        if _described(session, place) is None:
             return None
-        refused = _refused(told)
-        if refused is not None:
-            raise cannot_open(f"table `{wanted.name}` {refused[0]}", refused[1])
     relation = Relation(wanted, place, view, ())
+    _refuse(session, relation, ())
     try:
         rows = relation.rows(session, secrets.token_hex(8))
-        columns, format_ = columns_of(rows, wanted), versioned(session, plain(rows.inputFiles()))
+        columns, files = columns_of(rows, wanted), plain(rows.inputFiles())
     except Exception:
-        columns, format_ = None, ""
+        columns, files = None, ()
     if columns is None:
         raise cannot_open(
             f"table `{wanted.name}` cannot be read", "are there files, of one schema, that the cluster may read?"
         )
-    if format_:
-        raise cannot_open(f"table `{wanted.name}` {_other_versions(format_)[0]}", _other_versions(format_)[1])
+    _refuse(session, relation, files)
     return replace(relation, columns=columns)
+
+
+def _refuse(session: Any, relation: Relation, files: Sequence[str]) -> None:
+    """Raises CannotOpen (DP006) for a table whose files are not the whole of it, or not all of it."""
+    told = _described(session, relation.place) if relation.place else {"type": _TABLES[0], "provider": "parquet"}
+    found = _refused(told or {})
+    if found is None and (format_ := versioned(session, files)):
+        found = _other_versions(format_)
+    if found is not None:
+        raise cannot_open(f"table `{relation.wanted.name}` {found[0]}", found[1])
 
 
 def columns_of(rows: Any, wanted: Wanted) -> tuple[Column, ...]:

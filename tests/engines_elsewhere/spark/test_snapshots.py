@@ -124,6 +124,28 @@ def test_another_schema_than_the_policy_was_checked_with_is_refused(cluster: Ser
     engine.close()
 
 
+def test_a_table_that_has_become_something_else_is_refused(cluster: Server, schema: Make, tmp_path: Path) -> None:
+    """Of the same columns: a view, and a folder that has versions now."""
+    name = schema("CREATE TABLE SCHEMA.t USING parquet AS SELECT 1 AS i", "CREATE TABLE SCHEMA.o AS SELECT 2 AS i")
+    engine = opened(cluster, name, "t")
+    cluster.run(f"DROP TABLE {name}.t", f"CREATE VIEW {name}.t AS SELECT i FROM spark_catalog.{name}.o WHERE i > 0")
+    with pytest.raises(CannotOpen, match="is a view"):
+        row_count(engine, "t")
+    cluster.run(f"DROP VIEW {name}.t")
+    with pytest.raises(CannotOpen, match="is gone"):
+        row_count(engine, "t")
+    engine.close()
+    write(tmp_path / "a.parquet", 1)
+    engine = files_opened(cluster, tmp_path, "t")
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / "0.json").write_text("{}")
+    assert row_count(engine, "t") == 1  # the files are what they were
+    write(tmp_path / "b.parquet", 1)
+    with pytest.raises(CannotOpen, match="Delta"):
+        row_count(engine, "t")
+    engine.close()
+
+
 def test_rows_that_another_session_has_cached_are_not_taken_for_the_files(cluster: Server, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", 1, 2)
     with cluster.admin() as other:
