@@ -189,7 +189,7 @@ MUTATIONS = (
     Mutation(
         "spark-rows-of-caches",
         "dpsql/engines/spark/relations.py",
-        'reader = session.read.option("dpsql", mark)',
+        'reader = session.read.option("dpsql", session.session_id)',
         "reader = session.read",
         "rows that another session has cached stand in for the files",
         (

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
@@ -25,7 +24,9 @@ from dpsql.engines.spark.connecting import connect, dispose, is_tested, settled,
 from dpsql.engines.spark.reading import read
 from dpsql.engines.spark.relations import Pinned, Relation, Schema, Wanted, load, pin, unchanged
 
-UNLOCKED = "what dpsql may read of the cluster is for its catalogue to say: nothing else keeps other tables away"
+_TAG: Final = "dpsql"
+"""What this session runs, on the cluster."""
+UNLOCKED: Final = "what dpsql may read of the cluster is for its catalogue to say: nothing else keeps other tables away"
 
 
 class SparkEngine:
@@ -46,7 +47,7 @@ class SparkEngine:
         self._version = ""
         self._sibling: SparkEngine | None = None
         self._lock, self._making = threading.RLock(), threading.Lock()
-        self._stop, self._tag = Stop(), f"dpsql-{uuid.uuid4()}"
+        self._stop = Stop()
         self._depth, self._closing = 0, False
         self._held: list[Any] = []
         self._dispose = weakref.finalize(self, dispose, self._held)
@@ -94,7 +95,7 @@ class SparkEngine:
     def _read(self, sql: str) -> RawTable:
         """The rows, of files that are still what they were."""
         assert self._schema is not None and self._pinned is not None
-        self._session.addTag(self._tag)  # of this thread, which `guarded` has made
+        self._session.addTag(_TAG)  # of this thread, which `guarded` has made
         found = read(self._session, sql, self._stop)
         read_from = [r.view for r in self._schema.relations if r.view in sql]
         if self._stop.is_set() or not unchanged(self._session, self._pinned, read_from):
@@ -151,7 +152,7 @@ class SparkEngine:
             problem = self._settled()
             if problem is not None:
                 return problem
-            self._session.addTag(self._tag)
+            self._session.addTag(_TAG)
             if self._schema is None:
                 self._schema = load(self._session, self._wanted)
             self._pinned = pin(self._session, self._schema, self._pinned)
@@ -190,7 +191,7 @@ class SparkEngine:
         """Stop the running query; a no-op if there is none or the engine is closed."""
         self._stop.set()
         with contextlib.suppress(Exception):
-            self._held[0].interruptTag(self._tag)
+            self._held[0].interruptTag(_TAG)
 
     def close(self) -> None:
         """Stop what runs, and end the session."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -71,12 +70,12 @@ class Relation:
         """A table of the catalogue, as SQL writes it."""
         return ".".join(map(DIALECT.identifier, self.place))
 
-    def rows(self, session: Any, mark: str) -> Any:
+    def rows(self, session: Any) -> Any:
         """Its rows as a plan of the client, whose files are listed when it is first analysed.
 
-        mark: an option that nothing reads, and that no other plan has: so nobody's cached rows stand in for it.
+        It has an option that nothing reads and no plan of another session has: nobody's cached rows stand in for it.
         """
-        reader = session.read.option("dpsql", mark)
+        reader = session.read.option("dpsql", session.session_id)
         if self.wanted.source is not None:
             return reader.parquet(*self.wanted.source.paths)
         return reader.table(self.full_name)
@@ -130,8 +129,7 @@ def pin(session: Any, schema: Schema, last: Pinned | None) -> Pinned:
 
     Raises CannotOpen (DP006) for a table whose columns are others now, or whose files cannot be told.
     """
-    mark = secrets.token_hex(8)
-    rows = {relation: relation.rows(session, mark) for relation in schema.relations}
+    rows = {relation: relation.rows(session) for relation in schema.relations}
     files = {relation.view: _listed_now(session, relation, plan) for relation, plan in rows.items()}
     looks = looked_at(session, sorted({path for paths in files.values() for path in paths}))
     if looks is None:
@@ -196,7 +194,7 @@ def _relation(session: Any, wanted: Wanted, number: int) -> Relation | None:
     relation = Relation(wanted, place, view, ())
     _refuse(session, relation, ())
     try:
-        rows = relation.rows(session, secrets.token_hex(8))
+        rows = relation.rows(session)
         columns, files = columns_of(rows, wanted), plain(rows.inputFiles())
     except Exception:
         columns, files = None, ()
