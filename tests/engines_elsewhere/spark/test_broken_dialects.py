@@ -18,6 +18,8 @@ from tests.engines_elsewhere.spark import test_dialect_contract as own
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.rows_of_functions import Both
 
+pytestmark = pytest.mark.long_on_spark
+
 
 class Backslashes(Spark):
     def text(self, value: str) -> str:

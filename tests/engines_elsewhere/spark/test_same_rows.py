@@ -19,8 +19,14 @@ from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.same_rows import PORTABLE, connection, load, xxhash64
 from tests.fixtures.cases import policy
 
+LONG = {"shop", "limits"}
+"""Policies of which there are hundreds of plans."""
 
-@pytest.fixture(scope="module", params=NAMES)
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.long_on_spark] if name in LONG else []) for name in NAMES],
+)
 def world(server: str, request: pytest.FixtureRequest) -> Iterator[tuple[str, Any, Bare]]:
     """The tables of one policy in both engines."""
     engine, con, rng = Bare(server, SPARK), connection(), random.Random(request.param)
