@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,10 @@ from typing import Any
 
 from pyspark.sql.connect.session import SparkSession
 
-from tests.engines_elsewhere.environment import ROOT, java_of_the_machine
+from tests.engines_elsewhere.environment import java_of_the_machine
 
-PACKAGES = ROOT / ".venv-engines" / "spark-server"
+PACKAGES = Path(sys.prefix).parent / "spark-server"
+"""Beside the environment that runs this: a copy of the tree has none of its own."""
 SETTINGS = {
     "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0",
