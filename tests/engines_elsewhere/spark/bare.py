@@ -27,7 +27,7 @@ class Bare:
 
     def __init__(self, address: str, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.session = SparkSession.builder.remote(address).create()
+        self.session = SparkSession(address)
         for name, value in SETTINGS.items():
             self.session.conf.set(name, value)
 

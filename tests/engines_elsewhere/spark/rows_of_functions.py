@@ -1,8 +1,8 @@
 """The rows of tests/support/function_rows.py in DuckDB and in Spark, and calls of functions on both.
 
-Infinite dates, which Spark does not have, are NULL in both, or 1970-01-01 where a column is NOT NULL; so are days beyond
-all timestamps, of which DuckDB's optimizer says otherwise than its cast. Columns of types that Spark does not have are
-left out. A second table holds what is only to raise no error: the farthest days, and texts that are no UTF-8.
+Infinite dates, which Spark does not have, are NULL in both, or 1970-01-01 where a column is NOT NULL; so are days
+beyond all timestamps, of which DuckDB's optimizer says otherwise than its cast. Columns of types that Spark does not
+have are left out. A second table holds what is only to raise no error: the farthest days, and texts that are no UTF-8.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from pyspark.sql.connect.session import SparkSession
 
 from tests.engines_elsewhere.environment import java_of_the_machine
 
-PACKAGES = Path(sys.prefix).parent / "spark-server"
-"""Beside the environment that runs this: a copy of the tree has none of its own."""
+PACKAGES = Path(sys.prefix).with_name("spark-server")
+"""Beside the environment of the client."""
 SETTINGS = {
     "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0",
