@@ -72,6 +72,20 @@ def test_no_statement_has_a_word_of_another_engine() -> None:
     assert found >= 20
 
 
+def test_weights_of_ids_read_every_relation_once() -> None:
+    """One that is read twice would be computed twice, its tables read twice and its rows moved twice."""
+    found = 0
+    for case in CASES:
+        try:
+            texts = [text for text in printed(case) if "q AS (SELECT" in text]
+        except Rejected:
+            continue
+        for text in texts:
+            found += 1
+            assert len(re.findall(r"FROM q\b", text)) == 1 and "JOIN g" not in text, (case.id, text)
+    assert found >= 2
+
+
 @pytest.mark.parametrize("words", ["a'b", "\\", "\\'", "'; DROP TABLE t; --", "${env:HOME}", "x\ny", "\\u0027"])
 def test_a_text_is_one_literal(words: str) -> None:
     """Read as Spark reads it: ${…} is replaced first, then escapes are undone."""
