@@ -107,8 +107,8 @@ class Dialect(Protocol):
     def total(self, sql: str, type_: SqlType, where: str = "", distinct: bool = False, most: int | None = None) -> str:
         """SUM of integers or decimals of a type: exact, whatever the order of rows, for 2⁴⁰ rows of up to 2⁸⁰ each.
 
-        NULL where there is nothing to add. where: a FILTER clause, with a blank before it. distinct: each value once.
-        most: the largest |value|, where one is known; the total may have 64 bits then, if they hold it.
+        NULL where there is nothing to add. where: a FILTER or an OVER clause, with a blank before it. distinct: each
+        value once. most: the largest |value|, where one is known; the total may have 64 bits then, if they hold it.
         """
         ...
 
@@ -179,6 +179,15 @@ class Dialect(Protocol):
     def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
         """A term of ORDER BY: text by its UTF-8 bytes, NaN above every number, NULLs where they are said to be."""
         ...
+
+    @property
+    def weighs_in_windows(self) -> bool:
+        """Whether limits of an id are compared with window aggregates over its partial sums, which are read once.
+
+        Else the few ids above a limit are joined to their partial sums: these are read twice, which suits an engine
+        that keeps the rows of a WITH. The integers are the same.
+        """
+        return False
 
     def first_rows(self, select: str, source: str, condition: str) -> str:
         """The rows of a SELECT for which a condition on its windows holds.

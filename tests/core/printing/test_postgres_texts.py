@@ -16,6 +16,7 @@ from sqlglot import exp
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import Kind
 from dpsql.core.printing.dialects.postgres import POSTGRES
+from dpsql.core.printing.shapes.statement import Statement
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
@@ -30,12 +31,17 @@ FOREIGN = re.compile(
 
 
 def printed(case: Case) -> list[str]:
+    """The texts of a case's statements. Raises Rejected."""
+    return [s.sql.replace("\0salt\0", "5") for s in asked(case)]
+
+
+def asked(case: Case) -> list[Statement]:
     """The statements of a case. Raises Rejected."""
     loaded = policy(case.settings["policy"])
     settings = Settings(Fraction(1), Fraction(1, 10**6), dialect=case.settings.get("dialect", "duckdb"))
     parameters = json.loads(case.settings.get("parameters", "[]"))
     plan = compile_query(Source(case.sql), loaded, PublicFacts(), settings, parameters, dialect=POSTGRES)
-    return [s.sql.replace("\0salt\0", "5") for r in plan.releases for s in r.statements]
+    return [s for r in plan.releases for s in r.statements]
 
 
 def test_no_statement_has_a_word_of_another_engine() -> None:
@@ -76,6 +82,23 @@ def test_every_text_of_a_table_is_compared_by_its_bytes() -> None:
                     compared += 1
                     assert isinstance(column.parent, exp.Collate), (case.id, column.sql())
     assert compared >= 20
+
+
+def test_weights_of_ids_read_every_relation_once() -> None:
+    """One that is read twice would be written by one worker alone."""
+    found = 0
+    for case in CASES:
+        try:
+            statements = [s for s in asked(case) if s.shape.endswith("weights per id") and "\0" not in s.sql]
+        except Rejected:
+            continue
+        for s in statements:
+            tree = sqlglot.parse_one(s.sql, dialect="postgres")
+            kept = {cte.alias for cte in tree.find_all(exp.CTE)}
+            read = [t.name for t in tree.find_all(exp.Table) if t.name in kept]
+            assert {"q", "g"} <= kept and len(read) == len(kept) == len(set(read)), (case.id, s.sql)
+            found += 1
+    assert found >= 2
 
 
 @pytest.mark.parametrize("words", ["a'b", "\\", "'; DROP TABLE t; --", "$$", "E'\\'"])

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.components import Component, Measure
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
@@ -31,7 +32,7 @@ tables:
 LIMITS
     columns:
       id:    {type: bigint}
-      ward:  {type: varchar, domain: [a, b, c, d], nullable: false}
+      ward:  {type: varchar, domain: [a, b, c, d]}
       cost:  {type: double, bounds: [-20, 500]}
       stay:  {type: integer, bounds: [0, 31]}
       price: {type: "decimal(10,2)", bounds: [0, 99.99]}
@@ -60,7 +61,7 @@ def expected(component: Component, rows: list[tuple], grouped: bool, limits: str
         C = 2
     by_group: dict[tuple[int, str | None], list[tuple]] = defaultdict(list)
     for row in rows:
-        if row[0] is not None and (not grouped or row[1] in "abcd"):
+        if row[0] is not None and (not grouped or row[1] in ("a", "b", "c", "d", None)):
             by_group[row[0], row[1] if grouped else None].append(row)
     n_of = Counter({key: len(found) for key, found in by_group.items()})
     rows_of: Counter[int] = Counter()
@@ -119,10 +120,10 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def visits() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Four hundred rows of forty ids and of nobody, in five wards of which four are declared."""
+    """Four hundred rows of forty ids and of nobody, in five wards of which four are declared, and in none."""
     dice = random.Random(7)
     rows = [
-        [dice.choice([None, 1, 2, 3, *range(4, 40)]), dice.choice("abcde"), *map(dice.choice, KINDS.values())]
+        [dice.choice([None, 1, 2, 3, *range(4, 40)]), dice.choice([*"abcde", None]), *map(dice.choice, KINDS.values())]
         for _ in range(400)
     ]
     with duckdb.connect() as connection:
@@ -134,18 +135,27 @@ def visits() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.mark.parametrize("windows", [False, True], ids=["joined", "windows"])
 @pytest.mark.parametrize("limits", [TOTAL, GROUPS], ids=["C", "M,G"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("column", ["cost", "stay", "price"])
 def test_statements_give_the_integers_of_the_formulas(
-    tmp_path: Path, visits: duckdb.DuckDBPyConnection, column: str, grouped: bool, limits: str
+    tmp_path: Path,
+    visits: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    column: str,
+    grouped: bool,
+    limits: str,
+    windows: bool,
 ) -> None:
+    monkeypatch.setattr(DuckDB, "weighs_in_windows", windows)
     keys = ("ward, ", " GROUP BY ward") if grouped else ("", "")
     plan = plan_of(tmp_path, f"SELECT {keys[0]}COUNT(*), SUM({column}), STDDEV({column}) FROM visits{keys[1]}", limits)
     rows = visits.execute("SELECT id, ward, cost, stay, price FROM visits").fetchall()
     node = plan.releases[0].measured.node
     compared = 0
     for statement in plan.releases[0].statements:
+        assert (" OVER (" in statement.sql) is (windows and grouped)
         wanted = {i: expected(node.components[i], rows, grouped, limits) for i in statement.components}
         for found in visits.execute(statement.sql).fetchall():
             group = found[0] if grouped else None
@@ -153,4 +163,4 @@ def test_statements_give_the_integers_of_the_formulas(
                 assert value == wanted[i][group], node.components[i]
                 compared += 1
     assert any(c.squared and (c.step > 1) is (column == "cost") for c in node.components)
-    assert compared >= (4 * 4 if grouped else 4)
+    assert compared >= (5 * 4 if grouped else 4)

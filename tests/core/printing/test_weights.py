@@ -12,7 +12,8 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.components import UnitTotal
-from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
 from dpsql.core.printing.shapes.weights import (
     SMALL,
     Term,
@@ -71,13 +72,26 @@ def partials(magnitude: int, groups: int, seed: int = 3) -> list[Partial]:
     return found
 
 
-def added(term: Term, rows: Sequence[Partial]) -> list[int]:
+class InWindows(DuckDB):
+    weighs_in_windows = True
+
+
+FORMS = pytest.mark.parametrize("d", [DUCKDB, InWindows()], ids=["joined", "windows"])
+
+
+def added(d: Dialect, term: Term, rows: Sequence[Partial]) -> list[int]:
     """What each (id, group) adds, and what its id's correction adds."""
     listed = ", ".join(f"({at}, {u}, {n}::BIGINT, {m}::HUGEINT)" for at, (u, n, m) in enumerate(rows))
     held = ", ".join(f"{sql} AS {name}" for name, sql in term.columns.items())
     counted = ", ".join(f"{sql} AS {name}" for name, sql in term.per_id.items())
     both = ", ".join(["*", *term.shared])
     with duckdb.connect() as connection:
+        if d.weighs_in_windows:
+            found = connection.execute(
+                f"SELECT place, {term.chosen} FROM (SELECT {both} FROM (SELECT *, {counted}, {term.above} AS is_above "
+                f"FROM (SELECT place, u, {held} FROM (VALUES {listed}) p(place, u, n, m0)))) ORDER BY 1"
+            ).fetchall()
+            return [int(value) for _, value in found]
         found = connection.execute(
             f"WITH q AS (SELECT place, u, {held} FROM (VALUES {listed}) p(place, u, n, m0)), "
             f"g AS (SELECT u, {counted} FROM q GROUP BY u HAVING {term.above}) "
@@ -106,46 +120,50 @@ def test_over_rows(partial: str, magnitude: int, most: int) -> None:
         assert result == toward_zero(factor * most * (n if partial == "n" else m), max(n, most))
 
 
+@FORMS
 @pytest.mark.parametrize(("groups", "per_group"), [(1, 1), (2, 3), (5, 5)])
-def test_over_groups(groups: int, per_group: int) -> None:
+def test_over_groups(d: Dialect, groups: int, per_group: int) -> None:
     """The quotient of a quotient is the quotient by the product."""
     rows, B = partials(1000, groups), 1000
     factor = 2**40 // (groups * per_group * B)
     of = sums(rows, lambda n, m: 1)
-    term = over_groups(DUCKDB, 0, over_rows(DUCKDB, "m0", factor * groups, B, per_group), groups)
-    assert added(term, rows) == [
+    term = over_groups(d, 0, over_rows(d, "m0", factor * groups, B, per_group), groups)
+    assert added(d, term, rows) == [
         toward_zero(factor * per_group * groups * m, max(n, per_group) * max(of[u], groups)) for u, n, m in rows
     ]
 
 
+@FORMS
 @pytest.mark.parametrize("most", [1, 4, 11])
-def test_over_all_rows(most: int) -> None:
+def test_over_all_rows(d: Dialect, most: int) -> None:
     rows, B = partials(500, 3), 500
     factor, of = 2**40 // (most * B), sums(rows, lambda n, m: n)
-    term = over_all_rows(DUCKDB, "m0", factor, B, most)
-    assert added(term, rows) == [toward_zero(factor * most * m, max(of[u], most)) for u, n, m in rows]
+    term = over_all_rows(d, "m0", factor, B, most)
+    assert added(d, term, rows) == [toward_zero(factor * most * m, max(of[u], most)) for u, n, m in rows]
 
 
+@FORMS
 @pytest.mark.parametrize("most", [1, 2, 3000, 9 * 2**30])
-def test_over_total(most: int) -> None:
+def test_over_total(d: Dialect, most: int) -> None:
     rows, factor = partials(2**20, 3), 64
     rows += [(1000, 1, most), (1001, 1, most), (1001, 1, -1), (1002, 1, 1 - most), (1002, 1, 1)]
     of = sums(rows, lambda n, m: abs(m))
-    assert added(over_total(DUCKDB, 0, "m0", factor, most), rows) == [
+    assert added(d, over_total(d, 0, "m0", factor, most), rows) == [
         toward_zero(factor * most * m, max(of[u], most)) for u, n, m in rows
     ]
 
 
+@FORMS
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 3000, 2**30, 2**56])
-def test_a_root_is_corrected_wherever_it_is_above_the_limit(most: int) -> None:
+def test_a_root_is_corrected_wherever_it_is_above_the_limit(d: Dialect, most: int) -> None:
     """The integer root may exceed Σ|total|; ids that `above` leaves out are those of which it is within the limit."""
     dice, factor = random.Random(most), 16
     sizes = [0, 1, 2, most // 2, most // 2 + 1, max(0, most - 1), most, most + 1, 3 * most, 2**60]
     rows = [(unit, 1, dice.choice([-1, 1]) * dice.choice(sizes)) for unit in range(300) for _ in range(1 + unit % 3)]
     squares = sums(rows, lambda n, m: m * m)
-    term = of_unit(DUCKDB, 0, "m0", factor, UnitTotal(most, "l2"))
-    found = added(term, rows)
-    assert found == added(replace(term, above="TRUE"), rows)
+    term = of_unit(d, 0, "m0", factor, UnitTotal(most, "l2"))
+    found = added(d, term, rows)
+    assert found == added(d, replace(term, above="TRUE"), rows)
     reached: dict[int, int] = defaultdict(int)
     for (unit, _, m), result in zip(rows, found, strict=True):
         root = isqrt(squares[unit]) + (isqrt(squares[unit]) ** 2 < squares[unit])

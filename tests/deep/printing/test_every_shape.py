@@ -283,6 +283,22 @@ def all_ids_corrected(m: pytest.MonkeyPatch) -> None:
     m.setattr(weighted, "_weighted", above)
 
 
+def in_windows(m: pytest.MonkeyPatch) -> None:
+    """Limits are compared in windows over the partial sums, which are read once."""
+    m.setattr(type(DUCKDB), "weighs_in_windows", True)
+
+
+def in_windows_in_128_bits(m: pytest.MonkeyPatch) -> None:
+    in_windows(m)
+    weights_in_128_bits(m)
+
+
+def in_windows_all_above(m: pytest.MonkeyPatch) -> None:
+    """Also ids that are within their limits, which must add the same."""
+    in_windows(m)
+    all_ids_corrected(m)
+
+
 def decimals_in_128_bits(m: pytest.MonkeyPatch) -> None:
     m.setattr(quantize, "MOST_DIGITS", 0)
 
@@ -320,6 +336,9 @@ SHAPES = [
     weights_in_128_bits,
     texts_as_they_are,
     all_ids_corrected,
+    in_windows,
+    in_windows_in_128_bits,
+    in_windows_all_above,
     decimals_in_128_bits,
     groups_counted,
     two_levels,
@@ -512,6 +531,29 @@ def groups_never_counted(m: pytest.MonkeyPatch) -> None:
     m.setattr(choose, "weighted", few)
 
 
+def windows_of_everybody(m: pytest.MonkeyPatch) -> None:
+    in_windows(m)
+    m.setattr(weights, "_over", lambda d: " OVER ()")
+
+
+def windows_of_groups_with_keys(m: pytest.MonkeyPatch) -> None:
+    """A group whose key is NULL is not counted."""
+    in_windows(m)
+    original = weighted.over_groups
+
+    def without_null(*given: Any) -> Any:
+        term = original(*given)
+        counted = {name: sql.replace("COUNT(*)", "COUNT(k0)") for name, sql in term.per_id.items()}
+        return replace(term, per_id=counted)
+
+    m.setattr(weighted, "over_groups", without_null)
+
+
+def windows_that_correct_nobody(m: pytest.MonkeyPatch) -> None:
+    in_windows(m)
+    m.setattr(weights.Term, "chosen", property(lambda term: term.within))
+
+
 @pytest.mark.parametrize(
     "shape",
     [
@@ -524,6 +566,9 @@ def groups_never_counted(m: pytest.MonkeyPatch) -> None:
         one_more_kept,
         rounded_down,
         groups_never_counted,
+        windows_of_everybody,
+        windows_of_groups_with_keys,
+        windows_that_correct_nobody,
     ],
     ids=lambda shape: shape.__name__,
 )

@@ -1,7 +1,8 @@
 """The rows of tests/support/function_rows.py in DuckDB and in Spark, and calls of functions on both.
 
-Infinite dates, which Spark does not have, are NULL in both, or 1970-01-01 where a column is NOT NULL. Columns of types
-that Spark does not have are left out.
+Infinite dates, which Spark does not have, are NULL in both, or 1970-01-01 where a column is NOT NULL; so are days
+beyond all timestamps, of which DuckDB's optimizer says otherwise than its cast. Columns of types that Spark does not
+have are left out. A second table holds what is only to raise no error: the farthest days, and texts that are no UTF-8.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Both(Lab):
         for c in COLUMNS:
             if c.value.type.temporal:
                 instead = f"CAST({'NULL' if c.value.nullable else repr('1970-01-01')} AS {c.value.type})"
-                self.con.execute(f"UPDATE t SET {c.name} = {instead} WHERE NOT isfinite({c.name})")
+                near = f"isfinite({c.name}) AND TRY_CAST({c.name} AS TIMESTAMP) IS NOT NULL"
+                self.con.execute(f"UPDATE t SET {c.name} = {instead} WHERE NOT ({near})")
         kept = [c for c in COLUMNS if held(c.name, c.value.type)]
         self.values = {c.name: fetch(self.con, c.name, c.value.type) for c in kept}
         self.columns = [Argument(c.name, c.value, self.values[c.name]) for c in kept]
@@ -49,6 +51,7 @@ class Both(Lab):
         rows = [f"({i}, {', '.join(literal(self.values[c.name][i], c.value.type) for c in kept)})" for i in range(ROWS)]
         names = ", ".join(["i", *(c.name for c in kept)])
         engine.keep("t", f"SELECT * FROM (VALUES {', '.join(rows)}) AS v({names})")
+        engine.keep("far", f"SELECT i, {', '.join(_far(c.name, c.value.type) for c in kept)} FROM t")
 
     def printed(self, a: Argument) -> str:
         """An argument as Spark reads it."""
@@ -115,6 +118,38 @@ class Both(Lab):
                     wrong.append(f"gives {a!r}, not {b!r}, in row {i}: {sql}")
                     break
         return wrong
+
+    def failures(self, calls: Sequence[Call]) -> list[str]:
+        """What raises an error on the farthest days and on texts that are no UTF-8."""
+        counted = ", ".join(f"COUNT({sql}) AS c{i}" for i, (sql, _, _) in enumerate(calls))
+        try:
+            self.engine.fetch(f"SELECT {counted} FROM far")
+        except Exception as error:
+            if len(calls) > 1:
+                return [wrong for call in calls for wrong in self.failures([call])]
+            return [f"raises {str(error).splitlines()[0]}: {calls[0][0]}"]
+        return []
+
+
+_RAW = {
+    name + suffix: values
+    for names, values in (
+        (("day", "day_nn"), [f"date_from_unix_date({n})" for n in (-(2**31), 2**31 - 1, 106_751_992)]),
+        (("ts", "ts_nn"), [f"CAST(timestamp_micros({n}) AS TIMESTAMP_NTZ)" for n in (1 - 2**63, 2**63 - 1, -(10**17))]),
+        (("txt", "txt_nn"), [f"CAST(X'{text}' AS STRING)" for text in ("ff", "61c3", "80e9")]),
+    )
+    for name in names
+    for suffix in ("", "_2")
+}
+"""Columns of which nothing is known but their type → odd values."""
+
+
+def _far(name: str, t: SqlType) -> str:
+    values = _RAW.get(name)
+    if values is None:
+        return name
+    arms = " ".join(f"WHEN {n} THEN {value}" for n, value in enumerate(values))
+    return f"CASE i % 4 {arms} ELSE {name} END AS {name}"
 
 
 def same(a: Any, b: Any) -> bool:

@@ -53,7 +53,7 @@ def test_every_function_gives_the_same_value_on_every_row(both: Both, function: 
             continue
     assert len(calls) >= 3, "hardly any call is spelled"
     print(f"{function.name}: {len(calls)} calls")
-    wrong = both.differences(calls)
+    wrong = both.differences(calls) + both.failures(calls)
     assert not wrong, "\n".join(wrong[:8])
 
 
@@ -63,7 +63,8 @@ def test_nested_expressions_give_the_same_value_on_every_row(both: Both) -> None
     calls = [call for call in made if call is not None]
     assert len(calls) > NESTED // 3
     print(f"nested: {len(calls)} calls")
-    wrong = [w for start in range(0, len(calls), 20) for w in both.differences(calls[start : start + 20])]
+    parts = [calls[start : start + 20] for start in range(0, len(calls), 20)]
+    wrong = [w for part in parts for w in (*both.differences(part), *both.failures(part))]
     assert not wrong, "\n".join(wrong[:5])
 
 
@@ -79,6 +80,6 @@ def test_casts_give_the_same_value_on_every_row(both: Both, target: str) -> None
         except (SignatureError, CannotSpell, Rejected):
             continue
     print(f"cast to {target}: {len(calls)} calls")
-    wrong = both.differences(calls) if calls else []
+    wrong = both.differences(calls) + both.failures(calls) if calls else []
     assert not wrong, "\n".join(wrong[:8])
     assert calls or target in ("TIME", "UUID")

@@ -175,6 +175,12 @@ class Postgres(Dialect):
     def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
+    @property
+    def weighs_in_windows(self) -> bool:
+        return (
+            True  # one worker alone writes and reads a WITH that is read twice; a join besides costs more than a sort
+        )
+
     def first_rows(self, select: str, source: str, condition: str) -> str:
         return f"SELECT * FROM ({select}, ({condition}) AS is_kept{source}) AS q WHERE is_kept"
 

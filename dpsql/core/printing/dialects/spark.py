@@ -190,6 +190,10 @@ class Spark(Dialect):
     def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
+    @property
+    def weighs_in_windows(self) -> bool:
+        return True  # a WITH that is read twice is computed twice
+
     def first_rows(self, select: str, source: str, condition: str) -> str:
         return f"{select}{source}QUALIFY {condition}"
 

@@ -5,12 +5,15 @@
     result: Σ over p of weight · partial, by group; with g, Σ over q of what an id adds that is within its limits, and
         Σ over q and g of what those above add more, or less (weights.py)
 
+In windows g is q with what its id has in all beside each row, and the result Σ over g of what an id adds, above its
+limits or within.
+
 Other ids' weights depend on their own rows alone, so adding an id moves only its own vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -152,7 +155,7 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     terms = {i: _weighted(parts.node.components[i], i, parts) for i in components}
     source = "f" if parts.truncates else "p"
     if any(term.per_id for term in terms.values()):
-        source, shape = _corrected(terms, steps, parts), shape + ", weights per id"
+        source, shape = _compared(terms, steps, parts), shape + ", weights per id"
         terms = {i: Term(f"m{i}") for i in terms}
     sums = [f"COALESCE({d.total(term.within, BIGINT)}, 0) AS m{i}" for i, term in terms.items()]
     return Statement(_statement(steps, [*parts.names, *sums], source, parts, coded), components, shape)
@@ -172,8 +175,8 @@ def _coded(parts: _Parts) -> list[str | None]:
     return found
 
 
-def _corrected(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str:
-    """A row m… for each (id, group), and one more for those of ids above their limits: few, so that few are joined.
+def _compared(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str:
+    """Rows m… that add up to what each (id, group) adds, once its id has been compared with its limits.
 
     steps: p alone becomes a part of q, of which the engine keeps the rows, and so computes them once.
     """
@@ -184,16 +187,24 @@ def _corrected(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> st
         held |= term.columns
         per_id |= term.per_id
     kept = ["u", *parts.names, *(name if sql == name else f"{sql} AS {name}" for name, sql in held.items())]
-    counted = ["u", *(f"{sql} AS {name}" for name, sql in sorted(per_id.items()))]
+    counted = [f"{sql} AS {name}" for name, sql in sorted(per_id.items())]
     above = " OR ".join(dict.fromkeys(term.above for term in terms.values() if term.above))
     source = "f" if parts.truncates else f"{steps.pop().removeprefix('p AS ')} AS p"
     steps.append(f"q AS (SELECT {', '.join(kept)}\nFROM {source})")
-    steps.append(f"g AS (SELECT {', '.join(counted)} FROM q GROUP BY u HAVING {above})")
     shared = list(dict.fromkeys(sql for term in terms.values() for sql in term.shared))
-    both = f"(SELECT *, {', '.join(shared)} FROM q JOIN g USING (u)) AS w" if shared else "q JOIN g USING (u)"
-    within = [*parts.names, *(f"{term.within} AS m{i}" for i, term in terms.items())]
-    more = [*parts.names, *(f"{term.correction} AS m{i}" for i, term in terms.items())]
-    return f"(SELECT {', '.join(within)} FROM q\nUNION ALL\nSELECT {', '.join(more)}\nFROM {both}) AS s"
+
+    def added(texts: Iterable[str], source: str, also: Sequence[str] = ()) -> str:
+        listed = ", ".join([*parts.names, *(f"{sql} AS m{i}" for i, sql in zip(terms, texts, strict=True))])
+        return f"SELECT {listed}\nFROM " + (f"(SELECT *, {', '.join(also)} FROM {source}) AS w" if also else source)
+
+    if parts.dialect.weighs_in_windows:
+        steps.append(f"g AS (SELECT *, {', '.join(counted)}, {above} AS is_above FROM q)")
+        return f"({added((t.chosen for t in terms.values()), 'g', shared)}) AS s"
+    # A row for each (id, group), and one more for those of ids above their limits: few, so that few are joined.
+    steps.append(f"g AS (SELECT u, {', '.join(counted)} FROM q GROUP BY u HAVING {above})")
+    within = added((t.within for t in terms.values()), "q")
+    more = added((t.correction for t in terms.values()), "q JOIN g USING (u)", shared)
+    return f"({within}\nUNION ALL\n{more}) AS s"
 
 
 def _statement(

@@ -1,7 +1,8 @@
 """What one (id, group) adds to a component: its partial times a weight, an integer that fits 64 bits.
 
 *Claim.* A term adds `within` for each (id, group), and `over - within` besides for those of ids above a limit over
-their groups: in all `over`, which is the weight of the definition times the partial. *Why.* `over` equals `within` for
+their groups: in all `over`, which is the weight of the definition times the partial. In windows the one or the other
+is chosen for each. *Why.* `over` equals `within` for
 an id that is within its limits, so the ids that `above` does not name need no correction, and one that it names
 without need is corrected by 0. *When it would be false.* An `above` that misses an id for which they differ; a `within`
 of two texts. *Tested by* tests/core/printing/test_weights.py, tests/deep/printing/test_every_shape.py.
@@ -45,13 +46,19 @@ class Term:
         """What ids above their limits add besides."""
         return f"({self.over}) - ({self.within})" if self.over else "0"
 
+    @property
+    def chosen(self) -> str:
+        """What an id adds, by whether `is_above` holds for it."""
+        return f"CASE WHEN is_above THEN {self.over} ELSE {self.within} END" if self.over else self.within
+
 
 def over_groups(d: Dialect, i: int, sql: str, most: int) -> Term:
     """sql // most of an id in up to `most` groups, else sql // K. sql: reads the partials; fits 64 bits."""
     q, groups = f"q{i}", f"CASE WHEN kk > {most} THEN kk ELSE {most} END"
+    groups_of_id = f"COUNT(*){_over(d)}"
     return Term(
         q if most == 1 else d.divide(q, str(most), BIGINT), d.divide(q, f"({groups})", BIGINT), {q: sql},
-        {"kk": "COUNT(*)"}, f"COUNT(*) > {most}",
+        {"kk": groups_of_id}, f"{groups_of_id} > {most}",
     )  # fmt: skip
 
 
@@ -69,11 +76,12 @@ def over_rows(d: Dialect, partial: str, factor: int, magnitude: int, most: int) 
 def over_all_rows(d: Dialect, partial: str, factor: int, magnitude: int, most: int) -> Term:
     """(factor · most · partial) // max(rows of the id, most)."""
     floors = {"nn": most}
-    per_id = {"nn": d.cast(d.total("n", BIGINT), BIGINT)}
+    rows_of_id = d.total("n", BIGINT, _over(d))
+    per_id = {"nn": d.cast(rows_of_id, BIGINT)}
     over = scaled(d, partial, factor * most, magnitude, floors)
     within = f"{factor} * {_held(d, partial, most, magnitude)}"
     columns = {"n": "n", partial: partial}
-    return Term(within, over, columns, per_id, f"{d.total('n', BIGINT)} > {most}", divisors(floors))
+    return Term(within, over, columns, per_id, f"{rows_of_id} > {most}", divisors(floors))
 
 
 def over_total(d: Dialect, i: int, sql: str, factor: int, most: int) -> Term:
@@ -89,7 +97,7 @@ def over_root(d: Dialect, i: int, sql: str, factor: int, most: int) -> Term:
     """factor · total while √Σ total² over the groups of the id is at most `most`, else scaled down."""
     of_id, above = _absolute(d, i)
     held = f"h{i}"
-    of_id[f"q{i}"] = d.total(f"{d.wide(held)} * {d.wide(held)}", HUGEINT)
+    of_id[f"q{i}"] = d.total(f"{d.wide(held)} * {d.wide(held)}", HUGEINT, _over(d))
     root = f"{_root(d, f'q{i}', f'a{i}')} AS r{i}"
     # The integer root may be above Σ|total|, by little: half of the limit is below all whose root exceeds it.
     return Term(
@@ -108,8 +116,13 @@ def of_unit(d: Dialect, i: int, sql: str, factor: int, limit: UnitTotal) -> Term
 
 def _absolute(d: Dialect, i: int) -> tuple[dict[str, str], str]:
     """Σ|total| of an id, as an aggregate to list and to compare."""
-    of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT)}
+    of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}
     return of_id, of_id[f"a{i}"]
+
+
+def _over(d: Dialect) -> str:
+    """Behind an aggregate of all groups of an id."""
+    return " OVER (PARTITION BY u)" if d.weighs_in_windows else ""
 
 
 def _inside(d: Dialect, held: str, factor: int, most: int) -> str:
