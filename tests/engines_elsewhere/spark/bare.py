@@ -10,25 +10,16 @@ from pyspark.sql.types import DataType
 
 from dpsql.core.engine import RawTable
 from dpsql.core.printing.dialect import Dialect
-
-SETTINGS = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+from dpsql.engines.spark.settings import SET
 
 
 class Bare:
-    """Runs statements. Decimals without places become integers."""
+    """Runs statements, with the settings of the engine. Decimals without places become integers."""
 
     def __init__(self, address: str, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.session = SparkSession(address)
-        for name, value in SETTINGS.items():
+        self.session = SparkSession.builder.remote(address).create()
+        for name, value in SET.items():
             self.session.conf.set(name, value)
 
     def fetch(self, sql: str) -> RawTable:

@@ -10,6 +10,7 @@ import pytest
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, decimal
 from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.errors import Rejected
+from dpsql.engines.spark.settings import SET
 from tests.engines.test_dialect_contract import *  # noqa: F403
 from tests.engines_elsewhere.spark.bare import Bare
 
@@ -33,9 +34,11 @@ def engine(server: str) -> Iterator[Bare]:
 def test_no_text_is_replaced_by_a_variable_of_the_machine(engine: Bare) -> None:
     """Spark replaces ${…} in a text before it reads it, whether it stands in a literal or in a name."""
     texts = ["${env:HOME}", "${spark.app.name}", "$", "$${x}", "\\${x}"]
+    engine.session.conf.set("spark.sql.variable.substitute", "true")  # as it is where nobody sets it
     found = engine.fetch(f"SELECT {', '.join(f'{SPARK.text(text)} AS c{i}' for i, text in enumerate(texts))}")
     assert [c[0] for c in found.columns] == texts
     assert engine.fetch("SELECT '${spark.app.name}' AS x").columns[0] != ["${spark.app.name}"]
+    engine.session.conf.set("spark.sql.variable.substitute", SET["spark.sql.variable.substitute"])
     with pytest.raises(Rejected, match="DP106"):
         SPARK.identifier("a${x}")
 
