@@ -37,7 +37,9 @@ def test_what_a_statement_means_here(cluster: Server, schema: Make) -> None:
     engine.close()
 
 
-@pytest.mark.parametrize("name", OTHERWISE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long_on_spark] if i > 2 else []) for i, n in enumerate(OTHERWISE)]
+)
 def test_a_setting_that_changes_behind_our_back_is_noticed_before_the_next_run(
     cluster: Server, schema: Make, name: str
 ) -> None:
