@@ -174,6 +174,8 @@ def test_a_policy_is_drafted_verified_explained_asked_and_audited(
     drafted = capsys.readouterr().out
     assert cluster.address in drafted and "orders:" in drafted and "type: bigint" in drafted
     assert main(["policy", "verify", str(policy)]) == 0
+    assert main(["policy", "audit", str(policy)]) == 0
+    assert main(["audit", str(policy), "SELECT COUNT(*) AS n FROM orders", "--runs", "100"]) == 0
     assert main(["explain", str(policy), sql, "--epsilon", "1"]) == 0
     assert main(["explain", str(policy), sql, "--epsilon", "1", "--engine-sql"]) == 0
     assert "`system`.`session`" in capsys.readouterr().out
