@@ -202,8 +202,7 @@ MUTATIONS = (
         "[*parts, self.cast(salt, VARCHAR)]",
         "parts",
         "which groups of an id are kept can be known beforehand",
-        ("tests/engines_elsewhere/spark/test_dialect_contract.py",),
-        needs="pyspark",
+        ("tests/core/printing/test_spark_texts.py",),
     ),
     Mutation(
         "printed-spark-half-joins-swapped",
@@ -211,8 +210,7 @@ MUTATIONS = (
         "{'ANTI' if anti else 'SEMI'}",
         "{'SEMI' if anti else 'ANTI'}",
         "rows with a match pass for rows without",
-        ("tests/engines_elsewhere/spark/test_dialect_contract.py",),
-        needs="pyspark",
+        ("tests/core/printing/test_spark_texts.py",),
     ),
     Mutation(
         "printed-spark-list-without-its-end",
@@ -220,8 +218,7 @@ MUTATIONS = (
         "slice({sql}, 1, {most})",
         "slice({sql}, 1, {most} + 1)",
         "a list adds more rows than its length allows",
-        ("tests/engines_elsewhere/spark/test_dialect_contract.py",),
-        needs="pyspark",
+        ("tests/core/printing/test_spark_texts.py",),
     ),
     Mutation(
         "printed-spark-members-of-null",
@@ -229,8 +226,7 @@ MUTATIONS = (
         "return f\"({sql} IN ({', '.join(constants)})) IS TRUE\"",
         "return f\"({sql} IN ({', '.join(constants)}))\"",
         "a key that is NULL makes more of a condition than false",
-        ("tests/engines_elsewhere/spark/test_dialect_contract.py",),
-        needs="pyspark",
+        ("tests/core/printing/test_spark_texts.py",),
     ),
     Mutation(
         "printed-spark-nan-is-finite",
@@ -238,8 +234,7 @@ MUTATIONS = (
         'return f"(abs({sql}) < {self.constant(math.inf, DOUBLE)})"',
         'return f"(abs({sql}) <> {self.constant(math.inf, DOUBLE)})"',
         "NaN is added up as if it were a number",
-        ("tests/engines_elsewhere/spark/test_dialect_contract.py",),
-        needs="pyspark",
+        ("tests/core/printing/test_spark_texts.py",),
     ),
     Mutation(
         "printed-spark-dates-without-an-end",
@@ -247,8 +242,7 @@ MUTATIONS = (
         "    if is_safe(a) or ends is None:\n        return sql\n    return once",
         "    if True:\n        return sql\n    return once",
         "a query fails over a date that is far away",
-        ("tests/engines_elsewhere/spark/test_functions.py",),
-        needs="pyspark",
+        ("tests/core/printing/test_spark_texts.py",),
     ),
     # --- data on a cluster ---
     Mutation(

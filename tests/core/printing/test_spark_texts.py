@@ -139,6 +139,37 @@ def call(name: str, *args: Value) -> str:
     return SPARK.call(name, [f"x{i}" for i in range(len(args))], args, apply(REGISTRY[name], args))
 
 
+def test_what_is_kept_is_chosen_by_all_keys_and_the_salt() -> None:
+    texts = {
+        SPARK.order_hash(keys, salt)
+        for keys in ([("x", VARCHAR), ("y", DOUBLE)], [("z", VARCHAR), ("y", DOUBLE)], [("x", VARCHAR)])
+        for salt in ("7", "8")
+    }
+    assert len(texts) == 6
+
+
+def test_conditions_are_true_or_false_of_what_is_missing_or_no_number() -> None:
+    assert SPARK.member("x", ["1", "2"]) == "(x IN (1, 2)) IS TRUE"
+    assert SPARK.is_finite("x") == "(abs(x) < CAST('inf' AS DOUBLE))"  # NaN is above every number
+    assert SPARK.half_join("a", "b", "c", anti=True)[0].split()[1:4] == ["LEFT", "ANTI", "JOIN"]
+    assert "slice(x, 1, 2)" in SPARK.unnest("x", 2, "u")
+
+
+def test_dates_outside_the_calendar_are_asked_for_nothing_that_may_fail() -> None:
+    for t, last in ((DATE, "DATE '9999-12-31'"), (TIMESTAMP, "TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'")):
+        for name, *more in (
+            ("week",),
+            ("last_day",),
+            ("epoch",),
+            ("dayname",),
+            ("strftime", "%Y"),
+            ("date_diff", "day"),
+        ):
+            texts = [Value(VARCHAR, constant=word) for word in more]
+            args = [known(t), *texts] if name != "date_diff" else [*texts, known(t), known(t)]
+            assert call(name, *args).count(f"AND {last} THEN") == (2 if name == "date_diff" else 1), name
+
+
 def test_decimals_are_negated_and_compared_without_a_loss() -> None:
     """Spark's own minus rounds them to 34 digits, and a comparison with a 0 of another type drops a place."""
     long = known(decimal(20, 10))
