@@ -423,6 +423,24 @@ MUTATIONS = (
         "others join the session, and change what statements mean in it",
         ("tests/policy/test_clusters.py",),
     ),
+    Mutation(
+        "spark-statistics-believed",
+        "dpsql/engines/spark/settings.py",
+        '"parquet.filterPushdown": "false"',
+        '"parquet.filterPushdown": "true"',
+        "whether a row counts rests on what other rows of its file hold",
+        ("tests/engines_elsewhere/spark/test_settings.py::test_statistics_of_files_decide_about_no_row",),
+        needs="pyspark",
+    ),
+    Mutation(
+        "spark-buckets-believed",
+        "dpsql/engines/spark/settings.py",
+        '"sources.bucketing.enabled": "false"',
+        '"sources.bucketing.enabled": "true"',
+        "a person whose rows are in two buckets counts as two",
+        ("tests/engines_elsewhere/spark/test_settings.py::test_buckets_of_a_table_are_not_believed",),
+        needs="pyspark",
+    ),
     # --- data in a server ---
     Mutation(
         "server-other-isolation",
@@ -580,8 +598,8 @@ MUTATIONS = (
     Mutation(
         "server-dates-that-fail",
         "dpsql/engines/postgres/loaders.py",
-        "        except OverflowError:\n            return _far(days)",
-        "        except ZeroDivisionError:\n            return _far(days)",
+        "        except OverflowError:\n            return far(days)",
+        "        except ZeroDivisionError:\n            return far(days)",
         "one row with a far date makes a query fail",
         ("tests/engines_elsewhere/postgres/test_catalogue.py",),
         needs="psycopg",

@@ -43,9 +43,12 @@ SET: Final = {
         "groupByOrdinal": "true",
         "icu.caseMappings.enabled": "true",
         "orderByOrdinal": "true",
+        "parquet.aggregatePushdown": "false",
         "parquet.binaryAsString": "false",
         "parquet.datetimeRebaseModeInRead": "CORRECTED",
         "parquet.fieldId.read.enabled": "false",
+        # A file's statistics leave NaNs out, and tell 0.0 from -0.0: whether a row is seen would rest on other rows.
+        "parquet.filterPushdown": "false",
         "parquet.inferTimestampNTZ.enabled": "true",
         "parquet.int96AsTimestamp": "true",
         "parquet.int96RebaseModeInRead": "CORRECTED",
@@ -57,6 +60,7 @@ SET: Final = {
         "preserveCharVarcharTypeInfo": "false",
         "readSideCharPadding": "true",
         "session.timeZone": "UTC",
+        "sources.bucketing.enabled": "false",  # that equal keys are in one file is not checked by anybody
         "sources.partitionColumnTypeInference.enabled": "true",
         "timestampType": "TIMESTAMP_NTZ",
         "variable.substitute": "false",  # ${…} in a text is a text
@@ -77,7 +81,7 @@ _MEANS_NOTHING: Final = re.compile(
             "hive.filesourcePartitionFileCacheSize$", "hive.metastore", "hive.thriftServer.", "hive.version$",
             "inMemoryColumnarStorage.", "join.", "leafNodeDefaultParallelism$", "maxBroadcastTableSize$",
             "maxMetadataStringLength$", "maxPlanStringLength$", "maxSinglePartitionBytes$", "optimizer.dynamic",
-            "optimizer.runtime", "orc.", "parquet.compression.codec$", "parquet.enable", "parquet.filterPushdown",
+            "optimizer.runtime", "orc.", "parquet.compression.codec$", "parquet.enable", 
             "parquet.outputTimestampType$", "parquet.writeLegacyFormat$", "pyspark.", "queryExecutionListeners$",
             "redaction.", "shuffle.", "shuffleDependency.", "sort", "sources.bucketing.", "sources.default$",
             "sources.parallelPartitionDiscovery.", "sources.partitionOverwriteMode$", "sources.v2.bucketing.",

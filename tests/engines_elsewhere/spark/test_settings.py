@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpsql.core.policy.server import parse_server
@@ -12,7 +16,7 @@ from dpsql.engines.public_facts import row_count
 from dpsql.engines.spark import connecting, settings
 from dpsql.engines.spark.engine import SparkEngine
 from tests.engines_elsewhere.spark.servers import Server, running
-from tests.engines_elsewhere.spark.test_engine_contract import opened
+from tests.engines_elsewhere.spark.test_engine_contract import files_opened, opened
 
 Make = Callable[..., str]
 OTHERWISE = {
@@ -78,6 +82,41 @@ def test_a_query_cannot_set_anything(cluster: Server, schema: Make) -> None:
         with pytest.raises(EngineError):
             engine.fetch(attempt)
     assert engine.fetch(QUESTION).columns[1] == ["UTC"] and row_count(engine, "t") == 1
+    engine.close()
+
+
+@pytest.mark.parametrize("condition", ["x > 10", "NOT x <= 10", "z = 0", "x BETWEEN 6 AND DOUBLE('NaN')"])
+def test_statistics_of_files_decide_about_no_row(cluster: Server, tmp_path: Path, condition: str) -> None:
+    """They leave NaNs out and tell zeros apart: a row would be seen or not by what other rows of its file hold."""
+    pq.write_table(pa.table({"x": [1.0, float("nan"), 5.0]}), tmp_path / "arrow.parquet")
+    with cluster.admin() as other:
+        rows = "SELECT explode(array(1.0D, DOUBLE('NaN'), 5.0D)) AS x, -0.0D AS z"
+        other.sql(rows).coalesce(1).write.parquet(str(tmp_path / "spark"))
+        file = tmp_path / ("spark" if "z" in condition else "arrow.parquet")
+        found = [other.read.parquet(str(file)).where(condition).count()]
+        assert found == [0]  # Spark by itself
+    engine = files_opened(cluster, file, "t")
+    rows_seen = engine.fetch(f"SELECT COUNT(*) AS n FROM {engine.table_sql('t')} AS t0 WHERE {condition}").columns
+    assert rows_seen == ([3 if "z" in condition else 1],)
+    engine.close()
+
+
+def test_buckets_of_a_table_are_not_believed(cluster: Server, schema: Make) -> None:
+    """A file under the name of another bucket's: its keys would be groups twice."""
+    name = schema(
+        "CREATE TABLE SCHEMA.t (k BIGINT) USING parquet CLUSTERED BY (k) INTO 2 BUCKETS",
+        "INSERT INTO SCHEMA.t SELECT id FROM range(100)",
+    )
+    folder = cluster.folder / "warehouse" / f"{name}.db" / "t"
+    for file in folder.glob("*_00000.*.parquet"):
+        shutil.copy(file, file.with_name(file.name.replace("_00000.", "_00001.").replace("part-", "part-9")))
+    groups = "SELECT COUNT(*) AS n FROM (SELECT k FROM {} AS t0 GROUP BY k) AS q"
+    with cluster.admin() as other:
+        other.conf.set("spark.sql.sources.bucketing.autoBucketedScan.enabled", "false")
+        ((believed,),) = [c.to_pylist() for c in other.sql(groups.format(f"{name}.t")).toArrow().columns]
+        assert believed > 100
+    engine = opened(cluster, name, "t")
+    assert engine.fetch(groups.format(engine.table_sql("t"))).columns == ([100],)
     engine.close()
 
 
