@@ -101,6 +101,14 @@ MUTATIONS = (
         needs="psycopg",
     ),
     Mutation(
+        "printed-spark-bytes-that-are-no-text",
+        "dpsql/core/printing/dialects/spark.py",
+        'return f"try_validate_utf8({sql})"',
+        "return sql",
+        "a key that is no text makes a query fail, and tells that it is there",
+        ("tests/core/printing/test_spark_texts.py",),
+    ),
+    Mutation(
         "printed-spark-variables",
         "dpsql/core/printing/dialects/spark.py",
         '("$", "\\\\u0024"), ',

@@ -29,6 +29,7 @@ from dpsql.core.ir.types import (
     UBIGINT,
     UUID,
     VARCHAR,
+    Kind,
     SqlType,
     decimal,
 )
@@ -70,6 +71,28 @@ def test_no_statement_has_a_word_of_another_engine() -> None:
             outside = re.sub(r"'(?:[^'\\]|\\.)*'|`[^`]*`", "''", text)
             assert not FOREIGN.search(outside), (case.id, FOREIGN.search(outside), text)
     assert found >= 20
+
+
+def test_every_text_of_a_table_is_one() -> None:
+    """A STRING may hold any bytes."""
+    compared = 0
+    for case in CASES:
+        names = {
+            c.name
+            for table in policy(case.settings["policy"]).tables.values()
+            for c in table.columns.values()
+            if c.sql_type is not None and c.sql_type.kind is Kind.VARCHAR
+        }
+        try:
+            statements = printed(case)
+        except Rejected:
+            continue
+        for text in statements:
+            for before, name in re.findall(r"(\S{,18})t\d+\.`(\w+)`", text):
+                if name in names:
+                    compared += 1
+                    assert before.endswith("try_validate_utf8("), (case.id, text)
+    assert compared >= 20
 
 
 def test_weights_of_ids_read_every_relation_once() -> None:

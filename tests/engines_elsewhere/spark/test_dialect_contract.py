@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, decimal
+from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, decimal, list_of
 from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.spark.settings import SET
@@ -70,6 +70,38 @@ def test_numbers_that_spark_would_round_or_wrap_silently_are_not(engine: Bare) -
         -round(number, -4), (number + 2**63) % 2**64 - 2**63, 2**63 - 1, 2, False, 2,
     ]  # fmt: skip
     assert engine.fetch(f"SELECT {SPARK.round_to_integer('9223372036854775808D', BIGINT)} AS x").columns[0] == [None]
+
+
+def test_what_is_no_text_is_read_as_null(engine: Bare) -> None:
+    """A STRING may hold any bytes: fetched, one that is no UTF-8 would be an error that tells that it is there."""
+    found = [
+        "",
+        "61",
+        "00",
+        "c3a9",
+        "efbfbf",
+        "f09f9880",
+        "f48fbfbf",
+        "ff",
+        "61ff",
+        "c3",
+        "80",
+        "c080",
+        "eda080",
+        "f4908080",
+    ]
+    rows = SPARK.values([f"{i}, CAST(X'{b}' AS STRING)" for i, b in enumerate(found)], ["i", "x"], "t")
+    texts = engine.fetch(f"SELECT {SPARK.column('t.x', VARCHAR)} AS x FROM {rows} ORDER BY i").columns[0]
+    listed = f"SELECT {SPARK.column('x', list_of(VARCHAR))} AS x FROM (SELECT collect_list(x) AS x FROM {rows})"
+    for i, known in enumerate(found):
+        try:
+            wanted = bytes.fromhex(known).decode()
+        except UnicodeDecodeError:
+            wanted = None
+        assert texts[i] == wanted, known
+    assert engine.fetch(listed).columns[0][0] == texts
+    with pytest.raises(UnicodeDecodeError):
+        engine.fetch(f"SELECT x FROM {rows}")
 
 
 def test_whole_numbers_end_at_38_digits() -> None:

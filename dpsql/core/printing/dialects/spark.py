@@ -95,7 +95,11 @@ class Spark(Dialect):
                 raise reject("DP106", f"no literal for {with_article(type_)}")
 
     def column(self, sql: str, type_: SqlType) -> str:
-        return sql
+        # A STRING may hold any bytes. What is no text would be an error where an answer holds it, and two of them would
+        # look alike.
+        if type_ == VARCHAR:
+            return f"try_validate_utf8({sql})"
+        return f"transform({sql}, e -> try_validate_utf8(e))" if type_.item == VARCHAR else sql
 
     def cast(self, sql: str, type_: SqlType) -> str:
         return f"CAST({sql} AS {type_name(type_)})"
