@@ -105,8 +105,13 @@ class SparkEngine:
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
         with contextlib.suppress(EngineError):
-            return self.in_snapshot(lambda: self._known().catalogue(self._pinned or Pinned()))
+            return self.in_snapshot(lambda: self._known().catalogue(self._files))
         raise cannot_open("the schema of the data cannot be read", "is the cluster still there?")
+
+    @property
+    def _files(self) -> Pinned:
+        """What tables are made of, to tell which share rows; where there is no policy nobody asks."""
+        return Pinned() if self._pinned is None or self._wanted is None else self._pinned
 
     def table_sql(self, name: str) -> str:
         """The relation of a table of the policy; its columns are called as the policy does."""

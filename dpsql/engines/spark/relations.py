@@ -199,6 +199,7 @@ def _relation(session: Any, wanted: Wanted, number: int) -> Relation | None:
     except Exception:
         columns, files = None, ()
     if columns is None:
+        _refuse(session, relation, [f"{path}/-" for path in wanted.source.paths] if wanted.source else ())
         raise cannot_open(
             f"table `{wanted.name}` cannot be read", "are there files, of one schema, that the cluster may read?"
         )

@@ -71,9 +71,11 @@ def test_a_setting_that_is_not_known_is_refused_by_name(cluster: Server, schema:
 
 
 def test_a_query_cannot_set_anything(cluster: Server, schema: Make) -> None:
-    engine = opened(cluster, schema("CREATE TABLE SCHEMA.t USING parquet AS SELECT 1 AS i"), "t")
+    name = schema("CREATE TABLE SCHEMA.t USING parquet AS SELECT 1 AS i", "CREATE TABLE SCHEMA.o AS SELECT 1 AS i")
+    engine = opened(cluster, name, "t")
     table = engine.table_sql("t")
     for attempt in (
+        f"WITH w AS (SELECT 7 AS i) INSERT INTO spark_catalog.{name}.o SELECT i FROM w",
         "SET spark.sql.ansi.enabled = false", f"WITH w AS (SELECT 1 AS i) INSERT INTO {table} SELECT i FROM w",
         f"FROM {table} INSERT INTO {table} SELECT i", "SELECT 1) ; SET TIME ZONE 'CET' ; (SELECT 1",
         f"(SELECT 1 AS i) UNION (INSERT INTO {table} VALUES (2))", "WITH w AS (DROP VIEW x) SELECT 1", "SHOW TABLES",
@@ -82,6 +84,8 @@ def test_a_query_cannot_set_anything(cluster: Server, schema: Make) -> None:
         with pytest.raises(EngineError):
             engine.fetch(attempt)
     assert engine.fetch(QUESTION).columns[1] == ["UTC"] and row_count(engine, "t") == 1
+    with cluster.admin() as other:
+        assert other.table(f"spark_catalog.{name}.o").count() == 1
     engine.close()
 
 
