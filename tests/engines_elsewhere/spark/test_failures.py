@@ -7,6 +7,7 @@ Every planted value is looked for in all that the session puts out, in log lines
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,6 +154,9 @@ def test_the_client_says_it_where_nobody_silences_it(own_cluster: Server, capfd:
 
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     before = logger.disabled, logger.level
+    for handler in logger.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stderr)  # which was another's when the logger was made
     logger.disabled = False
     logger.setLevel(logging.INFO)
     with own_cluster.admin() as admin, pytest.raises(Exception, match=WORD):
