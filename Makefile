@@ -4,6 +4,7 @@
 #   make serve     answer analysts who connect to that database as to PostgreSQL
 #   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
 #   make test-engines  those of other engines than DuckDB, each in an environment below .venv-engines/; part of test-rest
+#   make test-spark  all of those of Spark, of which test-engines has a short part
 #   make test-clients  drivers, and psql where there is one, at a server of dpsql; part of test-rest, too
 #   make exhaustive  the same over many more cases: before a release, and after a change of a rule
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
@@ -16,7 +17,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-rest test-engines test-clients test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo serve test test-rest test-engines test-spark test-clients test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -79,9 +80,15 @@ test-rest: $(VENV)/.installed-dev test-engines test-clients
 
 # Where an engine cannot be had, its tests are skipped and say why; DPSQL_ENGINES=required makes that a failure.
 # Of arguments that choose none of these tests nothing is run, which pytest calls 5.
-test-engines: .venv-engines/postgres/.installed
+test-engines: .venv-engines/postgres/.installed .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/postgres/bin/python -m pytest -q --dist loadfile -n $(WORKERS) \
 	    tests/engines_elsewhere/postgres $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
+	$(SPARK_PYTEST) -m "not long_on_spark" $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
+
+# One process, which has one cluster: its two tasks are all that two processors do.
+SPARK_PYTEST := PATH="$(abspath $(BIN)):$$PATH" .venv-engines/spark/bin/python -m pytest -q -p no:xdist tests/engines_elsewhere/spark
+test-spark: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
+	$(SPARK_PYTEST) $(PYTEST_ARGS)
 
 test-clients: .venv-engines/clients/.installed
 	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/clients/bin/python -m pytest -q tests/clients_elsewhere $(PYTEST_ARGS) \
@@ -91,6 +98,11 @@ test-clients: .venv-engines/clients/.installed
 	@echo "making .venv-engines/$*"
 	@$(BIN)/python -m tests.engines_elsewhere.environment $*
 	@touch $@
+
+# Half a gigabyte: without it, the tests of Spark are skipped and say why, and the next run tries again.
+.venv-engines/spark-server/.installed: tests/engines_elsewhere/environment.py | $(VENV)/.installed-dev
+	@echo "making .venv-engines/spark-server"
+	@{ $(BIN)/python -m tests.engines_elsewhere.environment spark-server && touch $@; } || [ "$$DPSQL_ENGINES" != required ]
 
 test-all: test test-rest
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dpsql.core.functions.registry import describe_registry
+from dpsql.core.printing.dialects import postgres_functions, spark_functions
 from dpsql.core.printing.dialects.postgres import POSTGRES
-from dpsql.core.printing.dialects.postgres_functions import LIMITS
+from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.windows import AGGREGATES, WINDOW_FUNCTIONS
 from grammar.read import sections
 
@@ -39,21 +40,27 @@ EXAMPLES = {
 
 
 ELSEWHERE = [
-    "All of them work where DuckDB reads the data. The last column says what works where the data is in PostgreSQL:",
-    "a value is the same there to the last bit, or the query is refused by name (DP105) when it is planned. So says",
-    "`dpsql check` as well. Functions of released numbers work everywhere: DuckDB computes them.",
+    "All of them work where DuckDB reads the data. The last columns say what works where the data is in PostgreSQL or",
+    "in Apache Spark: a value is the same there to the last bit, or the query is refused by name (DP105) when it is",
+    "planned. So says `dpsql check` as well. Functions of released numbers work everywhere: DuckDB computes them.",
     "",
-    "Also refused in PostgreSQL: casts of texts to other types; casts of DOUBLEs to texts, to HUGEINT, to FLOAT and to",
-    "DECIMAL of more than 18 digits; FULL JOIN without an equality of both sides; `IGNORE NULLS`; and over public rows",
-    "quantiles, averages and sums of DOUBLEs, and variances.",
+    "Also refused in both: casts of texts to other types; casts of DOUBLEs to texts, to HUGEINT, to FLOAT and to",
+    "DECIMAL of more than 18 digits; and over public rows quantiles, averages and sums of DOUBLEs, and variances.",
+    "",
+    "In PostgreSQL: FULL JOIN without an equality of both sides; `IGNORE NULLS`.",
+    "",
+    "In Spark: whole numbers of more than 38 digits; casts to unsigned integers; values of TIME and UUID; frames of",
+    "`GROUPS`, of `RANGE` with a distance, and any frame of a function that takes none, as `ROW_NUMBER`. Its",
+    "logarithms, powers and angles round their last digit otherwise than DuckDB's: write `x * x` for a square.",
 ]
 
+_SERVERS = ((POSTGRES, postgres_functions.LIMITS), (SPARK, spark_functions.LIMITS))
 
-def _on_postgres(function: str) -> str:
-    """What the SQL page says of a function there."""
-    if not POSTGRES.spells(function):
-        return "no"
-    return LIMITS.get(function, "yes")
+
+def _on_servers(function: str) -> str:
+    """What the SQL page says of a function on each of them."""
+    said = (limits.get(function, "yes") if d.spells(function) else "no" for d, limits in _SERVERS)
+    return " | ".join(said)
 
 
 def sql_page() -> str:
@@ -85,14 +92,20 @@ def sql_page() -> str:
     lines += ["makes it fail. `literal` marks arguments that must be constants of the query."]
     lines += ["", *ELSEWHERE]
     for family, functions in describe_registry().items():
-        lines += ["", f"### {family}", "", "| call | meaning | other names | PostgreSQL |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"### {family}",
+            "",
+            "| call | meaning | other names | PostgreSQL | Spark |",
+            "|---|---|---|---|---|",
+        ]
         for f in functions:
             names = f["names"]
             assert isinstance(names, list)
             others = "" if f["operator"] else ", ".join(f"`{n}`" for n in names[1:])
             signature = str(f["signature"]).replace("|", "\\|")
             summary = str(f["summary"]).replace("|", "\\|")
-            lines.append(f"| `{signature}` | {summary} | {others} | {_on_postgres(str(names[0]))} |")
+            lines.append(f"| `{signature}` | {summary} | {others} | {_on_servers(str(names[0]))} |")
     lines += ["", "### Over a window", "", f"Also {', '.join(name.upper() for name in AGGREGATES)}.", ""]
     lines += ["| call | meaning |", "|---|---|"]
     lines += [f"| `{w.signature}` | {w.summary} |" for w in WINDOW_FUNCTIONS.values()]

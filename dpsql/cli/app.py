@@ -318,7 +318,8 @@ def policy_init(
         list[str],
         typer.Argument(
             metavar="DATA...",
-            help="A DuckDB file and/or Parquet, CSV or JSON files, folders (patterns in quotes); or postgresql://…",
+            help="A DuckDB file and/or Parquet, CSV or JSON files, folders (patterns in quotes); or postgresql://…, "
+            "sc://…",
         ),
     ],
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")] = None,

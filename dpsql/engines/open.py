@@ -15,7 +15,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.server import ServerError, parse_server
 from dpsql.core.policy.source import Option, SourceCall
 from dpsql.core.printing.dialect import Dialect
-from dpsql.engines import duckdb, postgres
+from dpsql.engines import duckdb, postgres, spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,23 @@ def _postgres(policy: Policy, options: Options) -> Engine:
     return open_policy(policy, options)
 
 
+def _spark(policy: Policy, options: Options) -> Engine:
+    _require_pyspark()
+    from dpsql.engines.spark.opening import open_policy
+
+    return open_policy(policy, options)
+
+
 KINDS: Mapping[str, Kind] = {
     "duckdb": Kind(duckdb.DIALECT, _duckdb),
     "postgres": Kind(postgres.DIALECT, _postgres),
+    "spark": Kind(spark.DIALECT, _spark),
 }
 
 
 def kind_of(policy: Policy) -> Kind:
     """The kind of engine that a policy's data needs: databases of DuckDB, files and frames are read by DuckDB."""
-    return KINDS["duckdb" if policy.server is None else "postgres"]
+    return KINDS["duckdb" if policy.server is None else policy.server.kind]
 
 
 def dialect_of(policy: Policy) -> Dialect:
@@ -137,6 +145,11 @@ def open_server(address: str) -> Engine:
         server = parse_server(address)
     except ServerError as error:
         raise cannot_open(f"the server's address {error}", error.help) from None
+    if server.kind == "spark":
+        _require_pyspark()
+        from dpsql.engines.spark.engine import SparkEngine
+
+        return SparkEngine.open(server)
     _require_psycopg()
     from dpsql.engines.postgres.engine import PostgresEngine
 
@@ -150,6 +163,15 @@ def _require_psycopg() -> None:
     except ImportError:
         pass
     raise cannot_open("PostgreSQL is read by psycopg, which is not installed", "pip install 'dpsql[postgres]'")
+
+
+def _require_pyspark() -> None:
+    try:
+        importlib.import_module("dpsql.engines.spark.connecting")
+        return
+    except ImportError:
+        pass
+    raise cannot_open("Spark is read by pyspark-client, which is not installed", "pip install 'dpsql[spark]'")
 
 
 def open_writer(policy: Policy, options: Options) -> Writer:

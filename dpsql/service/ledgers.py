@@ -85,7 +85,10 @@ def place_of(policy: Policy, named: str | PathLike[str] | None = None) -> AnyPla
 
 def _address(named: str) -> str:
     try:
-        return parse_server(named).text
+        server = parse_server(named)
+        if server.kind == "spark":
+            raise ServerError("is Spark's, which has no transactions", "postgresql://payer@host/ledger")
+        return server.text
     except ServerError as error:
         raise unusable("on a server", f"the address {error}", error.help) from None
 

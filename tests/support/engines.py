@@ -41,5 +41,6 @@ ENGINES: tuple[Callable[[Path], Engine], ...] = (locked, parquet, wrapped)
 LISTS: Mapping[str, Callable[[Sequence[str]], str]] = {
     "duckdb": lambda items: f"[{', '.join(items)}]",
     "postgresql": lambda items: f"ARRAY[{', '.join(items)}]",
+    "spark": lambda items: f"array({', '.join(items)})",
 }
 """Name of a dialect → how a list of printed elements is written."""

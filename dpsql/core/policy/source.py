@@ -78,11 +78,14 @@ class SourceCall:
         return self.sql()
 
 
-def parse_source(text: str) -> SourceCall:
-    """Understand a `source:` entry; raises SourceError with the words for the custodian."""
+def parse_source(text: str, remote: bool = False) -> SourceCall:
+    """Understand a `source:` entry; raises SourceError with the words for the custodian.
+
+    remote: whether a path may be a URI, which a cluster opens.
+    """
     if _BARE.fullmatch(text):
         raise SourceError(f"must be one call of {', '.join(READERS)}, got {text.strip()!r}", 0)
-    return _Parser(text).call()
+    return _Parser(text, remote).call()
 
 
 _TOKEN = re.compile(
@@ -95,7 +98,8 @@ _MAX_DEPTH = 8
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, remote: bool) -> None:
+        self.remote = remote
         self.tokens: list[tuple[str, str, int]] = []
         at, end = 0, len(text.rstrip())
         while at < end:
@@ -148,7 +152,7 @@ class _Parser:
         path = _unquote(text)
         if not path.strip() or "\x00" in path:
             raise SourceError("the path is empty", offset)
-        if "://" in path:
+        if "://" in path and not self.remote:
             raise SourceError("the path must be a local file: remote sources are not opened", offset)
         return path
 

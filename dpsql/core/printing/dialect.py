@@ -14,6 +14,7 @@ from typing import Protocol
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import DOUBLE, SqlType
 
 Typed = tuple[str, SqlType]
@@ -85,6 +86,11 @@ class Dialect(Protocol):
         ...
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
+
+    @property
+    def largest(self) -> int:
+        """No whole number beyond it, nor below its negative, is computed with: at least 2¹²⁶, at most 2¹²⁷ - 1."""
+        return 2**127 - 1
 
     def wide(self, sql: str) -> str:
         """A whole number of which sums and products are exact up to 2¹²⁰ at least."""
@@ -258,6 +264,13 @@ class Dialect(Protocol):
         Raises CannotSpell if the dialect has no exact spelling.
         """
         ...
+
+    def over(self, function: str, order: Sequence[str], frame: Frame | None) -> tuple[Sequence[str], Frame | None]:
+        """The ORDER BY and the frame of a window, as they are to be printed. order: printed terms; may be none.
+
+        Raises CannotSpell if the dialect has no such window of this function, or an error for some values.
+        """
+        return order, frame
 
     def spells(self, function: str) -> bool:
         """Whether the dialect has a spelling of a function of the registry, by its first name."""

@@ -191,7 +191,7 @@ def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) 
     if c.grid > 1:
         step = _exactly(c.grid, c)
         reach = max(map(abs, ends)) + step
-        if reach >= 2**127:  # the ends, or the half added for rounding, would not fit
+        if reach > d.largest:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
         clipped = _within(_as(d, sql, type_), *(_as(d, x, type_) for x in ends), sure=sure)

@@ -107,20 +107,21 @@ def spell_window(call: WindowCall, names: Names, ties: Sequence[str] = ()) -> st
     zero = bool(ties) and call.function in ("min", "max")  # has one sign, as in groups
     args = [(_one_zero(a, names) if zero else spell(a, names)[0], a.type) for a in call.args]
     name, _, ignore_nulls = call.function.partition(" ")
+    order = [sort_term(k, names) for k in call.order]
+    if _reads_places(call):
+        order += [names.dialect.sorted(sql, descending=False, nulls_first=False) for sql in ties]
     try:
         called = names.dialect.window(name, args, bool(ignore_nulls))
+        terms, frame = names.dialect.over(name, order, call.frame)
     except CannotSpell as refusal:
         raise cannot_compute(call.function, names.dialect, call.span, str(refusal)) from None
     parts = []
     if call.partition:
         parts.append(f"PARTITION BY {', '.join(spell(p, names)[0] for p in call.partition)}")
-    order = [sort_term(k, names) for k in call.order]
-    if _reads_places(call):
-        order += [names.dialect.sorted(sql, descending=False, nulls_first=False) for sql in ties]
-    if order:
-        parts.append(f"ORDER BY {', '.join(order)}")
-    if call.frame is not None:
-        parts.append(_frame(call.frame))
+    if terms:
+        parts.append(f"ORDER BY {', '.join(terms)}")
+    if frame is not None:
+        parts.append(_frame(frame))
     return names.dialect.cast(f"{called} OVER ({' '.join(parts)})", call.column.type)
 
 

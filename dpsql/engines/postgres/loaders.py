@@ -15,11 +15,10 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
+from dpsql.engines.calendar import DAY, clock, far
+
 _EPOCH: Final = dt.date(2000, 1, 1)
 _MIDNIGHT: Final = dt.datetime(2000, 1, 1)
-_CYCLE: Final = 146_097
-"""Days of 400 years, after which the calendar repeats itself."""
-_DAY: Final = 86_400_000_000
 _INFINITE_DAY, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
 
 
@@ -43,7 +42,7 @@ class _Date(Loader):
         try:
             return _EPOCH + dt.timedelta(days)
         except OverflowError:
-            return _far(days)
+            return far(days)
 
 
 class _Timestamp(Loader):
@@ -59,8 +58,8 @@ class _Timestamp(Loader):
         try:
             return (_MIDNIGHT + dt.timedelta(microseconds=micros)).replace(tzinfo=self.zone)
         except OverflowError:
-            days, rest = divmod(micros, _DAY)
-            return f"{_far(days, _clock(rest))}{'' if self.zone is None else '+00'}"
+            days, rest = divmod(micros, DAY)
+            return f"{far(days, clock(rest))}{'' if self.zone is None else '+00'}"
 
 
 class _TimestampTZ(_Timestamp):
@@ -72,20 +71,6 @@ class _Time(Loader):
 
     def load(self, data: Buffer) -> dt.time | str:
         (micros,) = struct.unpack("!q", data)
-        if micros >= _DAY:
+        if micros >= DAY:
             return "24:00:00"
         return (_MIDNIGHT + dt.timedelta(microseconds=micros)).time()
-
-
-def _clock(micros: int) -> str:
-    """A time of the day, as DuckDB writes it."""
-    return f" {(_MIDNIGHT + dt.timedelta(microseconds=micros)).time()}"
-
-
-def _far(days: int, clock: str = "") -> str:
-    """A day outside of the years 1 to 9999, as DuckDB writes it. days: since 2000."""
-    cycles, rest = divmod(days, _CYCLE)
-    day = _EPOCH + dt.timedelta(rest)  # of the years 2000 to 2399
-    year = day.year + 400 * cycles
-    text = f"{year if year > 0 else 1 - year:04}-{day:%m-%d}"
-    return text + clock if year > 0 else f"{text} (BC){clock}"

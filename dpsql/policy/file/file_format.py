@@ -328,7 +328,8 @@ class PolicyFile(_File):
     """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
     database: Text | None = None
     """The DuckDB file that holds the tables without `source`, relative to the policy; or a PostgreSQL server:
-    postgresql://reader@host/database, or postgresql://?service=name. No password stands here."""
+    postgresql://reader@host/database, or postgresql://?service=name; or Spark over Connect: sc://host:15002. No
+    password and no token stands here."""
     privacy: Annotated[PrivacyFile, or_empty(PrivacyFile)] = PrivacyFile()
     """How neighbouring databases differ and how losses add up."""
     units: dict[str, Annotated[UnitFile, or_empty(UnitFile)]] = {}

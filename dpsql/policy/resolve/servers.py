@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from dpsql.core.policy.positions import Loc
-from dpsql.core.policy.server import ServerError, Stored, names_server, parse_server, parse_stored
+from dpsql.core.policy.server import ServerError, Stored, kind_of_server, names_server, parse_server, parse_stored
+from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.policy.file.file_format import TableFile
 from dpsql.policy.issues import Issue
 from dpsql.policy.resolve.names import Scope
+
+_ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def check_server(scope: Scope) -> bool:
@@ -15,7 +21,7 @@ def check_server(scope: Scope) -> bool:
     if not names_server(address):
         return True
     for name, table in scope.file.tables.items():
-        _check_table(scope, ("tables", name), table)
+        _check_table(scope, ("tables", name), table, kind_of_server(address) == "spark")
     try:
         parse_server(address or "")
     except ServerError as error:
@@ -27,7 +33,11 @@ def check_server(scope: Scope) -> bool:
 def check_ledger(scope: Scope) -> None:
     """Notes what is wrong with the address of a ledger on a server."""
     address = scope.file.ledger
-    if address is not None and names_server(address):
+    if address is not None and kind_of_server(address) == "spark":
+        scope.issues.add(
+            ("ledger",), "is no ledger: Spark has no transactions", "ledger: postgresql://payer@host/ledger  or a file"
+        )
+    elif address is not None and names_server(address):
         try:
             parse_server(address)
         except ServerError as error:
@@ -36,21 +46,52 @@ def check_ledger(scope: Scope) -> None:
 
 def stored_in_server(scope: Scope, name: str, spec: TableFile) -> Stored | None:
     """Where the policy says that a table stands; None if it is called so, or is no server's."""
-    if spec.source is None or not names_server(scope.file.database):
+    kind = kind_of_server(scope.file.database)
+    if spec.source is None or kind is None or _names_files(spec.source, kind):
         return None
     try:
-        return parse_stored(spec.source)
+        return parse_stored(spec.source, kind)
     except ServerError as error:
         scope.issues.add(("tables", name, "source"), str(error), error.help)
         return None
 
 
-def _check_table(scope: Scope, loc: Loc, spec: TableFile) -> None:
+def files_on_server(scope: Scope, name: str, spec: TableFile) -> SourceCall | None:
+    """The files of a cluster that a table is; None if it is none of Spark's, or stands in the catalogue."""
+    kind, loc = kind_of_server(scope.file.database), ("tables", name, "source")
+    if spec.source is None or kind is None or not _names_files(spec.source, kind):
+        return None
+    try:
+        call = parse_source(spec.source, remote=True)
+    except SourceError as error:
+        scope.issues.add(loc, str(error), "source: read_parquet('s3a://bucket/folder')")
+        return None
+    relative = [path for path in call.paths if not _ABSOLUTE.match(path)]
+    if call.reader != "read_parquet":
+        scope.issues.add(loc, f"`{call.reader}` is not read on Spark", "store the rows as Parquet")
+    elif call.options:
+        scope.issues.add(loc, f"the option `{call.options[0][0]}` is DuckDB's", f"leave  {call.options[0][0]}  out")
+    elif relative:
+        scope.issues.add(loc, f"'{relative[0]}' is no path of the cluster", "write all of it:  s3a://…, hdfs://…, /…")
+    else:
+        return call
+    return None
+
+
+def _names_files(source: str, kind: str) -> bool:
+    return kind == "spark" and re.match(r"\s*read_\w+\s*\(", source) is not None
+
+
+def _check_table(scope: Scope, loc: Loc, spec: TableFile, spark: bool) -> None:
     if spec.prepared:
         scope.issues.add(
             (*loc, "prepared"), "is for data that DuckDB reads: a server's tables are read where they are",
             "leave  prepared  out: queries bound contributions as they run",
         )  # fmt: skip
+    made = "make a view that has the column, and declare the view"
+    view = "store the column in a table, and declare that table" if spark else made
     if spec.unit is not None and spec.unit.as_ is not None:
-        view = "make a view that has the column, and declare the view"
         scope.issues.add((*loc, "unit", "as"), "is not computed on a server", view)
+    for name, column in spec.columns.items() if spark else ():
+        if column.from_ is not None:
+            scope.issues.add((*loc, "columns", name, "from"), "is not computed on Spark", view)

@@ -35,7 +35,7 @@ from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile
 from dpsql.policy.issues import Issue, shown
 from dpsql.policy.resolve.column_types import known_type, made_of
 from dpsql.policy.resolve.names import Scope
-from dpsql.policy.resolve.servers import stored_in_server
+from dpsql.policy.resolve.servers import files_on_server, stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
 _T = TypeVar("_T")
@@ -61,7 +61,11 @@ def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Tab
         name=name,
         public=spec.public,
         protection=protection,
-        source=None if names_server(scope.file.database) else _source(scope, (*loc, "source"), spec),
+        source=(
+            files_on_server(scope, name, spec)
+            if names_server(scope.file.database)
+            else _source(scope, (*loc, "source"), spec)
+        ),
         stored=stored_in_server(scope, name, spec),
         primary_key=primary,
         unique=tuple(k for k in unique if k is not None),

@@ -7,7 +7,6 @@ listed here, one for one. There is no spelling of accents, nor of reversed texts
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
@@ -16,6 +15,7 @@ from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BOOLEAN, INTEGER, VARCHAR
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.printing.dialects.letters import in_lower_case, lowered, partners, raised
 from dpsql.core.printing.dialects.postgres_casts import bound, once
 
 
@@ -90,35 +90,6 @@ def _unicode(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
 
 # --- letters' case ----------------------------------------------------------------------------------------------------
 
-_LAST_CASED = 0x1E943
-"""The last letter that has another case."""
-_LATER = frozenset(
-    number
-    for first, last in (
-        (0x1C89, 0x1C8A), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DC), (0x10D50, 0x10D85),
-        (0x16EA0, 0x16ED3),
-    )
-    for number in range(first, last + 1)
-)  # fmt: skip
-"""Letters that came with Unicode 15 and after: not every Python knows them."""
-
-
-def _lowered(letter: str) -> str:
-    return "i" if letter == "İ" else letter.lower()
-
-
-def _raised(letter: str) -> str:
-    """Of letters whose capital is written as two, the one that a title begins with."""
-    return "ẞ" if letter == "ß" else letter.upper() if len(letter.upper()) == 1 else letter.title()
-
-
-@cache
-def partners(case: Callable[[str], str]) -> Mapping[str, str]:
-    """Letter → the one of another case, of those that have one."""
-    found = {chr(number): case(chr(number)) for number in range(_LAST_CASED + 1) if number not in _LATER}
-    cased = {letter: other for letter, other in found.items() if other != letter and len(other) == 1}
-    return {letter: other for letter, other in cased.items() if ord(other) not in _LATER}
-
 
 def _cased(name: str, case: Callable[[str], str]) -> Callable[[Dialect, str], str]:
     def spell(d: Dialect, sql: str) -> str:
@@ -133,15 +104,14 @@ def _cased(name: str, case: Callable[[str], str]) -> Callable[[Dialect, str], st
     return spell
 
 
-_lower, _upper = _cased("lower", _lowered), _cased("upper", _raised)
+_lower, _upper = _cased("lower", lowered), _cased("upper", raised)
 
 
 def _ilike(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     pattern = args[1].constant
     if not isinstance(pattern, str):
         return d.cast("NULL", BOOLEAN)
-    lowered = d.constant("".join(partners(_lowered).get(c, c) for c in pattern), VARCHAR)
-    return _like(d, [_lower(d, sql[0]), lowered, *sql[2:]], args, result)
+    return _like(d, [_lower(d, sql[0]), d.constant(in_lower_case(pattern), VARCHAR), *sql[2:]], args, result)
 
 
 TEXTS: Mapping[str, Spelling] = {
