@@ -42,6 +42,9 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "close",
     ),
     "Query": ("plan", "explain", "cost", "accuracy", "run"),
+    "Batch": ("cost", "explain", "run"),
+    "BatchRelease": ("predicted_error",),
+    "BatchAnswer": ("intervals", "to_dict", "df"),
     "Release": (
         "rows",
         "fetchall",

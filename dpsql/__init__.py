@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from dpsql.policy.policy import Policy
     from dpsql.results.answer import Release
+    from dpsql.service.batch import Batch, BatchAnswer, BatchRelease
     from dpsql.service.check import check
     from dpsql.service.preparing.prepare import Preparation, prepare
     from dpsql.service.query import Query
@@ -95,6 +96,9 @@ _HOMES = {
     "PrivacyLoss": "dpsql.core.privacy_loss",
     "ProgrammingError": "dpsql.diagnostics.errors",
     "Preparation": "dpsql.service.preparing.prepare",
+    "Batch": "dpsql.service.batch",
+    "BatchAnswer": "dpsql.service.batch",
+    "BatchRelease": "dpsql.service.batch",
     "Query": "dpsql.service.query",
     "ROWID": "dpsql.api.types",
     "Rejected": "dpsql.diagnostics.errors",
@@ -121,6 +125,9 @@ __all__ = [
     "NUMBER",
     "ROWID",
     "STRING",
+    "Batch",
+    "BatchAnswer",
+    "BatchRelease",
     "Binary",
     "BudgetExceeded",
     "CannotOpen",

@@ -181,13 +181,20 @@ def as_json(release: Release, ascii_only: bool = False, level: Fraction = LEVEL)
         {
             "columns": unique_names(release.columns),
             "rows": [list(row) for row in release.rows],
-            "intervals": [{n: _ends(b) for n, b in row.items()} for row in release.intervals(level)],
+            "intervals": as_json_bounds(release.intervals(level)),
             "gaps": release.gaps(level),
             "spent": loss_json(release.spent),
             "notes": list(release.notes),
         },
         ascii_only,
     )
+
+
+def as_json_bounds(
+    rows: Sequence[Mapping[str, tuple[float, float] | None]],
+) -> list[dict[str, list[float | None] | None]]:
+    """Intervals as JSON: column → [low, high] or null; an end without a bound is null."""
+    return [{name: _ends(bounds) for name, bounds in row.items()} for row in rows]
 
 
 def _ends(bounds: tuple[float, float] | None) -> list[float | None] | None:

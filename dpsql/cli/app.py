@@ -99,6 +99,13 @@ def query(
             "--progress", help="Custodian: show on a terminal how far a long query is; this depends on private rows."
         ),
     ] = False,
+    batch: Annotated[
+        str | None,
+        typer.Option("--batch", metavar="FILE", help="Counts over one relation, measured together at one price."),
+    ] = None,
+    skip_refused: Annotated[
+        bool, typer.Option("--skip-refused", help="Leave out the queries of the batch that are none of these counts.")
+    ] = False,
 ) -> int:
     """Answer one query with noise, and charge its price.
 
@@ -111,6 +118,10 @@ def query(
     from dpsql.cli.inputs import read_asked
 
     asked = read_asked(spending, allow_dearer, coverage)
+    if batch is not None:
+        from dpsql.cli.commands import query_batch
+
+        return query_batch.run(policy, batch, asked, analyst, ledger, format, skip_refused)
     return command.run(
         policy, sql, file, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit, progress
     )

@@ -43,6 +43,7 @@ from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.bound import Bound
 from dpsql.frontend.parse import Parsed, parse
 from dpsql.planner.as_written import as_written
+from dpsql.planner.batch.unlisted import without_lists
 from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
@@ -84,6 +85,7 @@ def compile_query(
     dialect: that of the engine; by default of the one that the policy's data asks for.
     Raises Rejected with every diagnostic pointing into `source`.
     """
+    policy = without_lists(policy) if settings.unlisted else policy
     ctx, target = Context(policy, public, policy.defaults.max_keys), dialect or dialect_of(policy)
 
     def plan(wanted: Settings) -> Plan:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
+    from dpsql.core.release.planned import PlannedRelease
     from dpsql.planner.plan import Plan
 
 
@@ -119,11 +120,16 @@ class Release:
         return bounds(self.plan.found)
 
     @property
+    def made(self) -> tuple[PlannedRelease, ...]:
+        """The releases as their numbers were drawn: of a stored one, that which made it."""
+        return tuple(n.planned for n in self._noisy) or self.plan.releases
+
+    @property
     def components(self) -> list[dict[str, Any]]:
         """The measurements behind the answer, as in EXPLAIN's JSON; of a stored number, the one that made it."""
         from dpsql.planner.explain.stable_json import as_json
 
-        made = replace(self.plan, releases=tuple(n.planned for n in self._noisy) or self.plan.releases)
+        made = replace(self.plan, releases=self.made)
         return [c for r in as_json(made)["releases"] for c in r["components"]]
 
     def to_dict(self) -> dict[str, list[Any]]:

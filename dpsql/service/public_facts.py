@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from dpsql.core.engine import Engine
 from dpsql.core.ir.public_facts import FrequencyOf, Keys, KeysOf, PublicFacts, RowsOf
@@ -12,6 +13,7 @@ from dpsql.engines import public_facts as public
 from dpsql.planner.plan import Plan
 from dpsql.policy.tools.audit import PAGES
 
+T = TypeVar("T")
 MOST_ROUNDS = 20
 """Each round of compiling can ask for new facts only after the previous ones are known; queries need two or three."""
 
@@ -39,12 +41,12 @@ class FactStore:
             self._sibling = self._running.sibling()
         return self._sibling
 
-    def compile(self, compile_with: Callable[[PublicFacts], Plan]) -> Plan:
+    def compile(self, compile_with: Callable[[PublicFacts], T]) -> T:
         """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
         for _ in range(MOST_ROUNDS):
             known = PublicFacts(dict(self._numbers), dict(self._keys))
             refusal: Rejected | None = None
-            plan: Plan | None = None
+            plan: T | None = None
             try:
                 plan = compile_with(known)
             except Rejected as error:

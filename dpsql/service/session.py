@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Unpack
@@ -20,6 +20,7 @@ from dpsql.planner.settings import Settings
 from dpsql.results.answer import Release
 from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
+from dpsql.service.batch import Batch, Statement
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.described import Description, described
 from dpsql.service.ledgers import AnyPlace
@@ -79,6 +80,16 @@ class Session:
         """
         return Query(self, Question(sql, checked_parameters(sql, parameters, dialect), dialect))
 
+    def batch(self, statements: Sequence[Statement], *, skip_refused: bool = False) -> Batch:
+        """Many counts over one relation, to look at and to run together: more accurate than each alone, at one price.
+
+        statements: `SELECT [keys,] COUNT(*) … FROM … [WHERE …] [GROUP BY keys]`, each a text or (text, parameters),
+            with the same FROM; keys and conditions read columns with public lists of values. skip_refused: members
+            that are none are left out and named, and the rest goes on.
+        Nothing is parsed or spent yet.
+        """
+        return Batch(self, statements, skip_refused)
+
     def plan(
         self,
         sql: str,
@@ -110,7 +121,10 @@ class Session:
 
     def planned(self, question: Question, asked: Asked) -> Plan:
         """`plan` of a question that has been read. Raises Rejected."""
-        settings = settled(asked, self.settings)
+        return self.planned_with(question, settled(asked, self.settings))
+
+    def planned_with(self, question: Question, settings: Settings) -> Plan:
+        """As `planned`, with settings that are complete. Raises Rejected."""
         return self._limited(lambda s: pipeline.compile(self.service, question, s), settings)
 
     def previewed(self, question: Question, asked: Asked) -> Plan:

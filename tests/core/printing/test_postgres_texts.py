@@ -85,7 +85,7 @@ def test_every_text_of_a_table_is_compared_by_its_bytes() -> None:
 
 
 def test_weights_of_ids_read_every_relation_once() -> None:
-    """One that is read twice would be written by one worker alone."""
+    """One that is read twice is kept, and read by one worker alone."""
     found = 0
     for case in CASES:
         try:

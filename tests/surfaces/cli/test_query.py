@@ -184,3 +184,36 @@ def spent(dpsql: Call, clinic: Clinic, *options: str | Path) -> float:
     found = json.loads(dpsql("budget", clinic.policy, "--format", "json", *options).out)
     total: float = found["accounts"][0]["spent"]["epsilon"]
     return total
+
+
+def test_a_batch_is_one_price(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    """Each statement of the file has its table; the second run is free; json has the intervals."""
+    board = tmp_path / "board.sql"
+    board.write_text(
+        f"{COUNT} WHERE smoker;\nSELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY region;"
+    )
+    done = dpsql("query", clinic.policy, "--batch", str(board), "--epsilon", "0.2", "--analyst", "ana")
+    assert done.status == 0
+    assert done.out.count(" ± ") == 6  # with that of the footer
+    assert "(2 answers)  spent ε 0." in done.out
+    again = dpsql(
+        "query", clinic.policy, "--batch", str(board), "--epsilon", "0.2", "--analyst", "ana", "--format", "json"
+    )
+    told = json.loads(again.out)
+    assert told["spent"]["epsilon"] == 0
+    low, high = told["answers"][1]["intervals"][0]["n"]
+    assert low < told["answers"][1]["rows"][0][1] < high
+
+
+def test_a_batch_names_what_it_leaves_out(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    board = tmp_path / "board.sql"
+    board.write_text(f"{COUNT};\nSELECT SUM(age) FROM patients")
+    asked = ("query", clinic.policy, "--batch", str(board), "--epsilon", "0.1", "--analyst", "ana")
+    refused = dpsql(*asked)
+    assert refused.status == 4 and "DP101" in refused.err and "nothing was spent" in refused.err
+    done = dpsql(
+        "query", clinic.policy, "--batch", str(board), "--epsilon", "0.1", "--analyst", "ana", "--skip-refused"
+    )
+    assert done.status == 0 and "SUM is none of COUNT(*)" in done.err and "(1 answers)" in done.out
+    csv_refused = dpsql("query", clinic.policy, "--batch", str(board), "--format", "csv")
+    assert "DP903" in csv_refused.err

@@ -238,7 +238,6 @@ class Spark(Dialect):
 
 
 SPARK = Spark()
-DIALECT = SPARK
 
 
 def _interval(value: dt.timedelta) -> str:

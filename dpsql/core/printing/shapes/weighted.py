@@ -193,18 +193,20 @@ def _compared(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str
     steps.append(f"q AS (SELECT {', '.join(kept)}\nFROM {source})")
     shared = list(dict.fromkeys(sql for term in terms.values() for sql in term.shared))
 
-    def added(texts: Iterable[str], source: str, also: Sequence[str] = ()) -> str:
-        listed = ", ".join([*parts.names, *(f"{sql} AS m{i}" for i, sql in zip(terms, texts, strict=True))])
-        return f"SELECT {listed}\nFROM " + (f"(SELECT *, {', '.join(also)} FROM {source}) AS w" if also else source)
+    def sharing(source: str) -> str:
+        return f"(SELECT *, {', '.join(shared)} FROM {source}) AS w" if shared else source
+
+    def row(texts: Iterable[str]) -> str:
+        return ", ".join([*parts.names, *(f"{sql} AS m{i}" for i, sql in zip(terms, texts, strict=True))])
 
     if parts.dialect.weighs_in_windows:
         steps.append(f"g AS (SELECT *, {', '.join(counted)}, {above} AS is_above FROM q)")
-        return f"({added((t.chosen for t in terms.values()), 'g', shared)}) AS s"
+        return f"(SELECT {row(t.chosen for t in terms.values())}\nFROM {sharing('g')}) AS s"
     # A row for each (id, group), and one more for those of ids above their limits: few, so that few are joined.
     steps.append(f"g AS (SELECT u, {', '.join(counted)} FROM q GROUP BY u HAVING {above})")
-    within = added((t.within for t in terms.values()), "q")
-    more = added((t.correction for t in terms.values()), "q JOIN g USING (u)", shared)
-    return f"({within}\nUNION ALL\n{more}) AS s"
+    within, more = row(t.within for t in terms.values()), row(t.correction for t in terms.values())
+    both = sharing("q JOIN g USING (u)")
+    return f"(SELECT {within} FROM q\nUNION ALL\nSELECT {more}\nFROM {both}) AS s"
 
 
 def _statement(

@@ -1,0 +1,134 @@
+"""What each number of a batch is a sum of: weights of 0 and 1 on the cells of the columns that its member reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from dpsql.core.analysis.expression_values import Env
+from dpsql.core.ir.expressions import Call, Expr, LiteralValue, columns_of
+from dpsql.diagnostics.errors import reject
+from dpsql.planner.batch.classes import Class, Classes
+from dpsql.planner.batch.members import Member
+from dpsql.planner.group_keys.compute import Unknown, computation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_CELLS = 1_000_000
+MOST_COLUMNS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of an answer: a sum over cells. columns: their numbers, sorted. weights: an axis for each of them."""
+
+    columns: tuple[int, ...]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The answer of a member, still without numbers. keys: of each row. numbers: for each count one for each row."""
+
+    keys: tuple[tuple[LiteralValue, ...], ...]
+    numbers: tuple[tuple[Number, ...], ...]
+
+
+def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dict[Expr, Number]) -> Table:
+    """Compute a member's conditions and keys on every cell. A row is where a key is possible, in the order of values.
+
+    kept: conditions that were computed before, for other members.
+    Raises Rejected DP302: there are too many cells; DP105: only the engine could tell.
+    """
+    import numpy as np
+
+    columns = tuple(sorted({uid for e in member.expressions for uid in columns_of(e)}))
+    shape = tuple(classes[uid].size for uid in columns)
+    if len(columns) > MOST_COLUMNS or np.prod(shape, dtype=float) > MOST_CELLS:
+        raise reject(
+            "DP302", f"this member reads {len(columns)} columns with {np.prod(shape, dtype=float):,.0f} cells",
+            help=[f"at most {MOST_COLUMNS} columns and {MOST_CELLS:,} cells go into a batch; run it by itself"],
+        )  # fmt: skip
+
+    def widened(number: Number) -> NDArray[np.float64]:
+        own = iter(number.weights.shape)
+        return number.weights.reshape(tuple(next(own) if uid in number.columns else 1 for uid in columns))
+
+    try:
+        counts = []
+        for count in member.counts:
+            weights = np.ones(shape)
+            for term in (part for whole in count.terms for part in _conjuncts(whole)):
+                if term not in kept:
+                    kept[term] = _condition(term, classes, env)
+                weights = weights * widened(kept[term])
+            counts.append(weights)
+        rows: dict[tuple[LiteralValue, ...], list[NDArray[np.float64]]] = {}
+        for key, mask in _keys(member.keys, classes, env).items():
+            numbers = [weights * widened(mask) for weights in counts]
+            if not member.keys or any(n.any() for n in numbers):
+                rows[key] = numbers
+    except Unknown:
+        raise reject("DP105", "only the database can compute this member", help=["run it by itself"]) from None
+    return Table(tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts))))
+
+
+def _conjuncts(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Call) and expr.function == "and":
+        for part in expr.args:
+            yield from _conjuncts(part)
+    else:
+        yield expr
+
+
+def _cells(columns: tuple[int, ...], classes: Mapping[int, Classes]) -> Iterator[tuple[tuple[int, ...], list[Class]]]:
+    """The cells of some columns on which members can be computed."""
+    for place in product(*(enumerate(classes[uid].classes) for uid in columns)):
+        found = [c for _, c in place]
+        if all(c.known for c in found):
+            yield tuple(i for i, _ in place), found
+
+
+def _condition(term: Expr, classes: Mapping[int, Classes], env: Env) -> Number:
+    """1 where a condition is true, else 0."""
+    import numpy as np
+
+    columns = tuple(sorted(columns_of(term)))
+    holds = computation(term, env)
+    weights = np.zeros(tuple(classes[uid].size for uid in columns))
+    for cell, found in _cells(columns, classes):
+        weights[cell] = holds({uid: c.example for uid, c in zip(columns, found, strict=True)}) is True
+    return Number(columns, weights)
+
+
+def _keys(keys: Sequence[Expr], classes: Mapping[int, Classes], env: Env) -> dict[tuple[LiteralValue, ...], Number]:
+    """Each key and where rows have it: on listed values alone, for others are no groups."""
+    import numpy as np
+
+    columns = tuple(sorted({uid for key in keys for uid in columns_of(key)}))
+    compute = [computation(key, env) for key in keys]
+    masks: dict[tuple[LiteralValue, ...], NDArray[np.float64]] = {}
+    for cell, found in _cells(columns, classes):
+        if all(c.listed for c in found):
+            row = {uid: c.example for uid, c in zip(columns, found, strict=True)}
+            key = tuple(c(row) for c in compute)
+            if key not in masks:
+                masks[key] = np.zeros(tuple(classes[uid].size for uid in columns))
+            masks[key][cell] = 1
+    return {key: Number(columns, mask) for key, mask in masks.items()}
+
+
+Marginal = tuple[int, ...]
+"""The columns of a marginal, sorted."""
+
+
+def subsets(columns: Sequence[int]) -> list[Marginal]:
+    """All of them, the empty one first."""
+    found: list[Marginal] = [()]
+    for uid in columns:
+        found += [(*s, uid) for s in found]
+    return sorted((tuple(sorted(s)) for s in found), key=lambda s: (len(s), s))
