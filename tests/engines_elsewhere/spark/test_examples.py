@@ -16,8 +16,7 @@ from tests.engines_elsewhere import example_runs
 from tests.engines_elsewhere.example_runs import POLICIES, Side, example_of, on_both
 from tests.engines_elsewhere.spark.same_rows import PORTABLE
 
-SHORT = "flights-rows"
-"""The policy whose queries `make test-engines` asks."""
+pytestmark = pytest.mark.long_on_spark
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(policy, marks=() if policy == SHORT else pytest.mark.long_on_spark)
-        for policies in POLICIES.values()
-        for policy in policies
-    ],
-)
+@pytest.fixture(scope="module", params=[policy for policies in POLICIES.values() for policy in policies])
 def sides(request: pytest.FixtureRequest, folder: Path, server: str) -> Iterator[tuple[Side, Side]]:
     """One policy on both engines."""
     policy = request.param

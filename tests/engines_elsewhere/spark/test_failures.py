@@ -155,7 +155,7 @@ def test_the_client_says_it_where_nobody_silences_it(own_cluster: Server, capfd:
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     before = logger.disabled, logger.level
     for handler in logger.handlers:
-        if isinstance(handler, logging.StreamHandler):
+        if type(handler) is logging.StreamHandler:
             handler.setStream(sys.stderr)  # which was another's when the logger was made
     logger.disabled = False
     logger.setLevel(logging.INFO)
