@@ -9,9 +9,11 @@ import pytest
 
 from dpsql.policy.load import load_policy
 from dpsql.server.catalogue.asking import CatalogueOfLogins
+from dpsql.server.front.route import Route
 from dpsql.server.statements import Answer, Login, Refused, Settings, Value
 from dpsql.server.wire.values import encoder, wire_type
 from tests.support import recorded_catalogue as r
+from tests.support.answering import Answers
 
 ANA, BO = Login("ana", "ana"), Login("bo", "bo")
 
@@ -61,6 +63,22 @@ def test_values_of_parameters(catalogue: CatalogueOfLogins) -> None:
     described = asyncio.run(catalogue.describe(ANA, sql, Settings()))
     assert [wire_type(t).oid for t in described.parameters] == [1016, 19]
     assert list(ask(catalogue, sql, [16, 25, 23], "int4").rows) == [("bool",), ("text",)]
+
+
+def test_a_question_about_the_catalogue_reaches_nobody_else(catalogue: CatalogueOfLogins) -> None:
+    """Answered or refused: those who hold the data are not asked."""
+    others = Answers()
+    route = Route(others, catalogue)
+
+    async def ask_all() -> None:
+        await route.describe(ANA, "SELECT relname FROM pg_class", Settings())
+        with pytest.raises(Refused):
+            await route.describe(ANA, "SELECT n FROM pg_catalog.pg_unheard_of", Settings())
+        assert others.asked == []
+        await route.run(ANA, await route.describe(ANA, "SELECT n", Settings()), (), Settings(), "1")
+
+    asyncio.run(ask_all())
+    assert [sql for _, sql, _, _ in others.asked] == ["SELECT n"]
 
 
 def test_each_login_sees_its_own_name(catalogue: CatalogueOfLogins) -> None:

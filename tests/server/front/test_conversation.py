@@ -69,11 +69,6 @@ def test_writes_are_refused_and_reach_nobody(client: Client, served: Served, sql
     assert event.outcome == "25006" and "'p'" not in event.statement
 
 
-def test_a_question_about_the_catalogue_reaches_nobody(client: Client, served: Served) -> None:
-    assert shape(client.query("SELECT n FROM pg_catalog.pg_class")) == "E(0A000) ZI"
-    assert answers(served).asked == []
-
-
 def test_notices_and_warnings_are_sent_as_client_min_messages_says(client: Client, served: Served) -> None:
     answers(served).warnings = (Diagnostic("DP503", "too small", severity="warning"),)
     assert shape(client.query("SELECT n")) == "N N T D C(SELECT 1) ZI"
