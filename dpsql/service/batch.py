@@ -278,9 +278,10 @@ class Batch:
             cells, spread_of = math.prod(measured.sizes[u] for u in m), math.sqrt(measured.noise[m].variance)
             lines.append(f"{float(s):.3f} {cells:>7,} {spread_of:>12.1f}  {design.name(m)}")
         lines.append("")
+        alone = self._alone(design, measured)
         for place, t in design.tables.items():
             worst = max((measured.width(n, float(LEVEL)) for column in t.numbers for n in column), default=0.0)
-            lines.append(f"query {place + 1}: at most ± {worst + 0.5:.1f}")
+            lines.append(f"query {place + 1}: at most ± {worst + 0.5:.1f}; alone, at an equal part, ± {alone:.1f}")
         lines += [f"query {place + 1}: refused: {r.diagnostics[0].message}" for place, r in design.refused.items()]
         lines.append(f"cost: {self.cost(epsilon, rho=rho)}")
         return "\n".join(lines)
@@ -316,6 +317,17 @@ class Batch:
         if others:
             notes[f"members that read {', '.join(others)} count rows whose value is listed"] = None
         return BatchRelease(answers, spent, tuple(notes), design.refused)
+
+    def _alone(self, design: Design, measured: Measured) -> float:
+        """The ± of a count that is asked by itself with its equal part of the same price."""
+        if not design.shares:
+            return 0.0
+        marginal, share = next(iter(design.shares.items()))
+        part = share * len(design.tables)
+        noise = measured.noise[marginal]
+        if design.gaussian:
+            return math.sqrt(noise.variance * part) * 1.96
+        return math.sqrt(noise.variance / 2) * part * math.log(20)
 
     def _require_budget(self, plans: Mapping[Marginal, Plan]) -> None:
         """Refuse before the first marginal what would be refused before the last."""

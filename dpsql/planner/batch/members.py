@@ -16,7 +16,7 @@ from dpsql.frontend.parse import parse
 from dpsql.frontend.text.lexer import tokens
 
 _BEHIND = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "QUALIFY", "WINDOW", "OFFSET"})
-_FORM = "write  SELECT keys, COUNT(*) FROM … WHERE … GROUP BY keys,  or run it by itself:  con.sql(…)"
+_FORM = "write  SELECT keys, COUNT(*) FROM … WHERE … GROUP BY keys,  run it by itself, or leave it out (skip_refused)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from tests.support import recorded_catalogue as r
 OWNER, LOGIN, DATABASE = "custodian", "ana", "clinic"
 
 
-def test_a_server_answers_as_it_was_recorded(server: Server, update: bool) -> None:
+def test_a_server_answers_as_it_was_recorded(one_server: Server, update: bool) -> None:
     """Names, types and rows of every recorded statement."""
+    server = one_server
     if server.name != "postgres15":
         pytest.skip("the recordings are of PostgreSQL 15")
     with server.admin() as admin:
