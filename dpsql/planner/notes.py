@@ -202,7 +202,8 @@ def _keys(release: MeasuredRelease) -> Iterator[str]:
     if release.threshold is not None:
         keys = ", ".join(k.name for k in release.node.keys)
         least = release.threshold.threshold
-        yield f"groups of {keys} are shown only where the noisy number of units reaches {least}"
+        shown = f"groups of {keys} are shown only where the noisy number of units reaches {least}"
+        yield f"{shown}: less with more ε or a smaller max_groups_per_unit, none with a public list (domain)"
         if keyed_by(release.node).within:
             yield f"more groups of {keys} are listed than may be released; rows with other values are left out"
     for source in key_sources(release.node) or ():
