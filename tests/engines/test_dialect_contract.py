@@ -392,7 +392,7 @@ def test_what_is_near_is_between_two_ends_or_hardly_beyond(engine: Engine, low: 
     beyond = [math.nextafter(low, -INF), math.nextafter(high, INF), low - 1, high + 1, -1e308, 1.7e308]
     outside = [x for x in beyond if not Fraction(low) - slack / 2**53 <= Fraction(x) <= Fraction(high) + slack / 2**53]
     for xs, wanted in ((inside, True), ([*outside, NAN, INF, -INF], False)):
-        found = engine.fetch(f"SELECT {d.near('x', low, high)} IS TRUE AS y FROM {table(d, xs, DOUBLE)}")
+        found = engine.fetch(f"SELECT ({d.near('x', low, high)}) IS TRUE AS y FROM {table(d, xs, DOUBLE)}")
         assert set(found.columns[0]) == {wanted}
     assert one(engine, f"({d.near(d.constant(None, DOUBLE), low, high)}) IS TRUE") is False
 
