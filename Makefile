@@ -58,12 +58,15 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
-# The demo's clinic behind a port, for ana: she is given a password first. PORT=5433 where there is a PostgreSQL.
+# The demo's clinic behind a port, for ana, with a password for this time. PORT=5433 where there is a PostgreSQL.
 PORT ?= 5432
 serve: $(VENV)/.installed
 	@test -f demo/clinic.yaml || $(BIN)/dpsql demo demo </dev/null >/dev/null
-	@test -f demo/users.yaml || { users=$$($(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml; }
-	@$(BIN)/dpsql serve demo/clinic.yaml --port $(PORT) --audit-log demo/audit.jsonl
+	@password=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(8))'); \
+	users=$$(echo "$$password" | $(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml && \
+	address="postgresql://ana:$$password@127.0.0.1:$(PORT)/clinic" && \
+	printf 'Ctrl-C ends it. Connect with\n  psql "%s"\n  psycopg.connect("%s")\n' "$$address" "$$address" && \
+	exec $(BIN)/dpsql serve demo/clinic.yaml --port $(PORT) --audit-log demo/audit.jsonl
 
 # Without compiled files, each process that a test starts would compile dpsql anew, and each worker all of the tests.
 unexport PYTHONDONTWRITEBYTECODE
