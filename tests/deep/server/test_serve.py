@@ -30,9 +30,9 @@ pytestmark = pytest.mark.processes
 NAMES = ("ana", "ben", "cleo", "dora", "eli")
 
 
-def shop_in(folder: Path) -> Shop:
+def shop_in(folder: Path, last: str = "600s") -> Shop:
     """A shop with planted values in private rows, and some who may log in; answers leave soon."""
-    found = with_serve(make_shop(folder / "shop"), "{answers_at: [100ms, 1s, 10s, 600s], workers: 2}")
+    found = with_serve(make_shop(folder / "shop"), f"{{answers_at: [100ms, 1s, 10s, {last}], workers: 2, memory: 1GB}}")
     with duckdb.connect(str(found.policy.with_name("shop.duckdb"))) as connection:
         connection.execute(f"UPDATE orders SET note = '{MARKER}' WHERE customer = 7")
         connection.execute(f"INSERT INTO orders VALUES ({CANARY}, 'Bonn', {CANARY}, '{CANARY}{MARKER}')")
@@ -170,7 +170,9 @@ def test_parameters_in_text_and_in_bytes(running: tuple[Shop, int]) -> None:
     assert rows(first) == rows(again) != []
 
 
-def test_what_runs_is_stopped_by_its_client_and_stays_charged(shop: Shop) -> None:
+def test_what_runs_is_stopped_by_its_client_and_stays_charged(tmp_path: Path) -> None:
+    """It goes on until the last moment, which is not far here: that tells nobody how far it was."""
+    shop = shop_in(tmp_path, "40s")
     with serving(shop) as (_, port), connected(port) as client:
         client.send(packet(b"Q", text(ENDLESS)))
         wait_until_reserved(shop)
