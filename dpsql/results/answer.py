@@ -120,7 +120,7 @@ class Release:
         return bounds(self.plan.found)
 
     @property
-    def made(self) -> tuple[PlannedRelease, ...]:
+    def _made(self) -> tuple[PlannedRelease, ...]:
         """The releases as their numbers were drawn: of a stored one, that which made it."""
         return tuple(n.planned for n in self._noisy) or self.plan.releases
 
@@ -129,7 +129,7 @@ class Release:
         """The measurements behind the answer, as in EXPLAIN's JSON; of a stored number, the one that made it."""
         from dpsql.planner.explain.stable_json import as_json
 
-        made = replace(self.plan, releases=self.made)
+        made = replace(self.plan, releases=self._made)
         return [c for r in as_json(made)["releases"] for c in r["components"]]
 
     def to_dict(self) -> dict[str, list[Any]]:

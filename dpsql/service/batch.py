@@ -302,7 +302,7 @@ class Batch:
         for marginal, plan in plans.items():
             answer = self._session.run(plan)
             spent += answer.spent
-            made[marginal] = answer.made[0]
+            made[marginal] = answer._made[0]
             cells = np.zeros(tuple(design.classes[uid].size for uid in marginal))
             for *key, n in answer.rows:
                 cells[tuple(key)] = n

@@ -264,7 +264,7 @@ def test_a_forgotten_clip_of_totals_is_noticed(form: str, monkeypatch: pytest.Mo
     """Were the totals per id and group not clipped as claimed, the enumeration above would fail."""
     from dpsql.core.printing.shapes import weighted
 
-    monkeypatch.setattr(weighted, "_clipped_sum", lambda d, c, i, rows: f"CAST(m{i} AS BIGINT)")
+    monkeypatch.setattr(weighted, "_clipped_sum", lambda parts, i, rows: f"CAST(m{i} AS BIGINT)")
     limits, sql, own, most = FORMS[form]
     store, seen = Store(), []
     for world, count in _worlds(limits, most)[-4:]:

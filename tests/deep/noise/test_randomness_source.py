@@ -12,6 +12,8 @@ ALLOWED = SAMPLER / "entropy.py"
 SALTS = {  # no noise, and no noise may use them
     "core/ledger/hash_chain.py": {"secrets"},  # the ledger's salt and nonce
     "service/preparing/prepare.py": {"secrets"},  # the name of a copy, and which rows are kept
+    "server/wire/scram.py": {"secrets"},  # salts of passwords, and numbers used once
+    "server/front/listen.py": {"secrets"},  # the keys with which clients cancel their queries
 }
 
 
