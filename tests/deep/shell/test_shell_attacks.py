@@ -169,10 +169,12 @@ def test_item_69_history_is_for_its_owner_and_never_holds_an_answer(shell: Termi
 
 def check_history(shell: Asked, kept: Path) -> None:
     """What is kept can be read by nobody else, and no number of an answer is in it."""
-    answer = shell.ask("SELECT COUNT(*) + 5000000 AS n FROM patients;")
+    answer = shell.ask("SELECT COUNT(*) + 2500000 + 2500000 AS n FROM patients;")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600 and stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
     numbers = re.findall(r"\d{7,}", answer)
-    assert numbers and not any(number in kept.read_text() for number in numbers if number != "5000000")
+    assert numbers and not any(
+        number in kept.read_text() for number in numbers if number != "2500000"
+    )  # which was typed
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "folder"])
