@@ -107,7 +107,7 @@ def test_a_kill_from_outside_ends_one_statement_and_no_other(shop: Shop) -> None
 
 
 def test_a_statement_that_is_stopped_is_paid_and_its_worker_killed_at_the_last_moment(tmp_path: Path) -> None:
-    shop = with_serve(make_shop(tmp_path / "shop"), "{answers_at: [3s]}")
+    shop = with_serve(make_shop(tmp_path / "shop"), "{answers_at: [8s]}")
     with served(shop) as server:
 
         async def stop() -> object:
@@ -126,7 +126,7 @@ def test_a_statement_that_is_stopped_is_paid_and_its_worker_killed_at_the_last_m
 
 
 def test_a_statement_that_takes_too_long_is_paid_and_its_worker_serves_again(tmp_path: Path) -> None:
-    shop = with_serve(make_shop(tmp_path / "shop"), "{answers_at: [3s]}")
+    shop = with_serve(make_shop(tmp_path / "shop"), "{answers_at: [8s]}")
     with served(shop) as server:
         with pytest.raises(Refused) as refusal:
             server.ask(ENDLESS)
