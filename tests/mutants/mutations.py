@@ -271,6 +271,22 @@ MUTATIONS = (
         ("tests/service/test_batch.py",),
     ),
     Mutation(
+        "batch-keys-of-listed-values-alone",
+        "dpsql/planner/batch/workload.py",
+        "        if key in masks:",
+        "        if key in masks and all(c.listed for c in found):",
+        "a group of a batch misses the rows of its key whose values are not listed",
+        ("tests/service/test_batch.py",),
+    ),
+    Mutation(
+        "batch-constants-of-another-type",
+        "dpsql/planner/batch/classes.py",
+        "            found.add(math.floor(c))",
+        "            pass",
+        "whole numbers above a fraction are taken for those below it",
+        ("tests/service/test_batch.py",),
+    ),
+    Mutation(
         "front-cancel-without-its-key",
         "dpsql/server/front/listen.py",
         "talking = self._talking.get((first.process, first.key))",

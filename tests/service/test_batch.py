@@ -28,6 +28,7 @@ tables:
       region: {type: varchar, domain: [north, south]}
       vip: {type: boolean, nullable: false}
       town: {type: varchar}
+      price: {type: 'decimal(4,1)', domain: [1.5, 2.5]}
       day: {type: date, bounds: [2025-01-01, 2025-01-31]}
   visits:
     unit: {column: id}
@@ -49,7 +50,7 @@ HUGE = 10**9
 ROWS = """
 INSERT INTO people SELECT i, CASE WHEN i % 17 = 0 THEN NULL ELSE i % 13 - 1 END,
   CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN 'elsewhere' WHEN 2 THEN 'south' ELSE 'north' END, i % 3 = 0, 't' || i % 4,
-  DATE '2024-12-25' + CAST(i % 40 AS INTEGER) FROM range(200) t(i);
+  DATE '2024-12-25' + CAST(i % 40 AS INTEGER), 0.5 + i % 4 FROM range(200) t(i);
 INSERT INTO visits SELECT i % 90, CASE i % 4 WHEN 0 THEN 'a' WHEN 1 THEN 'b' ELSE 'z' END FROM range(150) t(i);
 INSERT INTO tours SELECT * FROM visits;
 """
@@ -61,7 +62,8 @@ def folder(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as db:
         db.execute(
             "CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, age INTEGER, region VARCHAR, vip BOOLEAN NOT NULL, "
-            "town VARCHAR, day DATE); CREATE TABLE visits (id BIGINT NOT NULL, ward VARCHAR NOT NULL);"
+            "town VARCHAR, day DATE, price DECIMAL(4, 1));"
+            "CREATE TABLE visits (id BIGINT NOT NULL, ward VARCHAR NOT NULL);"
             "CREATE TABLE tours (id BIGINT NOT NULL, ward VARCHAR NOT NULL);" + ROWS
         )
     return tmp_path
@@ -96,6 +98,47 @@ def test_the_numbers_are_those_of_the_queries(con: dpsql.Connection, folder: Pat
             assert sorted(answer.rows, key=str) == sorted(wanted, key=str), sql
     assert [region for region, _ in answers[0].rows] == ["north", "south", None]
     assert answers[7].columns == ("vip", "n", "some")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM people WHERE age > 10.5",
+        "SELECT COUNT(*) FROM people WHERE age > 1e1 OR age < -0.5",
+        "SELECT COUNT(*) FROM people WHERE age BETWEEN 9.5 AND 10.5",
+        "SELECT COUNT(*) FROM people WHERE age <> 10",
+        "SELECT COUNT(*) FROM people WHERE age IS NOT NULL AND NOT age = 2.5",
+        "SELECT COUNT(*) FROM people WHERE day > TIMESTAMP '2025-02-01 12:00:00'",
+        "SELECT COUNT(*) FROM people WHERE day = TIMESTAMP '2025-02-02 00:00:00'",
+        "SELECT COUNT(*) FROM people WHERE region NOT IN ('north', 'elsewhere')",
+        "SELECT age > 5 AS k, COUNT(*) FROM people GROUP BY 1",
+        "SELECT region = 'north' AS k, COUNT(*) FROM people GROUP BY 1",
+        "SELECT region, COUNT(*) FILTER (WHERE region = 'north') FROM people WHERE day IS NOT NULL GROUP BY region",
+        "SELECT region, COUNT(*) FILTER (WHERE age < 2 AND age > 2) FROM people WHERE region <> 'x' GROUP BY region",
+        "SELECT CASE WHEN age > 5 THEN 'old' ELSE 'young' END AS k, vip, COUNT(*) FROM people GROUP BY 1, 2",
+    ],
+)
+def test_unlisted_values_count_by_what_they_are_compared_with(con: dpsql.Connection, sql: str) -> None:
+    """Also by constants of other types than the column's, and where they have the key of a listed value."""
+    answers = con.batch([sql, "SELECT COUNT(*) FROM people"]).run(epsilon=HUGE)
+    assert sorted(map(str, answers[0].rows)) == sorted(map(str, con.sql(sql).run(epsilon=HUGE).rows))
+    assert not [note for note in answers.notes if "whose value is listed" in note]
+
+
+@pytest.mark.parametrize(
+    ("column", "condition"), [("region", "region < 'f'"), ("price", "price > 1"), ("price", "price = 2.5 OR vip")]
+)
+def test_what_cannot_be_told_apart_counts_listed_values_alone(
+    con: dpsql.Connection, folder: Path, column: str, condition: str
+) -> None:
+    """Texts in order and fractions have no next value: between two of them may be anything. A note says so."""
+    sql = f"SELECT COUNT(*) FROM people WHERE ({condition})"
+    answers = con.batch([sql, "SELECT COUNT(*) FROM people"]).run(epsilon=HUGE)
+    listed = "region IN ('north', 'south') OR region IS NULL" if column == "region" else "price IN (1.5, 2.5)"
+    with duckdb.connect(str(folder / "shop.duckdb"), read_only=True) as db:
+        assert answers[0].rows == tuple(db.execute(f"{sql} AND ({listed})").fetchall())
+    assert answers[1].rows == ((200,),)
+    assert f"members that read {column} count rows whose value is listed" in answers.notes
 
 
 def test_a_member_that_computes_counts_listed_values_alone(con: dpsql.Connection, folder: Path) -> None:
@@ -182,6 +225,20 @@ def test_nothing_runs_that_cannot_be_paid(folder: Path) -> None:
             con.batch(MEMBERS).run(epsilon=1)
         assert con.budget["person"].spent == PrivacyLoss()
         assert con.batch(MEMBERS).run(epsilon="0.1").spent.epsilon > 0
+
+
+def test_a_unit_that_has_spent_all_is_no_matter_of_another(folder: Path) -> None:
+    """Only units whose rows a batch reads have to have something left."""
+    text = POLICY.replace("units: {person: {table: people, key: id}}", "units: {person: {}, guest: {}}")
+    text = text.replace("unit: {column: id}", "unit: {column: id, of: person}")
+    text = text.replace("  visits:\n    unit: {column: id, of: person}", "  visits:\n    unit: {column: id, of: guest}")
+    (folder / "two.yaml").write_text(text, encoding="utf-8")
+    with dpsql.connect(folder / "two.yaml", analyst="poor", ledger=":memory:") as con:
+        con.sql("SELECT COUNT(*) FROM visits").run(epsilon="0.1")
+        with pytest.raises(BudgetExceeded, match="'guest'"):
+            con.batch(["SELECT COUNT(*) FROM visits WHERE ward = 'a'"]).run(epsilon="0.05")
+        assert con.batch(MEMBERS).run(epsilon="0.1").spent.epsilon > 0
+        assert con.budget["guest"].spent.epsilon == Fraction("0.1")
 
 
 def test_explain_names_marginals_and_errors(con: dpsql.Connection) -> None:

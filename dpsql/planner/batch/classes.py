@@ -1,13 +1,15 @@
 """Classes of a column's values: two values that no member of the batch tells apart are one.
 
 So the marginals of a batch have no more cells than its queries need, and `age` of 111 years may be three classes.
-Values outside the public list are known too, as far as members only compare the column with constants: what lies
-between two of these behaves alike. Else such rows are one class, which no member counts that reads the column.
+Values outside the public list are known too, where members only compare the column with constants: what lies between
+two of these behaves alike. That takes whole numbers or days, or texts that are compared by = alone. Other such rows are
+one class, which no member counts that reads the column.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,13 +19,14 @@ from typing import Any
 from dpsql.core.analysis.expression_values import Env
 from dpsql.core.functions.domains import ENUMERABLE
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, children, columns_of, walk
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, children, columns_of
 from dpsql.core.ir.types import Kind
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.batch.members import Member
 from dpsql.planner.group_keys.compute import Unknown, computation
 
-_COMPARES = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "and", "or", "not", "is_true", "is_false"})
+_EQUALS = frozenset({"eq", "ne", "in", "is_null", "is_not_null"})
+_ORDERS = frozenset({"lt", "le", "gt", "ge"})
 _ALONE = "run this query by itself"
 
 
@@ -97,10 +100,9 @@ def classes_of(members: Sequence[Member], env: Env) -> dict[int, Classes]:
 def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env) -> Classes:
     known, name = env[uid], text.rpartition(".")[2].strip('"')
     listed = _listed(known, name)
-    bare = [part for part in parts if not isinstance(part, Column)]
-    compared = all(_compares(part) for part in bare)
-    constants = {e.value for part in bare for e in walk(part) if isinstance(e, Literal)} if compared else set()
-    pieces = list(_pieces(text, known, listed, constants - {None}, compared))
+    pieces = [Piece(v, f"{text} IS NULL" if v is None else f"{text} IN ({literal(v)})", True) for v in listed]
+    others = _others(text, known, set(listed), _points(parts, known))
+    pieces += others or ()
     try:
         compute = [computation(part, env) for part in parts]
         marks = [_mark(piece, compute, uid, keyed) for piece in pieces]
@@ -110,13 +112,13 @@ def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env) 
     for piece, mark in zip(pieces, marks, strict=True):
         found.setdefault(mark, []).append(piece)
     classes = [Class(group[0].example, _joined(text, group), all(p.listed for p in group)) for group in found.values()]
-    if not compared and not _covered(known):
+    if others is None:
         classes.append(Class(None, (Piece(None, "", False),), False, False))
     return Classes(uid, name, tuple(classes))
 
 
 def _mark(piece: Piece, compute: Sequence[Callable[[Any], LiteralValue]], uid: int, keyed: bool) -> object:
-    """What members see of a value. A key shows whether it is listed: those that are not are no groups."""
+    """What members see of a value. Of keys it counts whether it is listed: groups are the keys of listed values."""
     return tuple((type(r), r) for c in compute for r in [c({uid: piece.example})]), piece.listed or not keyed
 
 
@@ -135,37 +137,66 @@ def _listed(known: Value, name: str) -> list[LiteralValue]:
     return [*domain.values, *([None] if domain.null else [])]
 
 
-def _covered(known: Value) -> bool:
-    """Whether the type leaves no value out."""
-    return known.type.kind is Kind.BOOLEAN and (known.domain is not None and (known.domain.null or not known.nullable))
+def _points(parts: Sequence[Expr], known: Value) -> set[LiteralValue] | None:
+    """The constants that a column is compared with, as values of its type; None if anything else is done with it.
+
+    A key that is the column itself shows listed values alone, whatever the others are.
+    """
+    found: set[LiteralValue] = set()
+    for part in parts:
+        compared = set() if isinstance(part, Column) else _compared(part, known.type.kind)
+        if compared is None:
+            return None
+        found |= compared
+    return found
 
 
-def _compares(part: Expr) -> bool:
-    """Whether an expression does nothing with its column but compare it with constants."""
-    return all(
-        isinstance(e, Column | Literal) or (isinstance(e, Call) and e.function in _COMPARES) for e in walk(part)
-    ) and not isinstance(part, Column | Literal)
+def _compared(expr: Expr, kind: Kind) -> set[LiteralValue] | None:
+    if isinstance(expr, Column):
+        return None
+    below = children(expr)
+    if isinstance(expr, Call) and any(isinstance(e, Column) for e in below):
+        if expr.function not in (_EQUALS if kind is Kind.VARCHAR else _EQUALS | _ORDERS):
+            return None
+        if not all(isinstance(e, Column | Literal) for e in below):
+            return None
+        return _of_type([e.value for e in below if isinstance(e, Literal) and e.value is not None], kind)
+    found: set[LiteralValue] = set()
+    for compared in (_compared(e, kind) for e in below):
+        if compared is None:
+            return None
+        found |= compared
+    return found
 
 
-def _pieces(
-    text: str, known: Value, listed: Sequence[LiteralValue], constants: set[LiteralValue], compared: bool
-) -> Iterator[Piece]:
-    for value in listed:
-        yield Piece(value, f"{text} IS NULL" if value is None else f"{text} IN ({literal(value)})", True)
-    if not compared or known.type.kind is Kind.BOOLEAN:
-        if compared and None not in listed and known.nullable:
-            yield Piece(None, f"{text} IS NULL", False)
-        return
-    own = set(listed)
-    others = {c for c in constants if type(c) in {type(v) for v in listed if v is not None}} - own
-    for value in sorted(others, key=str):
-        yield Piece(value, f"{text} IN ({literal(value)})", False)
-    if None not in own and known.nullable:
-        yield Piece(None, f"{text} IS NULL", False)
-    if known.type.kind in (Kind.INTEGER, Kind.DATE):
-        yield from _gaps(text, sorted({v for v in own | others if v is not None}, key=lambda v: v))
-    elif known.type.kind is Kind.VARCHAR:
-        yield Piece(_fresh(own | others), "", False)
+def _of_type(constants: Sequence[LiteralValue], kind: Kind) -> set[LiteralValue] | None:
+    """A value of the column's type for each constant: at it or next below it, so that both sides of it lie apart."""
+    found: set[LiteralValue] = set()
+    for c in constants:
+        if kind is Kind.INTEGER and isinstance(c, int | Decimal | float) and math.isfinite(c):
+            found.add(math.floor(c))
+        elif kind is Kind.DATE and isinstance(c, dt.date):
+            found.add(c.date() if isinstance(c, dt.datetime) else c)
+        elif kind is Kind.VARCHAR and isinstance(c, str):
+            found.add(c)
+        else:
+            return None
+    return found
+
+
+def _others(text: str, known: Value, listed: set[LiteralValue], points: set[LiteralValue] | None) -> list[Piece] | None:
+    """All values that are not listed, in pieces that behave alike; None if they cannot be told apart."""
+    null = [] if None in listed or not known.nullable else [Piece(None, f"{text} IS NULL", False)]
+    kind = known.type.kind
+    if kind is Kind.BOOLEAN:
+        rest = sorted({False, True} - listed)
+        return [*(Piece(v, f"{text} IN ({literal(v)})", False) for v in rest), *null]
+    if points is None or kind not in (Kind.INTEGER, Kind.DATE, Kind.VARCHAR):
+        return None
+    named = [Piece(v, f"{text} IN ({literal(v)})", False) for v in sorted(points - listed)]  # type: ignore[type-var]
+    if kind is Kind.VARCHAR:
+        return [*named, *null, Piece(_fresh(listed | points), "", False)]
+    return [*named, *null, *_gaps(text, sorted(v for v in listed | points if v is not None))]
 
 
 def _gaps(text: str, points: Sequence[Any]) -> Iterator[Piece]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpsql.core.ir.expressions import Column, Expr, columns_of, walk
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Node, Project, Sort, SortKey
+from dpsql.core.ir.expressions import Column, Expr, walk
+from dpsql.core.ir.nodes import Aggregate, Filter, Node, Project, Sort, SortKey
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
@@ -20,27 +20,21 @@ _FORM = "write  SELECT keys, COUNT(*) FROM … WHERE … GROUP BY keys,  run it 
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """One number of a member. column: as the answer calls it. terms: what has to be true of a row that counts."""
-
-    column: Column
-    terms: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Member:
     """A query of a batch, bound.
 
-    relation: what its rows are, before WHERE. from_text: the same, as it is written. keys: of its groups. shown: for
-    each column of the answer the place of a key, or of a number behind all keys. columns: their names and types. order:
-    by which of them the answer is sorted. references: number of a column → how the text refers to it.
+    relation: what its rows are, before WHERE. from_text: the same, as it is written. where: what has to be true of a
+    row. keys: of its groups. filters: of each number, what has to be true of a row that it counts. shown: for each
+    column of the answer the place of a key, or of a number behind all keys. columns: their names and types. order: by
+    which of them the answer is sorted. references: number of a column → how the text refers to it.
     """
 
     source: Source
     relation: Node
     from_text: str
+    where: tuple[Expr, ...]
     keys: tuple[Expr, ...]
-    counts: tuple[Count, ...]
+    filters: tuple[Expr | None, ...]
     shown: tuple[int, ...]
     columns: tuple[Column, ...]
     order: tuple[tuple[int, bool, bool], ...]
@@ -49,9 +43,8 @@ class Member:
     @property
     def expressions(self) -> Iterator[Expr]:
         """All that it evaluates for each row."""
-        yield from self.keys
-        for count in self.counts:
-            yield from count.terms
+        yield from (*self.keys, *self.where)
+        yield from (expr for expr in self.filters if expr is not None)
 
 
 def read_member(sql: str, parameters: Sequence[Any] | Mapping[str, Any], policy: Policy) -> Member:
@@ -92,20 +85,16 @@ def _read(source: Source, parameters: Sequence[Any] | Mapping[str, Any], policy:
     places = {item.column.uid: i for i, item in enumerate(root.keys)}
     places |= {call.column.uid: len(root.keys) + i for i, call in enumerate(root.calls)}
     keys = tuple(item.expr for item in root.keys)
-    counts = tuple(_count(call, where) for call in root.calls)
-    if not counts:
+    filters = tuple(call.filter for call in root.calls)
+    if not filters:
         raise _other("it counts nothing", None)
     found = Member(
-        source, below, _from_text(source.text), keys, counts, tuple(_place(e, places) for e in items), bound.columns,
-        tuple((_place(k.expr, places), k.descending, k.nulls_first) for k in sorting), {},
+        source, below, _from_text(source.text), where, keys, filters, tuple(_place(e, places) for e in items),
+        bound.columns, tuple((_place(k.expr, places), k.descending, k.nulls_first) for k in sorting), {},
     )  # fmt: skip
     return replace(
         found, references={c.uid: _text(c, source) for e in found.expressions for c in walk(e) if isinstance(c, Column)}
     )
-
-
-def _count(call: AggregateCall, where: tuple[Expr, ...]) -> Count:
-    return Count(call.column, where if call.filter is None else (*where, call.filter))
 
 
 def _place(expr: Expr, places: Mapping[int, int]) -> int:
@@ -136,8 +125,3 @@ def _from_text(text: str) -> str:
 
 def _other(what: str, span: Span | None) -> Rejected:
     return reject("DP101", f"a batch measures counts of rows: {what}", span=span, help=[_FORM])
-
-
-def used_columns(members: Sequence[Member]) -> frozenset[int]:
-    """The columns that any of them reads."""
-    return frozenset(uid for member in members for e in member.expressions for uid in columns_of(e))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ class Table:
 
 
 def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dict[Expr, Number]) -> Table:
-    """Compute a member's conditions and keys on every cell. A row is where a key is possible, in the order of values.
+    """Compute a member's conditions and keys on every cell. A row is where WHERE lets a key be, in the order of values.
 
     kept: conditions that were computed before, for other members.
     Raises Rejected DP302: there are too many cells; DP105: only the engine could tell.
@@ -58,20 +58,22 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
         own = iter(number.weights.shape)
         return number.weights.reshape(tuple(next(own) if uid in number.columns else 1 for uid in columns))
 
+    def holds(exprs: Iterable[Expr]) -> NDArray[np.float64]:
+        weights = np.ones(shape)
+        for term in (part for expr in exprs for part in _conjuncts(expr)):
+            if term not in kept:
+                kept[term] = _condition(term, classes, env)
+            weights = weights * widened(kept[term])
+        return weights
+
     try:
-        counts = []
-        for count in member.counts:
-            weights = np.ones(shape)
-            for term in (part for whole in count.terms for part in _conjuncts(whole)):
-                if term not in kept:
-                    kept[term] = _condition(term, classes, env)
-                weights = weights * widened(kept[term])
-            counts.append(weights)
-        rows: dict[tuple[LiteralValue, ...], list[NDArray[np.float64]]] = {}
-        for key, mask in _keys(member.keys, classes, env).items():
-            numbers = [weights * widened(mask) for weights in counts]
-            if not member.keys or any(n.any() for n in numbers):
-                rows[key] = numbers
+        where = holds(member.where)
+        counts = [where if expr is None else where * holds([expr]) for expr in member.filters]
+        masks = {key: widened(mask) for key, mask in _keys(member.keys, classes, env).items()}
+        rows = {
+            key: [weights * mask for weights in counts]
+            for key, mask in masks.items() if not member.keys or (where * mask).any()
+        }  # fmt: skip
     except Unknown:
         raise reject("DP105", "only the database can compute this member", help=["run it by itself"]) from None
     return Table(tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts))))
@@ -106,18 +108,19 @@ def _condition(term: Expr, classes: Mapping[int, Classes], env: Env) -> Number:
 
 
 def _keys(keys: Sequence[Expr], classes: Mapping[int, Classes], env: Env) -> dict[tuple[LiteralValue, ...], Number]:
-    """Each key and where rows have it: on listed values alone, for others are no groups."""
+    """The keys of listed values, and where rows have them: other values may have such a key, too."""
     import numpy as np
 
     columns = tuple(sorted({uid for key in keys for uid in columns_of(key)}))
-    compute = [computation(key, env) for key in keys]
+    shape, compute = tuple(classes[uid].size for uid in columns), [computation(key, env) for key in keys]
     masks: dict[tuple[LiteralValue, ...], NDArray[np.float64]] = {}
-    for cell, found in _cells(columns, classes):
-        if all(c.listed for c in found):
-            row = {uid: c.example for uid, c in zip(columns, found, strict=True)}
-            key = tuple(c(row) for c in compute)
-            if key not in masks:
-                masks[key] = np.zeros(tuple(classes[uid].size for uid in columns))
+    cells = list(_cells(columns, classes))
+    for cell, found in sorted(cells, key=lambda c: not all(k.listed for k in c[1])):  # those of listed values first
+        row = {uid: c.example for uid, c in zip(columns, found, strict=True)}
+        key = tuple(c(row) for c in compute)
+        if key not in masks and all(c.listed for c in found):
+            masks[key] = np.zeros(shape)
+        if key in masks:
             masks[key][cell] = 1
     return {key: Number(columns, mask) for key, mask in masks.items()}
 
