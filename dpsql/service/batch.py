@@ -21,16 +21,17 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import SqlType
 from dpsql.core.noise.mechanisms.laplace import DiscreteLaplace
 from dpsql.core.numbers.confidence import LEVEL
-from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.privacy_loss import PrivacyLoss, largest
 from dpsql.core.release.planned import PlannedRelease
-from dpsql.diagnostics.errors import BudgetExceeded, Rejected, reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.batch.classes import Classes, classes_of
 from dpsql.planner.batch.estimate import Measured, Noise
 from dpsql.planner.batch.members import Member, read_member
 from dpsql.planner.batch.shares import best_shares, spread
 from dpsql.planner.batch.workload import Marginal, Number, Table, table_of
-from dpsql.planner.plan import Plan
+from dpsql.planner.plan import Charge, Plan
 from dpsql.service.arguments import Parameters, checked_parameters
+from dpsql.service.budgets import require_left, total
 from dpsql.service.planning import Question
 from dpsql.service.settings import Amount, settled
 
@@ -44,7 +45,7 @@ Statement = str | tuple[str, Parameters]
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """The answer of one member. columns, types, rows: as of any query. widths: of each row, column → ± at 95 %."""
+    """The answer of one member. columns, types, rows: as of any query."""
 
     sql: str
     columns: tuple[str, ...]
@@ -197,7 +198,7 @@ class Batch:
             for uid, c in derive(relation, Context(policy, public, policy.defaults.max_keys)).fact.columns.items()
         }
         classes: dict[int, Classes] = {}
-        for place in list(members):
+        for place in list(members) if self._skip else ():
             try:
                 classes_of([members[place]], env)
             except Rejected as refusal:
@@ -264,8 +265,10 @@ class Batch:
 
     def cost(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> PrivacyLoss:
         """What a run charges now: stored marginals are free. Raises Rejected, CannotOpen."""
-        prices = [self._session.price(plan) for plan in self._plans(epsilon, rho).values()]
-        return sum(prices, PrivacyLoss())
+        return largest(total(self._charges(self._plans(epsilon, rho))).values())
+
+    def _charges(self, plans: Mapping[Marginal, Plan]) -> list[Charge]:
+        return [self._session.charge(plan) for plan in plans.values()]
 
     def explain(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> str:
         """What is measured, at which share, and the ± of each member's numbers. Raises Rejected."""
@@ -283,7 +286,7 @@ class Batch:
             worst = max((measured.width(n, float(LEVEL)) for column in t.numbers for n in column), default=0.0)
             lines.append(f"query {place + 1}: at most ± {worst + 0.5:.1f}; alone, at an equal part, ± {alone:.1f}")
         lines += [f"query {place + 1}: refused: {r.diagnostics[0].message}" for place, r in design.refused.items()]
-        lines.append(f"cost: {self.cost(epsilon, rho=rho)}")
+        lines.append(f"cost: {largest(total(self._charges(plans)).values())}")
         return "\n".join(lines)
 
     def run(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> BatchRelease:
@@ -294,13 +297,13 @@ class Batch:
         """
         import numpy as np
 
-        design, plans = self.design, self._plans(epsilon, rho)
-        self._require_budget(plans)
+        design, plans, session = self.design, self._plans(epsilon, rho), self._session
+        require_left("batch", self._charges(plans), session.policy, session.budget, session.analyst)
         marginals: dict[Marginal, Any] = {}
         made: dict[Marginal, PlannedRelease] = {}
         spent, notes = PrivacyLoss(), dict[str, None]()
         for marginal, plan in plans.items():
-            answer = self._session.run(plan)
+            answer = session.run(plan)
             spent += answer.spent
             made[marginal] = answer._made[0]
             cells = np.zeros(tuple(design.classes[uid].size for uid in marginal))
@@ -328,17 +331,6 @@ class Batch:
         if design.gaussian:
             return math.sqrt(noise.variance * part) * 1.96
         return math.sqrt(noise.variance / 2) * part * math.log(20)
-
-    def _require_budget(self, plans: Mapping[Marginal, Plan]) -> None:
-        """Refuse before the first marginal what would be refused before the last."""
-        price = sum((self._session.price(plan) for plan in plans.values()), PrivacyLoss())
-        left = self._session.budget.remaining
-        if left is not None and not price.within(left):
-            raise BudgetExceeded(
-                reject(
-                    "DP404", f"the batch costs {price} and {left} is left", help=["ask for less:  run(epsilon=…)"]
-                ).diagnostics
-            )
 
     def __repr__(self) -> str:
         return f"<dpsql batch of {len(self._statements)} queries>"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.refusals import Limit, key, over_budget
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import PrivacyLoss, left_text, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
+from dpsql.planner.plan import Charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +76,32 @@ def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
             None if total_cap is None else remaining(total_cap, total),
         )
     return found
+
+
+def total(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:
+    """What they charge together, unit by unit."""
+    made: dict[str, PrivacyLoss] = {}
+    for charge in charges:
+        for unit, loss in charge.by_unit.items():
+            made[unit] = made.get(unit, NO_LOSS) + loss
+    return made
+
+
+def require_left(what: str, charges: Sequence[Charge], policy: Policy, left: Budgets, analyst: str) -> None:
+    """Refuse before the first of several runs what would be refused before the last. what: all of them, in words.
+
+    Raises BudgetExceeded.
+    """
+    caps = policy.caps_for(None if analyst == "*" else analyst)
+    account, limits = f"budgets.analysts.{key(analyst)}", list[Limit]()
+    of_new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
+    for unit, loss in total(charges).items():
+        if unit in caps.analyst:
+            name = f"{what}: budget of analyst {analyst!r} on unit {unit!r}"
+            limits.append(Limit("DP404", name, account, loss, caps.analyst[unit], left[unit].spent))
+        if unit in caps.total and unit in of_new:
+            name = f"{what}: total budget of unit {unit!r}"
+            limits.append(Limit("DP403", name, "budgets.total", of_new[unit], caps.total[unit], left[unit].total_spent))
+    refusal = over_budget(limits)
+    if refusal is not None:
+        raise refusal

@@ -10,17 +10,16 @@ a custodian may write it into a policy that everybody reads, unlike what he sees
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.core.ir.types import Kind
-from dpsql.core.ledger.refusals import Limit, key, over_budget
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
 from dpsql.core.policy.units import IdUnit, PathUnit
 from dpsql.core.printing.dialects.duckdb import quoted
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, pure_to_rho
+from dpsql.core.privacy_loss import pure_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.found import limits_found
@@ -170,29 +169,3 @@ def found(session: Session, search: Search) -> Found:
         return plan.found[0]
     answer = session.run(plan.searches.plan)
     return limits_found(plan.searches, answer._noisy)[0]
-
-
-def total(asked: Iterable[Search]) -> dict[str, PrivacyLoss]:
-    """What they charge together, unit by unit."""
-    made: dict[str, PrivacyLoss] = {}
-    for search in asked:
-        for unit, loss in search.charge.by_unit.items():
-            made[unit] = made.get(unit, NO_LOSS) + loss
-    return made
-
-
-def require_left(session: Session, asked: Sequence[Search]) -> None:
-    """Raises BudgetExceeded before the first search if not all fit into what is left."""
-    caps, budget = session.policy.caps_for(session.analyst), session.budget
-    account, limits = f"budgets.analysts.{key(session.analyst)}", []
-    for unit, loss in total(asked).items():
-        name = f"{len(asked)} searches: budget of analyst {session.analyst!r} on unit {unit!r}"
-        if unit in caps.analyst:
-            limits.append(Limit("DP404", name, account, loss, caps.analyst[unit], budget[unit].spent))
-        # Of stored answers only the account is charged.
-        if unit in caps.total and not any(search.charge.notes for search in asked):
-            name = f"{len(asked)} searches: total budget of unit {unit!r}"
-            limits.append(Limit("DP403", name, "budgets.total", loss, caps.total[unit], budget[unit].total_spent))
-    refusal = over_budget(limits)
-    if refusal is not None:
-        raise refusal

@@ -16,7 +16,8 @@ from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line, printable
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.postprocessing.searches.told import beyond, in_sql
-from dpsql.service.suggest import Search, Target, found, require_left, searches, targets, total
+from dpsql.service.budgets import require_left, total
+from dpsql.service.suggest import Search, Target, found, searches, targets
 
 
 def run(
@@ -43,7 +44,8 @@ def run(
             print(printable(line), file=sys.stderr)
         if dry_run:
             return 0
-        require_left(connection, asked)
+        charges = [search.charge for search in asked]
+        require_left(f"{len(asked)} searches", charges, connection.policy, connection.budget, connection.analyst)
         with _bar(sum(s.plan is not None for s in asked), quiet) as step:
             results: dict[Target, Found | str] = {}
             for search in asked:
@@ -63,7 +65,7 @@ def _before(connection: Connection, asked: Sequence[Search], analyst: str) -> It
         yield "nothing to search: the policy declares limits and bounds; --all searches those, too"
     for search in possible:
         yield f"search: {search.target.sql}" + ("" if search.charge.by_unit else "  (held, for nothing)")
-    charges = ", ".join(f"{loss} of {unit}" for unit, loss in total(possible).items())
+    charges = ", ".join(f"{loss} of {unit}" for unit, loss in total(s.charge for s in possible).items())
     if possible:
         yield f"charged to {connection.analyst}: {charges or 'nothing'}"
     if remark := account_remark(connection, analyst):
