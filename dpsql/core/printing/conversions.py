@@ -10,9 +10,10 @@ from dpsql.core.functions.date_arithmetic import is_safe
 from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.ir.types import DOUBLE, Kind, SqlType, integer_type_of
+from dpsql.core.ir.types import BIGINT, DOUBLE, TIMESTAMP, Kind, SqlType, integer_type_of
+from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Exact
-from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.dialect import CannotSpell, Dialect
 
 
 def as_type(d: Dialect, sql: str, a: Value, target: SqlType) -> str:
@@ -47,11 +48,33 @@ def calendar_ends(d: Dialect, type_: SqlType) -> tuple[str, str] | None:
 
 def safe(d: Dialect, sql: str, a: Value) -> str:
     """`sql`, with NULL in place of dates outside the years 1 to 9999."""
-    if is_safe(a):
-        return sql
     ends = calendar_ends(d, a.type)
-    assert ends is not None
-    return f"CASE WHEN {sql} BETWEEN {ends[0]} AND {ends[1]} THEN {sql} END"
+    if is_safe(a) or ends is None:
+        return sql
+    return d.once(sql, lambda x: f"CASE WHEN {x} BETWEEN {ends[0]} AND {ends[1]} THEN {x} END")
+
+
+def as_time(d: Dialect, sql: str, a: Value) -> str:
+    """A date or timestamp of the years 1 to 9999, as a timestamp."""
+    sql = safe(d, sql, a)
+    return sql if a.type == TIMESTAMP else d.cast(sql, TIMESTAMP)
+
+
+def as_double(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
+    """A number as a DOUBLE or FLOAT, by one rounding. Raises CannotSpell if the engine would round twice."""
+    if target == DOUBLE or source == target:
+        return d.cast(sql, target)
+    if source.kind is Kind.INTEGER and type_range(source).within(type_range(BIGINT)):
+        return d.cast(sql, target)
+    raise CannotSpell(f"{source} cannot become {target} by one rounding")
+
+
+def of_truth(d: Dialect, sql: str, target: SqlType) -> str:
+    """TRUE and FALSE as the numbers 1 and 0; NULL for a number that the type does not hold."""
+    one, zero = (d.cast(n, target) for n in "10")
+    if not iv.point(1).within(type_range(target)):
+        one = d.constant(None, target)
+    return d.once(sql, lambda x: f"CASE WHEN {x} THEN {one} WHEN NOT {x} THEN {zero} END")
 
 
 def typed_constant(d: Dialect, value: LiteralValue, type_: SqlType) -> str:

@@ -78,6 +78,13 @@ class Dialect(Protocol):
         """
         ...
 
+    def once(self, sql: str, body: Callable[[str], str]) -> str:
+        """An expression of a value that is written, and computed, once however often it is read.
+
+        The body must read no other expression: a scope within it may hide the names of those around.
+        """
+        return body(sql)
+
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         """A user's CAST, for every value of the type: NULL where it does not convert, as `functions/cast.py` claims.
 

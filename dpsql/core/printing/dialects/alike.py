@@ -1,4 +1,4 @@
-"""Comparisons, logic and choices: functions that all dialects spell alike, with casts and constants of their own."""
+"""Functions that several dialects spell alike, with casts and constants of their own: comparisons, choices, texts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 
 from dpsql.core.functions.clipping import clip_bounds
+from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.signature import comparison_types, stored
+from dpsql.core.functions.signature import comparison_types, is_null, stored
+from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import DOUBLE, Kind, SqlType
+from dpsql.core.ir.types import DOUBLE, INTEGER, VARCHAR, Kind, SqlType
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import as_type
-from dpsql.core.printing.dialect import Dialect, Spelling
+from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 
 
 def each(d: Dialect, sql: Sequence[str], args: Args, target: SqlType) -> list[str]:
@@ -95,6 +97,43 @@ def _bound(d: Dialect, end: Exact, t: SqlType) -> str:
     return d.cast(f"'{digits:f}'", t)
 
 
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def counted(name: str) -> Spelling:
+    """A function whose integer has a type of the engine's own."""
+    return lambda d, sql, args, result: d.cast(f"{name}({', '.join(sql)})", result.type)
+
+
+def _concatenated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    if any(is_null(a) for a in args):
+        return d.cast("NULL", VARCHAR)
+    return f"left({' || '.join(sql)}, {JOINED})"
+
+
+def near(d: Dialect, sql: str, a: Value) -> str:
+    """An integer argument as INTEGER, NULL where it is too far from zero for a position in a text."""
+    if not is_near(a):
+        sql = d.once(sql, lambda x: f"CASE WHEN {x} BETWEEN {-FAR} AND {FAR} THEN {x} END")
+    return d.cast(sql, INTEGER)
+
+
+def substring(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """From the first character on. Raises CannotSpell if it may begin before it."""
+    for a, least in zip(args[1:], (1, 0), strict=False):
+        if not is_null(a) and (a.interval.lo is None or a.interval.lo < least):
+            raise CannotSpell("engines count positions before the first character differently; CLIP it to 1 and more")
+    return f"substring({', '.join([sql[0], *(near(d, s, a) for s, a in zip(sql[1:], args[1:], strict=True))])})"
+
+
+def replace(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """NULL of a text that might become too long."""
+    room = replace_room(args)
+    if room is None:
+        return f"replace({', '.join(sql)})"
+    return d.once(sql[0], lambda x: f"CASE WHEN octet_length({x}) <= {room} THEN replace({x}, {sql[1]}, {sql[2]}) END")
+
+
 ALIKE: Mapping[str, Spelling] = {
     "eq": _compared("="),
     "ne": _compared("<>"),
@@ -120,6 +159,7 @@ ALIKE: Mapping[str, Spelling] = {
     "ifnull": _chosen("COALESCE"),
     "nullif": _nullif,
     "clip": _clip,
+    "concat_op": _concatenated,
     "greatest": _chosen("greatest"),
     "least": _chosen("least"),
 }

@@ -10,13 +10,13 @@ from dpsql.core.functions.date_arithmetic import MOST_DAYS, step_is_safe, which_
 from dpsql.core.functions.date_parts import BY_NAME, Part, is_epoch, named_part
 from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import Dialect, Spelling
+from dpsql.core.printing.dialects.alike import counted
 
 
 def tried(sql: str, type_: SqlType) -> str:
@@ -26,11 +26,6 @@ def tried(sql: str, type_: SqlType) -> str:
 
 def _called(name: str) -> Spelling:
     return lambda d, sql, args, result: f"{name}({', '.join(sql)})"
-
-
-def _counted(name: str) -> Spelling:
-    """A function whose integer has a type of DuckDB's own."""
-    return lambda d, sql, args, result: d.cast(f"{name}({', '.join(sql)})", result.type)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -65,12 +60,6 @@ def _replace(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
 
 def _split(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"split_part({sql[0]}, {sql[1]}, {d.cast(repr(args[2].constant), BIGINT)})"
-
-
-def _concatenated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    if any(is_null(a) for a in args):
-        return d.cast("NULL", VARCHAR)
-    return f"left({' || '.join(sql)}, {JOINED})"
 
 
 def _cut(name: str) -> Spelling:
@@ -189,9 +178,9 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "trim": _called("trim"),
     "ltrim": _called("ltrim"),
     "rtrim": _called("rtrim"),
-    "length": _counted("length"),
-    "strlen": _counted("strlen"),
-    "bit_length": _counted("bit_length"),
+    "length": counted("length"),
+    "strlen": counted("strlen"),
+    "bit_length": counted("bit_length"),
     "left": _part("left"),
     "right": _part("right"),
     "substring": _part("substring"),
@@ -200,15 +189,14 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "replace": _replace,
     "translate": _called("translate"),
     "split_part": _split,
-    "ascii": _counted("ascii"),
-    "unicode": _counted("unicode"),
-    "concat_op": _concatenated,
+    "ascii": counted("ascii"),
+    "unicode": counted("unicode"),
     "concat": _cut("concat"),
     "concat_ws": _cut("concat_ws"),
     "starts_with": _called("starts_with"),
     "ends_with": _called("ends_with"),
     "contains": _called("contains"),
-    "strpos": _counted("strpos"),
+    "strpos": counted("strpos"),
     "like": _like("LIKE"),
     "ilike": _like("ILIKE"),
     "year": _date_part("year"),

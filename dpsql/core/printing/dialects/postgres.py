@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from dpsql.core.functions.function import Args
@@ -18,7 +18,7 @@ from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType, integer_type_of
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
-from dpsql.core.printing.dialects.postgres_casts import convert, fitting, rounded, type_name
+from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
 from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
 from dpsql.diagnostics.errors import reject
@@ -98,6 +98,9 @@ class Postgres(Dialect):
 
     def try_cast(self, sql: str, known: Value, type_: SqlType) -> str:
         return fitting(self, sql, known, type_)
+
+    def once(self, sql: str, body: Callable[[str], str]) -> str:
+        return once(sql, body)
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         return sql if known.type == target else convert(self, sql, known, target)

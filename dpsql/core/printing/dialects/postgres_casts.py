@@ -14,9 +14,8 @@ from dpsql.core.functions.rounding import outward
 from dpsql.core.functions.signature import is_null, may_fail, stored
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
-from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Exact
-from dpsql.core.printing.conversions import held, safe
+from dpsql.core.printing.conversions import as_double, held, of_truth, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.diagnostics.words import with_article
 
@@ -40,10 +39,7 @@ def type_name(type_: SqlType) -> str:
 
 
 def once(sql: str, body: Callable[[str], str]) -> str:
-    """An expression of a value that is written, and computed, once however often it is read.
-
-    The body must read no other expression: a scope within it hides the names of those around.
-    """
+    """See `Dialect.once`."""
     return bound([sql], lambda x: body(*x))
 
 
@@ -86,7 +82,7 @@ def fitting(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case ((Kind.INTEGER | Kind.DECIMAL), (Kind.INTEGER | Kind.DECIMAL)):
             return _exact(d, sql, known, target)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE):
-            return _double(d, sql, source, target)
+            return as_double(d, sql, source, target)
         case Kind.DOUBLE, Kind.INTEGER:
             return rounded(d, sql if source == DOUBLE else d.cast(sql, DOUBLE), target)
         case Kind.DATE, Kind.TIMESTAMP:
@@ -132,14 +128,6 @@ def _digits(x: Exact) -> str:
     return f"CAST({sign}{digits[:-places]}.{digits[-places:]} AS numeric)"
 
 
-def _double(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
-    if target == DOUBLE or source == target:
-        return d.cast(sql, target)
-    if source.kind is Kind.INTEGER and type_range(source).within(type_range(BIGINT)):
-        return d.cast(sql, target)
-    raise CannotSpell(f"{source} cannot become {target} by one rounding")
-
-
 def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
     """See `Dialect.convert`."""
     source = known.type
@@ -155,7 +143,7 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
                 return _decimal_of(d, sql, known, target)
             return fitting(d, sql, known, target)
         case Kind.BOOLEAN, (Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE):
-            return _of_truth(d, sql, target)
+            return of_truth(d, sql, target)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.BOOLEAN):
             return f"({sql} <> 0)"
         case ((Kind.INTEGER | Kind.BOOLEAN | Kind.UUID), Kind.VARCHAR):
@@ -183,13 +171,6 @@ def _digits_of(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
         return text
     without = "CASE WHEN left({0}, 1) = '-' THEN '-' || substr({0}, 3) ELSE substr({0}, 2) END"
     return d.cast(once(text, without.format), target)
-
-
-def _of_truth(d: Dialect, sql: str, target: SqlType) -> str:
-    one, zero = (d.cast(n, target) for n in "10")
-    if not iv.point(1).within(type_range(target)):
-        one = d.constant(None, target)
-    return once(sql, lambda x: f"CASE WHEN {x} THEN {one} WHEN NOT {x} THEN {zero} END")
 
 
 def _rounded_within(d: Dialect, sql: str, known: Value, target: SqlType) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.date_arithmetic import DAY_US, MOST_DAYS, is_safe, which_is_dated
+from dpsql.core.functions.date_arithmetic import DAY_US, MOST_DAYS, which_is_dated
 from dpsql.core.functions.date_parts import BY_NAME, Part, is_epoch, named_part
 from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.function import Args
@@ -17,7 +17,7 @@ from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.numbers import interval as iv
-from dpsql.core.printing.conversions import calendar_ends
+from dpsql.core.printing.conversions import as_time, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.postgres_casts import bound, once
 
@@ -27,20 +27,6 @@ _FIELDS = {
     "dayofweek": "dow", "dayofyear": "doy", "millisecond": "milliseconds", "microsecond": "microseconds",
 }  # fmt: skip
 """Part → its name in EXTRACT, where it has another."""
-
-
-def _safe(d: Dialect, sql: str, a: Value) -> str:
-    """`sql`, with NULL in place of dates outside the years 1 to 9999."""
-    ends = calendar_ends(d, a.type)
-    if is_safe(a) or ends is None:
-        return sql
-    return once(sql, lambda x: f"CASE WHEN {x} BETWEEN {ends[0]} AND {ends[1]} THEN {x} END")
-
-
-def _time(d: Dialect, sql: str, a: Value) -> str:
-    """A date or timestamp of the years 1 to 9999, as a timestamp."""
-    sql = _safe(d, sql, a)
-    return sql if a.type == TIMESTAMP else d.cast(sql, TIMESTAMP)
 
 
 def _micros(sql: str) -> str:
@@ -55,7 +41,7 @@ def _part_of(d: Dialect, sql: str, a: Value, part: Part) -> str:
     if a.type.kind is Kind.TIME:
         return _whole_part(d, sql, part)
     if part.name in ("week", "isoyear") or (part.timed and a.type.kind is Kind.DATE):
-        return _whole_part(d, _time(d, sql, a), part)
+        return _whole_part(d, as_time(d, sql, a), part)
     finite = once(sql, lambda x: f"CASE WHEN isfinite({x}) THEN {x} END")  # the others' parts are infinite, or NULL
     if part.name not in ("year", "decade", "century"):
         return _whole_part(d, finite, part)
@@ -89,13 +75,13 @@ def _named_part(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> st
 
 def _epoch(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     """The microseconds as a DOUBLE, then divided: as DuckDB rounds them."""
-    micros = d.cast(d.cast(_micros(_time(d, sql[0], args[0])), BIGINT), DOUBLE)
+    micros = d.cast(d.cast(_micros(as_time(d, sql[0], args[0])), BIGINT), DOUBLE)
     return f"({micros} / {d.constant(1e6, DOUBLE)})"
 
 
 def _named(pattern: str) -> Spelling:
     """English, whatever the locale: for that the pattern would have to ask."""
-    return lambda d, sql, args, result: d.cast(f"to_char({_time(d, sql[0], args[0])}, '{pattern}')", VARCHAR)
+    return lambda d, sql, args, result: d.cast(f"to_char({as_time(d, sql[0], args[0])}, '{pattern}')", VARCHAR)
 
 
 _PATTERNS = {
@@ -123,20 +109,20 @@ def _strftime(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         text = d.cast(" || ".join(parts), VARCHAR)
         return f"CASE WHEN {x} IS NOT NULL THEN {text} END"
 
-    return once(_time(d, sql[0], args[0]), body)
+    return once(as_time(d, sql[0], args[0]), body)
 
 
 # --- starts, differences ----------------------------------------------------------------------------------------------
 
 
 def _truncated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    return d.cast(f"date_trunc('{unit_of(args[0])}', {_time(d, sql[1], args[1])})", result.type)
+    return d.cast(f"date_trunc('{unit_of(args[0])}', {as_time(d, sql[1], args[1])})", result.type)
 
 
 def _crossed(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     """date_diff: the difference of the starts of both units, which is a whole number of units."""
     unit = unit_of(args[0])
-    a, b = (_time(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
+    a, b = (as_time(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
     if unit == "week":
         return d.cast(f"({d.cast(b, DATE)} - {d.cast(a, DATE)}) / 7", BIGINT)
     if unit in CALENDAR:
@@ -152,7 +138,7 @@ def _passed(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     unit = unit_of(args[0])
     if unit in CALENDAR:
         raise CannotSpell(f"engines count the {unit}s that have passed differently; use date_diff")
-    a, b = (_micros(_time(d, s, x)) for s, x in zip(sql[1:], args[1:], strict=True))
+    a, b = (_micros(as_time(d, s, x)) for s, x in zip(sql[1:], args[1:], strict=True))
     return d.cast(f"div({b} - {a}, {FIXED[unit]})", BIGINT)
 
 
@@ -174,7 +160,7 @@ def _moved(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         step = f"CAST('{n * CALENDAR[unit]} months' AS interval)"
     else:
         step = f"CAST('{n * FIXED[unit]} microseconds' AS interval)"
-    return f"({_time(d, sql[0], args[0])} + {step})"
+    return f"({as_time(d, sql[0], args[0])} + {step})"
 
 
 def _bucket(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -196,7 +182,7 @@ def _bucket(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
             start = once(f"({start})", lambda s: f"CASE WHEN {s} >= {first} THEN {s} END")
         return d.cast(start, result.type)
 
-    return once(_time(d, sql[0], args[0]), body)
+    return once(as_time(d, sql[0], args[0]), body)
 
 
 def shifted(operator: str) -> Spelling:
@@ -204,7 +190,7 @@ def shifted(operator: str) -> Spelling:
 
     def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         if result.type == BIGINT:
-            a, b = (_safe(d, s, x) for s, x in zip(sql, args, strict=True))
+            a, b = (safe(d, s, x) for s, x in zip(sql, args, strict=True))
             return d.cast(f"({a}) - ({b})", BIGINT)
         at, by = which_is_dated(args)
         step = args[by].constant
@@ -213,8 +199,8 @@ def shifted(operator: str) -> Spelling:
             if back < -BACK:
                 raise CannotSpell("the calendar begins in 4713 BC")
             moved = d.constant(step, args[by].type)
-            return f"({_time(d, sql[at], args[at])} {operator} {moved})"
-        base = _safe(d, sql[at], args[at])
+            return f"({as_time(d, sql[at], args[at])} {operator} {moved})"
+        base = safe(d, sql[at], args[at])
         if args[by].interval.within(iv.interval(-BACK, BACK)):
             return f"(({base}) {operator} {d.cast(sql[by], INTEGER)})"
         least = -BACK if operator == "+" else -MOST_DAYS
@@ -231,7 +217,7 @@ def shifted(operator: str) -> Spelling:
 
 
 def _last_day(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    start = f"date_trunc('month', {_time(d, sql[0], args[0])})"
+    start = f"date_trunc('month', {as_time(d, sql[0], args[0])})"
     return d.cast(f"{start} + CAST('1 month' AS interval) - CAST('1 day' AS interval)", DATE)
 
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.signature import is_null
-from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BOOLEAN, INTEGER, VARCHAR
-from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.printing.dialect import Dialect, Spelling
+from dpsql.core.printing.dialects.alike import counted, near, replace, substring
 from dpsql.core.printing.dialects.letters import in_lower_case, lowered, partners, raised
 from dpsql.core.printing.dialects.postgres_casts import bound, once
 
@@ -23,48 +22,16 @@ def _called(name: str) -> Spelling:
     return lambda d, sql, args, result: f"{name}({', '.join(sql)})"
 
 
-def _counted(name: str) -> Spelling:
-    """A function whose integer has a type of PostgreSQL's own."""
-    return lambda d, sql, args, result: d.cast(f"{name}({', '.join(sql)})", result.type)
-
-
-def _near(d: Dialect, sql: str, a: Value) -> str:
-    """An integer argument as INTEGER, NULL where it is too far from zero for a position in a text."""
-    if not is_near(a):
-        sql = once(sql, lambda x: f"CASE WHEN {x} BETWEEN {-FAR} AND {FAR} THEN {x} END")
-    return d.cast(sql, INTEGER)
-
-
 def _end(name: str) -> Spelling:
-    return lambda d, sql, args, result: f"{name}({sql[0]}, {_near(d, sql[1], args[1])})"
-
-
-def _substring(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    for a, least in zip(args[1:], (1, 0), strict=False):
-        if not is_null(a) and (a.interval.lo is None or a.interval.lo < least):
-            raise CannotSpell("engines count positions before the first character differently; CLIP it to 1 and more")
-    return f"substring({', '.join([sql[0], *(_near(d, s, a) for s, a in zip(sql[1:], args[1:], strict=True))])})"
+    return lambda d, sql, args, result: f"{name}({sql[0]}, {near(d, sql[1], args[1])})"
 
 
 def _padded(name: str) -> Spelling:
     return lambda d, sql, args, result: f"{name}({sql[0]}, {d.cast(repr(args[1].constant), INTEGER)}, {sql[2]})"
 
 
-def _replace(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    room = replace_room(args)
-    if room is None:
-        return f"replace({', '.join(sql)})"
-    return once(sql[0], lambda x: f"CASE WHEN octet_length({x}) <= {room} THEN replace({x}, {sql[1]}, {sql[2]}) END")
-
-
 def _split(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"split_part({sql[0]}, {sql[1]}, {d.cast(repr(args[2].constant), INTEGER)})"
-
-
-def _concatenated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    if any(is_null(a) for a in args):
-        return d.cast("NULL", VARCHAR)
-    return f"left({' || '.join(sql)}, {JOINED})"
 
 
 def _cut(name: str) -> Spelling:
@@ -123,26 +90,25 @@ TEXTS: Mapping[str, Spelling] = {
     "trim": _called("btrim"),
     "ltrim": _called("ltrim"),
     "rtrim": _called("rtrim"),
-    "length": _counted("length"),
-    "strlen": _counted("octet_length"),
-    "bit_length": _counted("bit_length"),
+    "length": counted("length"),
+    "strlen": counted("octet_length"),
+    "bit_length": counted("bit_length"),
     "left": _end("left"),
     "right": _end("right"),
-    "substring": _substring,
+    "substring": substring,
     "lpad": _padded("lpad"),
     "rpad": _padded("rpad"),
-    "replace": _replace,
+    "replace": replace,
     "translate": _called("translate"),
     "split_part": _split,
     "ascii": _called("ascii"),
     "unicode": _unicode,
-    "concat_op": _concatenated,
     "concat": _cut("concat"),
     "concat_ws": _cut("concat_ws"),
     "starts_with": _called("starts_with"),
     "ends_with": _ends_with,
     "contains": lambda d, sql, args, result: f"(strpos({sql[0]}, {sql[1]}) > 0)",
-    "strpos": _counted("strpos"),
+    "strpos": counted("strpos"),
     "like": _like,
 }
 """By the first name of the function."""

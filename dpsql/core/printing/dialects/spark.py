@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from dpsql.core.functions.function import Args
@@ -19,7 +19,7 @@ from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.spark_aggregates import aggregate, over, window
-from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, rounded, type_name
+from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.spark_functions import FUNCTIONS
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
@@ -106,6 +106,9 @@ class Spark(Dialect):
 
     def try_cast(self, sql: str, known: Value, type_: SqlType) -> str:
         return fitting(self, sql, known, type_)
+
+    def once(self, sql: str, body: Callable[[str], str]) -> str:
+        return once(sql, body)
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         return sql if known.type == target else convert(self, sql, known, target)

@@ -11,10 +11,9 @@ from decimal import Decimal
 from typing import Final
 
 from dpsql.core.functions.signature import is_null, may_fail
-from dpsql.core.functions.value import Value, type_range
+from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, HUGEINT, VARCHAR, Kind, SqlType, decimal
-from dpsql.core.numbers import interval as iv
-from dpsql.core.printing.conversions import held
+from dpsql.core.printing.conversions import as_double, held, of_truth
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
@@ -46,10 +45,7 @@ def type_name(type_: SqlType) -> str:
 
 
 def once(sql: str, body: Callable[[str], str]) -> str:
-    """An expression of a value that is written, and computed, once however often it is read.
-
-    The body must read no other expression: names within it hide those around.
-    """
+    """See `Dialect.once`."""
     if len(sql) <= LONGEST:
         return body(sql)
     return f"transform(array({sql}), v -> {body('v')})[0]"
@@ -81,7 +77,7 @@ def fitting(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case ((Kind.INTEGER | Kind.DECIMAL), (Kind.INTEGER | Kind.DECIMAL)):
             return tried(sql, target)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE):
-            return _double(d, sql, source, target)
+            return as_double(d, sql, source, target)
         case Kind.DOUBLE, Kind.INTEGER:
             return rounded(d, sql if source == DOUBLE else d.cast(sql, DOUBLE), target)
         case Kind.DATE, Kind.TIMESTAMP:
@@ -101,14 +97,6 @@ def rounded(d: Dialect, sql: str, target: SqlType) -> str:
     return f"CASE WHEN {sql} < {d.constant(2.0**63, DOUBLE)} THEN {whole} END" if target == BIGINT else whole
 
 
-def _double(d: Dialect, sql: str, source: SqlType, target: SqlType) -> str:
-    if target == DOUBLE or source == target:
-        return d.cast(sql, target)
-    if source.kind is Kind.INTEGER and type_range(source).within(type_range(BIGINT)):
-        return d.cast(sql, target)
-    raise CannotSpell(f"{source} cannot become {target} by one rounding")
-
-
 def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
     """See `Dialect.convert`."""
     source = known.type
@@ -125,7 +113,7 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
                 return _decimal_of(d, sql, known, target)
             return fitting(d, sql, known, target)
         case Kind.BOOLEAN, (Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE):
-            return _of_truth(d, sql, target)
+            return of_truth(d, sql, target)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.BOOLEAN):
             return f"({sql} <> {d.cast('0', source)})"  # of its type: beside another one it would lose its places
         case ((Kind.INTEGER | Kind.BOOLEAN), Kind.VARCHAR):
@@ -144,13 +132,6 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
             raise CannotSpell(f"engines differ in which texts are {with_article(target)}")
         case _:
             raise CannotSpell(f"{source} cannot become {target}")
-
-
-def _of_truth(d: Dialect, sql: str, target: SqlType) -> str:
-    one, zero = (d.cast(n, target) for n in "10")
-    if not iv.point(1).within(type_range(target)):
-        one = d.constant(None, target)
-    return once(sql, lambda x: f"CASE WHEN {x} THEN {one} WHEN NOT {x} THEN {zero} END")
 
 
 def _digits_of(d: Dialect, sql: str, source: SqlType) -> str:

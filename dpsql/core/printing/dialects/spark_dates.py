@@ -9,35 +9,21 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.date_arithmetic import DAY_US, MOST_DAYS, is_safe, step_is_safe, which_is_dated
+from dpsql.core.functions.date_arithmetic import DAY_US, MOST_DAYS, step_is_safe, which_is_dated
 from dpsql.core.functions.date_parts import BY_NAME, Part, is_epoch, named_part
 from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, VARCHAR, Kind
-from dpsql.core.printing.conversions import calendar_ends
+from dpsql.core.printing.conversions import as_time, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.spark_casts import bound, once, tried
 
 
-def _safe(d: Dialect, sql: str, a: Value) -> str:
-    """`sql`, with NULL in place of dates outside the years 1 to 9999."""
-    ends = calendar_ends(d, a.type)
-    if is_safe(a) or ends is None:
-        return sql
-    return once(sql, lambda x: f"CASE WHEN {x} BETWEEN {ends[0]} AND {ends[1]} THEN {x} END")
-
-
-def _time(d: Dialect, sql: str, a: Value) -> str:
-    """A date or timestamp of the years 1 to 9999, as a timestamp."""
-    sql = _safe(d, sql, a)
-    return sql if a.type == TIMESTAMP else d.cast(sql, TIMESTAMP)
-
-
 def _day(d: Dialect, sql: str, a: Value) -> str:
     """A date or timestamp of the years 1 to 9999, as a date."""
-    sql = _safe(d, sql, a)
+    sql = safe(d, sql, a)
     return sql if a.type == DATE else d.cast(sql, DATE)
 
 
@@ -61,9 +47,9 @@ def _part_of(d: Dialect, sql: str, a: Value, part: Part) -> str:
     if a.type.kind is Kind.TIME:
         raise CannotSpell("it has no times of day")
     if part.timed and a.type.kind is Kind.DATE:
-        sql = _time(d, sql, a)
+        sql = as_time(d, sql, a)
     elif part.name in ("week", "isoyear"):
-        sql = _safe(d, sql, a)
+        sql = safe(d, sql, a)
     return d.cast(once(sql, _FIELDS.get(part.name, f"{part.name}({{0}})").format), BIGINT)
 
 
@@ -80,13 +66,13 @@ def _named_part(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> st
 
 def _epoch(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     """The microseconds as a DOUBLE, then divided: as DuckDB rounds them."""
-    micros = d.cast(f"unix_micros({_time(d, sql[0], args[0])})", DOUBLE)
+    micros = d.cast(f"unix_micros({as_time(d, sql[0], args[0])})", DOUBLE)
     return f"({micros} / {d.constant(1e6, DOUBLE)})"
 
 
 def _named(pattern: str) -> Spelling:
     """English, whatever the locale of the machine."""
-    return lambda d, sql, args, result: f"date_format({_time(d, sql[0], args[0])}, '{pattern}')"
+    return lambda d, sql, args, result: f"date_format({as_time(d, sql[0], args[0])}, '{pattern}')"
 
 
 _PATTERNS = {
@@ -113,7 +99,7 @@ def _strftime(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         parts += [d.constant(plain, VARCHAR)] * bool(plain)
         return f"CASE WHEN {x} IS NOT NULL THEN {' || '.join(parts)} END"
 
-    return once(_time(d, sql[0], args[0]), body)
+    return once(as_time(d, sql[0], args[0]), body)
 
 
 # --- starts, differences ----------------------------------------------------------------------------------------------
@@ -124,7 +110,7 @@ def _truncated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str
     if unit == "decade":
         day = _day(d, sql[1], args[1])
         return d.cast(once(day, "make_date(year({0}) div 10 * 10, 1, 1)".format), result.type)
-    return d.cast(f"date_trunc('{unit}', {_time(d, sql[1], args[1])})", result.type)
+    return d.cast(f"date_trunc('{unit}', {as_time(d, sql[1], args[1])})", result.type)
 
 
 def _crossed(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -133,7 +119,7 @@ def _crossed(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     if unit in ("day", "week"):
         a, b = (_day(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
         return d.cast(f"datediff({b}, {a}) div {FIXED[unit] // DAY_US}", BIGINT)
-    a, b = (_time(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
+    a, b = (as_time(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
     if unit in CALENDAR:
         first, last = (once(x, "(year({0}) * 12 + month({0}) - 1)".format) for x in (a, b))
         return d.cast(f"{last} div {CALENDAR[unit]} - {first} div {CALENDAR[unit]}", BIGINT)
@@ -147,7 +133,7 @@ def _passed(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     unit = unit_of(args[0])
     if unit in CALENDAR:
         raise CannotSpell(f"engines count the {unit}s that have passed differently; use date_diff")
-    a, b = (_time(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
+    a, b = (as_time(d, s, x) for s, x in zip(sql[1:], args[1:], strict=True))
     return f"((unix_micros({b}) - unix_micros({a})) div {FIXED[unit]})"
 
 
@@ -161,7 +147,7 @@ def _moved(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         step = f"INTERVAL '{n * CALENDAR[unit]}' MONTH"
     else:
         step = d.constant(dt.timedelta(microseconds=n * FIXED[unit]), INTERVAL)
-    return f"({_time(d, sql[0], args[0])} + {step})"
+    return f"({as_time(d, sql[0], args[0])} + {step})"
 
 
 def _bucket(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -180,7 +166,7 @@ def _bucket(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
             start = once(start, lambda s: f"CASE WHEN {s} >= {first} THEN {s} END")
         return d.cast(start, result.type)
 
-    return once(_time(d, sql[0], args[0]), body)
+    return once(as_time(d, sql[0], args[0]), body)
 
 
 def shifted(operator: str) -> Spelling:
@@ -188,17 +174,17 @@ def shifted(operator: str) -> Spelling:
 
     def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         if result.type == BIGINT:
-            a, b = (_safe(d, s, x) for s, x in zip(sql, args, strict=True))
+            a, b = (safe(d, s, x) for s, x in zip(sql, args, strict=True))
             return d.cast(f"datediff({a}, {b})", BIGINT)
         at, by = which_is_dated(args)
         step = args[by].constant
         if isinstance(step, dt.timedelta):
-            return f"({_time(d, sql[at], args[at])} {operator} {d.constant(step, args[by].type)})"
+            return f"({as_time(d, sql[at], args[at])} {operator} {d.constant(step, args[by].type)})"
         days = sql[by]
         if not step_is_safe(args[by]):
             days = once(days, lambda x: f"CASE WHEN {x} BETWEEN {-MOST_DAYS} AND {MOST_DAYS} THEN {x} END")
         called = "date_add" if operator == "+" else "date_sub"
-        return f"{called}({_safe(d, sql[at], args[at])}, {d.cast(days, INTEGER)})"
+        return f"{called}({safe(d, sql[at], args[at])}, {d.cast(days, INTEGER)})"
 
     return spell
 

@@ -11,21 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.signature import is_null
-from dpsql.core.functions.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import BOOLEAN, INTEGER, VARCHAR
-from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.ir.types import BOOLEAN, INTEGER
+from dpsql.core.printing.dialect import Dialect, Spelling
+from dpsql.core.printing.dialects.alike import counted, near, replace, substring
 from dpsql.core.printing.dialects.letters import in_lower_case, lowered, partners, raised
 from dpsql.core.printing.dialects.spark_casts import bound, once
 
 
 def _called(name: str) -> Spelling:
     return lambda d, sql, args, result: f"{name}({', '.join(sql)})"
-
-
-def _counted(name: str) -> Spelling:
-    """A function whose integer has a type of Spark's own."""
-    return lambda d, sql, args, result: d.cast(f"{name}({', '.join(sql)})", result.type)
 
 
 def _trimmed(side: str) -> Spelling:
@@ -36,49 +31,22 @@ def _trimmed(side: str) -> Spelling:
     return spell
 
 
-def _near(d: Dialect, sql: str, a: Value) -> str:
-    """An integer argument as INTEGER, NULL where it is too far from zero for a position in a text."""
-    if not is_near(a):
-        sql = once(sql, lambda x: f"CASE WHEN {x} BETWEEN {-FAR} AND {FAR} THEN {x} END")
-    return d.cast(sql, INTEGER)
-
-
 def _end(chosen: str, all_but: str) -> Spelling:
     """The first or last n characters; all but the others if n is negative."""
 
     def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         both = f"CASE WHEN {{1}} >= 0 THEN {chosen} ELSE {all_but} END"
-        return bound([sql[0], _near(d, sql[1], args[1])], lambda x: both.format(*x))
+        return bound([sql[0], near(d, sql[1], args[1])], lambda x: both.format(*x))
 
     return spell
-
-
-def _substring(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    for a, least in zip(args[1:], (1, 0), strict=False):
-        if not is_null(a) and (a.interval.lo is None or a.interval.lo < least):
-            raise CannotSpell("engines count positions before the first character differently; CLIP it to 1 and more")
-    return f"substring({', '.join([sql[0], *(_near(d, s, a) for s, a in zip(sql[1:], args[1:], strict=True))])})"
 
 
 def _padded(name: str) -> Spelling:
     return lambda d, sql, args, result: f"{name}({sql[0]}, {d.cast(repr(args[1].constant), INTEGER)}, {sql[2]})"
 
 
-def _replace(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    room = replace_room(args)
-    if room is None:
-        return f"replace({', '.join(sql)})"
-    return once(sql[0], lambda x: f"CASE WHEN octet_length({x}) <= {room} THEN replace({x}, {sql[1]}, {sql[2]}) END")
-
-
 def _split(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"split_part({sql[0]}, {sql[1]}, {d.cast(repr(args[2].constant), INTEGER)})"
-
-
-def _concatenated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    if any(is_null(a) for a in args):
-        return d.cast("NULL", VARCHAR)
-    return f"left({' || '.join(sql)}, {JOINED})"
 
 
 def _cut(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -139,26 +107,25 @@ TEXTS: Mapping[str, Spelling] = {
     "trim": _trimmed("BOTH"),
     "ltrim": _trimmed("LEADING"),
     "rtrim": _trimmed("TRAILING"),
-    "length": _counted("length"),
-    "strlen": _counted("octet_length"),
+    "length": counted("length"),
+    "strlen": counted("octet_length"),
     "bit_length": lambda d, sql, args, result: f"({d.cast(f'octet_length({sql[0]})', result.type)} * 8)",
     "left": _end("left({0}, {1})", "left({0}, length({0}) + {1})"),
     "right": _end("right({0}, {1})", "substring({0}, 1 - {1})"),
-    "substring": _substring,
+    "substring": substring,
     "lpad": _padded("lpad"),
     "rpad": _padded("rpad"),
-    "replace": _replace,
+    "replace": replace,
     "translate": _called("translate"),
     "split_part": _split,
-    "ascii": _counted("ascii"),
+    "ascii": counted("ascii"),
     "unicode": _unicode,
-    "concat_op": _concatenated,
     "concat": _concat,
     "concat_ws": _cut,
     "starts_with": _called("startswith"),
     "ends_with": _called("endswith"),
     "contains": _called("contains"),
-    "strpos": _counted("instr"),
+    "strpos": counted("instr"),
     "like": _like,
     "ilike": _ilike,
 }
