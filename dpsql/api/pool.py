@@ -62,4 +62,5 @@ def _go_back(opened: Any, info: dict[str, Any]) -> None:
         opened.set("delta", before.delta)
         opened.set("allow_dearer", before.allow_dearer)
         opened.set("coverage", before.coverage)
+        opened.set("consistent_totals", before.consistent_totals)
         opened.set("limits", setting(before, "limits"))

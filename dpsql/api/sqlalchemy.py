@@ -49,6 +49,7 @@ _OPTIONS = (
     "weights",
     "allow_dearer",
     "coverage",
+    "consistent_totals",
     "limits",
     "fresh",
 )

@@ -16,7 +16,7 @@ from dpsql.diagnostics.errors import Error, reject
 from dpsql.frontend.parse import MAX_LENGTH
 from dpsql.frontend.text.split import split_statements
 
-SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "coverage", "limits")
+SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "coverage", "consistent_totals", "limits")
 """What SHOW tells, and SET sets where a query does not say more: in Python all but the confidence, of which each query
 and each answer is told its own."""
 

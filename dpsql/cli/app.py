@@ -99,6 +99,7 @@ def query(
     ledger: o.Ledger = None,
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
+    consistent_totals: o.ConsistentTotals = False,
     fresh: o.Fresh = False,
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
@@ -128,7 +129,7 @@ def query(
     from dpsql.cli.commands import query as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(spending, allow_dearer, coverage)
+    asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
     if batch is not None:
         from dpsql.cli.commands import query_batch
 
@@ -152,6 +153,7 @@ def explain(
     ] = None,
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
+    consistent_totals: o.ConsistentTotals = False,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
         o.ExplainFormat.TEXT
     ),
@@ -164,7 +166,7 @@ def explain(
     from dpsql.cli.commands import explain as command
     from dpsql.cli.inputs import read_asked
 
-    asked = read_asked(spending, allow_dearer, coverage)
+    asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 

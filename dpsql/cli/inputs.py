@@ -20,7 +20,12 @@ MOST_BYTES = 10_000_000
 """Largest file of SQL that is read."""
 
 
-def read_asked(given: Spending, allow_dearer: bool | None = None, coverage: bool | None = None) -> Asked:
+def read_asked(
+    given: Spending,
+    allow_dearer: bool | None = None,
+    coverage: bool | None = None,
+    consistent_totals: bool | None = None,
+) -> Asked:
     """Read the options and try them out, so that bad ones are refused before anything is opened.
 
     Raises Rejected DP406.
@@ -31,7 +36,8 @@ def read_asked(given: Spending, allow_dearer: bool | None = None, coverage: bool
     asked: Asked = {
         "epsilon": given.epsilon, "delta": given.delta, "rho": given.rho, "confidence": given.confidence,
         "max_error": _pairs("max-error", given.max_error), "weights": _pairs("weight", given.weight),
-        "allow_dearer": allow_dearer, "coverage": coverage, "limits": given.limits,
+        "allow_dearer": allow_dearer, "coverage": coverage, "consistent_totals": consistent_totals,
+        "limits": given.limits,
     }  # fmt: skip
     settled(asked, Settings())
     return asked

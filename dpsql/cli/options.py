@@ -151,6 +151,10 @@ Coverage: TypeAlias = Annotated[
     bool,
     typer.Option("--coverage", help="Tell, for a tenth of the price, how many units are above the limits."),
 ]
+ConsistentTotals: TypeAlias = Annotated[
+    bool,
+    typer.Option("--consistent-totals", help="Make totals of ROLLUP and the like the sums of their parts."),
+]
 Dialect: TypeAlias = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The SQL dialect of the text: duckdb, postgres, bigquery, …")
 ]

@@ -60,6 +60,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP117", "join-key-types", "join keys of different types"),
     Code("DP118", "join-kind", "this kind of join is not supported"),
     Code("DP119", "dialect-meaning", "a construct that may mean something else in this dialect"),
+    Code("DP120", "totals-do-not-add-up", "totals that would not be the sums of their parts"),
     Code("DP201", "no-bounds", "an aggregated value has no bounds"),
     Code("DP202", "bounds-lost", "an expression loses the bounds of its columns"),
     Code("DP203", "not-numeric", "the aggregate needs a numeric argument"),

@@ -41,6 +41,7 @@ def with_clause(settings: Settings, clause: Clause | None) -> Settings:
         delta=settings.delta if clause.delta is None else clause.delta,
         limits=limits,
         search=settings.search or bool(clause.search),
+        consistent_totals=settings.consistent_totals if clause.consistent_totals is None else clause.consistent_totals,
     )
 
 

@@ -46,6 +46,7 @@ from dpsql.frontend.parse import Parsed, parse
 from dpsql.planner.as_written import as_written
 from dpsql.planner.batch.unlisted import without_lists
 from dpsql.planner.clause import require_clause, with_clause
+from dpsql.planner.consistent_totals import consistent_totals, notes_of_totals, require_last, with_shares
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.expected_error import total_error
@@ -65,6 +66,7 @@ from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
 from dpsql.planner.warnings.undeclared_values import undeclared_values
 from dpsql.planner.warnings.warnings import warnings_of
+from dpsql.postprocessing.consistency.totals import Totals
 from dpsql.postprocessing.planning.interval_notes import interval_notes
 from dpsql.postprocessing.planning.plan import post_processing, require_shown
 from dpsql.postprocessing.planning.steps import Coverage, PostProcessing
@@ -151,6 +153,8 @@ def _bound(
 
 def _cheapest(query: _Query) -> Plan:
     """The plan; where its errors are asked for, that of the form of sums which meets them for less."""
+    if query.settings.consistent_totals:
+        return _planned(query, None)  # of the same form in all sets of groups
     if not query.settings.max_error:
         return _planned(query, total_error)
     # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
@@ -169,7 +173,8 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
     clause = query.parsed.clause is not None
     searching = searching_of(settings, ctx.policy, says_auto(query.bound.root), clause)
     try:
-        rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching))
+        consistent = settings.consistent_totals
+        rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching, consistent))
     except Rejected as refusal:
         if searching is not None and searching.withheld:
             refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
@@ -230,10 +235,13 @@ def _finished(rewritten: Node, query: _Query) -> Plan:
     ctx, settings, columns = query.ctx, query.settings, query.bound.columns
     analysed = _analysed(rewritten, query)
     coverage = _coverage(analysed, unused_numbers(rewritten), query)
-    noise = _calibrated(analysed, coverage, query)
+    totals = consistent_totals(analysed.tree.node, analysed.releases, settings) if settings.consistent_totals else ()
+    noise = _calibrated(analysed, coverage, totals, query)
     cost = cost_within(noise.request, noise.measured, ctx.policy)
     releases = _printed(noise, query)
+    require_last(totals, releases)
     post = post_processing(analysed.tree, columns, releases, noise.releases, query.dialect, query.tables)
+    post = replace(post, totals=totals) if totals else post
     warnings, notes = _warnings(noise, query), _notes(noise, releases, post, query)
     return Plan(
         source=query.parsed.source,
@@ -321,7 +329,9 @@ class _Calibrated:
     errors: Mapping[int, Fraction]
 
 
-def _calibrated(analysed: _Analysed, coverage: tuple[Coverage, ...], query: _Query) -> _Calibrated:
+def _calibrated(
+    analysed: _Analysed, coverage: tuple[Coverage, ...], totals: tuple[Totals, ...], query: _Query
+) -> _Calibrated:
     """Choose the noise: what the given ε pays for, or the least that meets the errors."""
     settings, shown = query.settings, analysed.releases
 
@@ -329,6 +339,8 @@ def _calibrated(analysed: _Analysed, coverage: tuple[Coverage, ...], query: _Que
         return outputs_named(wish, amounts, analysed.tree, query.bound.columns, shown, whole=False)
 
     heaviest = {uid: max(amounts) for uid, amounts in named("weights", settings.weights).items()} | {**query.weights}
+    if totals:
+        heaviest = with_shares(heaviest, totals, shown, query.ctx.policy.privacy.accountant == "zcdp")
     weights = with_small_share(heaviest, shown.distinct, coverage) if settings.coverage else heaviest
     request = request_of(settings, query.ctx.policy, analysed.asked.distinct, analysed.needs_data, weights)
     errors = {uid: min(amounts) for uid, amounts in named("max_error", settings.max_error).items()}
@@ -376,6 +388,7 @@ def _notes(
         *joined_releases(noise.releases.distinct),
         *dict.fromkeys(copies_read(noise.releases.distinct, query.ctx.policy)),
         *notes_of_coverage(query.settings, noise.coverage),
+        *notes_of_totals(post.totals, releases),
         *interval_notes(query.bound.columns, post, releases),
         *drawn_by(query.ctx.policy.noise),
         *dialects.notes(query.parsed.dialect),

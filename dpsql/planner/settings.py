@@ -21,6 +21,7 @@ class Settings:
     where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
     allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
     coverage: a part of ε tells how many units are above the limits.
+    consistent_totals: totals of ROLLUP and the like are the sums of their parts.
     search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
     family: the noise that was chosen before limits were found, and stays; empty: whichever errs least.
     found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
@@ -38,6 +39,7 @@ class Settings:
     weights: Mapping[str, Fraction] = field(default_factory=dict)
     allow_dearer: bool | None = None
     coverage: bool = False
+    consistent_totals: bool = False
     search: bool = False
     family: str = ""
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dpsql.aggregates.formula import formula
+from dpsql.core.ir.components import Output
 from dpsql.core.release.noisy import NoisyRelease
 
 
-def released_columns(noisy: NoisyRelease) -> list[list[object]]:
-    """One list per output of the release, in the SQL type of its column."""
-    return [formula(o).values(noisy, o.column.type) for o in noisy.planned.measured.node.outputs]
+def released_columns(noisy: NoisyRelease, drawn: NoisyRelease | None = None) -> list[list[object]]:
+    """One list per output of the release, in the SQL type of its column.
+
+    drawn: the same as it was drawn, where totals were made the sums of their parts: what is no sum is made of that.
+    """
+    node = noisy.planned.measured.node
+
+    def source(output: Output) -> NoisyRelease:
+        return noisy if drawn is None or output.recipe.terms(node.components) is not None else drawn
+
+    return [formula(o).values(source(o), o.column.type) for o in node.outputs]

@@ -17,6 +17,7 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT, Kind
 from dpsql.core.release.noisy import NoisyRelease, with_texts
 from dpsql.engines.scratch import Scratch
+from dpsql.postprocessing.consistency.totals import reconciled, with_totals
 from dpsql.postprocessing.intervals.derived import Derived, Trace
 from dpsql.postprocessing.planning.forms import Sources
 from dpsql.postprocessing.planning.statements import public_table
@@ -53,6 +54,7 @@ def post_process(post: PostProcessing, noisy: Sequence[NoisyRelease], engine: En
         return Rows(tuple(() for _ in post.columns), 0)
     if not post.steps:
         return _exact(post, engine)
+    consistent = reconciled(post.totals, noisy)
     if post.renamed is not None:
         shown = noisy[post.shown]
         columns = [*shown.key_columns, *released_columns(shown)]
@@ -60,10 +62,10 @@ def post_process(post: PostProcessing, noisy: Sequence[NoisyRelease], engine: En
         height = len(shown.keys)
         derived = Derived(post.steps, (Trace(height, (range(height),), ()),), noisy)
         return Rows(tuple(chosen), height, derived)
-    for release in noisy:
+    for place, release in enumerate(noisy):
         node = release.planned.measured.node
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
-        values = [*release.key_columns, *released_columns(release)]
+        values = [*release.key_columns, *released_columns(with_totals(place, release, consistent), release)]
         if not named:  # no table is without columns
             named, values = [("c0", BIGINT)], [list(range(len(release.keys)))]
         scratch.load_columns(release.planned.label, named, values)
@@ -74,7 +76,7 @@ def post_process(post: PostProcessing, noisy: Sequence[NoisyRelease], engine: En
     found, _ = scratch.fetch(last.sql)
     width = len(post.columns)
     traces.append(_trace(last, found.columns[width:], found.height, scratch))
-    derived = Derived(post.steps, traces, noisy)
+    derived = Derived(post.steps, traces, noisy, consistent)
     return Rows(_shown(post, found.columns[:width]), found.height, derived)
 
 

@@ -20,6 +20,7 @@ def asked(settings: Settings) -> Asked:
         "rho": settings.rho,
         "allow_dearer": settings.allow_dearer,
         "coverage": settings.coverage,
+        "consistent_totals": settings.consistent_totals,
         "limits": settings.limits,
     }
 

@@ -37,6 +37,7 @@ class Settings:
     rho: str | None = None
     allow_dearer: bool | None = None
     coverage: bool = False
+    consistent_totals: bool = False
     limits: str = "declared"
     notices: bool = True
     intervals: bool = False

@@ -117,5 +117,6 @@ def static_plan(
         wanted.limits,
         dialect,
         search=wanted.search,
+        consistent_totals=wanted.consistent_totals,
     )
     return compile_query(source, as_prepared(policy), PublicFacts(), nominal, parameters)

@@ -168,8 +168,8 @@ class Session:
     def set(self, name: str, amount: Amount | bool | None) -> Fraction | bool | str | None:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.
 
-        name: epsilon or rho (each replaces the other) or delta, with an amount; allow_dearer or coverage, which are on
-            or off; or limits, which are "search" or "declared".
+        name: epsilon or rho (each replaces the other) or delta, with an amount; allow_dearer, coverage or
+            consistent_totals, which are on or off; or limits, which are "search" or "declared".
         amount: None for what the session was opened with, as RESET does.
         Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """
@@ -186,6 +186,9 @@ class Session:
                 return replace(now, allow_dearer=wanted)
             case "coverage", _:
                 return replace(now, coverage=opened.coverage if amount is None else switch(amount, name))
+            case "consistent_totals", _:
+                wanted = opened.consistent_totals if amount is None else switch(amount, name)
+                return replace(now, consistent_totals=wanted)
             case "limits", _:
                 wanted = opened.search if amount is None else searched(amount)
                 if wanted and self.policy.search == "refuse":
@@ -202,7 +205,9 @@ class Session:
             case "delta", _:
                 return settled({"delta": amount}, now)
         raise reject(
-            "DP903", f"there is no setting {name!r}", help=["SET epsilon, delta, rho, allow_dearer, coverage or limits"]
+            "DP903",
+            f"there is no setting {name!r}",
+            help=["SET epsilon, delta, rho, allow_dearer, coverage, consistent_totals or limits"],
         )
 
     def run(

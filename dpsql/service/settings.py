@@ -36,6 +36,8 @@ class Options(TypedDict, total=False):
         do where they are more accurate. Without it new noise is drawn then.
     coverage: tell, for a tenth of the price, how many units are above the limits and how many are not
         (`Release.coverage`).
+    consistent_totals: make each total of ROLLUP, CUBE and GROUPING SETS the sum of its parts, by least squares, which
+        makes all of them more accurate. Refused (DP120) where it would not hold without noise.
     limits: "search": a quarter of the price finds the limits and bounds that nobody declares, and smaller ones where
         somebody does. "declared": those hold that the policy and the query declare.
     """
@@ -46,6 +48,7 @@ class Options(TypedDict, total=False):
     weights: Mapping[str, Amount] | None
     allow_dearer: bool | None
     coverage: bool | None
+    consistent_totals: bool | None
     limits: str | None
 
 
@@ -106,7 +109,9 @@ def settled(asked: Asked, base: Settings) -> Settings:
         base = replace(base, weights=_by_column(weights, "weights", "{'n': 2}"))
     elif max_error is not None:
         base = replace(base, weights={})
-    dearer, coverage = asked.get("allow_dearer"), asked.get("coverage")
+    dearer, coverage, totals = (asked.get(name) for name in ("allow_dearer", "coverage", "consistent_totals"))
+    if totals is not None:
+        base = replace(base, consistent_totals=switch(totals, "consistent_totals"))
     if dearer is not None:
         base = replace(base, allow_dearer=switch(dearer, "allow_dearer"))
     if coverage is not None:

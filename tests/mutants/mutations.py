@@ -3994,5 +3994,38 @@ MUTATIONS = (
         "a query reads a column that the policy does not list",
         ("tests/core/policy/test_prepared.py",),
     ),
+    # --- totals that are the sums of their parts ---
+    Mutation(
+        "totals-under-limits-per-group",
+        "dpsql/planner/consistent_totals.py",
+        'if _rows_of_an_id(release) != _rows_of_an_id(finest) or _rows_of_an_id(release) == "groups":',
+        "if _rows_of_an_id(release) is finest:",
+        "numbers move away from the truth: an id counts more in a total than in its parts",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "totals-of-unlisted-rows",
+        "dpsql/planner/rewrites/same_rows.py",
+        "if source.covers:",
+        "if source:",
+        "numbers move away from the truth: totals hold rows that no part holds",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "totals-of-different-values",
+        "dpsql/planner/consistent_totals.py",
+        "if component.measure not in (Measure.COUNT, Measure.SUM):",
+        "if component.measure is Measure.QUANTILE:",
+        "numbers move away from the truth: a value in two parts counts once in their total",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "totals-weighted-the-wrong-way",
+        "dpsql/postprocessing/consistency/least_squares.py",
+        "weight = v / (v + spread)",
+        "weight = spread / (v + spread)",
+        "the ± are too narrow: what is noisier counts more",
+        ("tests/postprocessing/consistency/test_least_squares.py",),
+    ),
 )
 """In the order of the page."""

@@ -123,15 +123,15 @@ def facts(sql: str, *more: str, rewritten: bool = False) -> None:
         print(f"{text:<{width}} {' · '.join(_known(tagged, root, more))}".rstrip())
 
 
-def before_after(rule: Rewrite, sql: str, *, prepared: bool = False) -> None:
+def before_after(rule: Rewrite, sql: str, *, prepared: bool = False, consistent: bool = False) -> None:
     """Print the part of a query's plan that a rewrite changes, before and after it, or why it refuses.
 
-    prepared: whether patients, visits and drugs are read from copies.
+    prepared: whether patients, visits and drugs are read from copies. consistent: whether consistent totals are asked.
     """
     of = PREPARED if prepared else CLINIC
     before = _before(rule, sql, of)
     try:
-        after = rule(before, _context(of))
+        after = rule(before, replace(_context(of), consistent=consistent))
     except Rejected as refusal:
         return _refused(refusal)
     _side_by_side(*_differing(before, after))

@@ -36,8 +36,10 @@ _OPTIONS = {
     "max_rows_contributed": "max_rows",
     "min_privacy_units_per_group": "min_units",
     "group_selection_strategy": "public_groups",
+    "consistent_totals": "consistent_totals",
 }
 _STRATEGIES = {"PUBLIC_GROUPS": True, "LAPLACE_THRESHOLD": False}
+_SWITCH = {"TRUE": True, "FALSE": False}
 _PER_GROUP, _PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
 _ANON = {
     "ANON_COUNT": "COUNT", "ANON_SUM": "SUM", "ANON_AVG": "AVG", "ANON_VAR_POP": "VAR_POP",
@@ -77,6 +79,7 @@ class Clause:
     min_units: int | None = None
     public_groups: bool | None = None
     search: bool | None = None
+    consistent_totals: bool | None = None
     span: Span | None = field(default=None, compare=False)
 
 
@@ -271,16 +274,14 @@ class _Lifter(Cursor):
         self.take(TokenType.EQ, f"= after {written}")
         first = self.at
         value: object
-        if key == "public_groups":
+        if key in ("public_groups", "consistent_totals"):
+            words = _STRATEGIES if key == "public_groups" else _SWITCH
             token = self.peek()
             text = "" if token is None else token.text.upper()
-            if text not in _STRATEGIES:
-                raise _wrong(
-                    "group_selection_strategy is not known", self.span(first, first),
-                    "use PUBLIC_GROUPS or LAPLACE_THRESHOLD",
-                )  # fmt: skip
+            if text not in words:
+                raise _wrong(f"this {written} is not known", self.span(first, first), f"use {' or '.join(words)}")
             self.at += 1
-            value = _STRATEGIES[text]
+            value = words[text]
         elif key == "max_rows" and self.word() == AUTO:
             self.at += 1
             key, value = "search", True

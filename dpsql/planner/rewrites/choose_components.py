@@ -9,11 +9,12 @@ Example:
 from __future__ import annotations
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.choose_grids import gridded
 from dpsql.planner.rewrites.context import RewriteContext
-from dpsql.planner.rewrites.share_sums import sum_forms
+from dpsql.planner.rewrites.same_rows import families
+from dpsql.planner.rewrites.share_sums import shared_sums, sum_forms
 from dpsql.planner.rewrites.size_covariances import size_covariances
 from dpsql.planner.rewrites.split_counts import split_counts
 
@@ -22,7 +23,7 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
     """Choose for every release whether sums share the noise of counts, counts that of slices, covariances are one."""
     error = ctx.error
     if error is None:
-        return root
+        return _scaled_alike(root, ctx) if ctx.consistent else root
 
     def change(node: Node) -> Node:
         if not isinstance(node, Release):
@@ -36,5 +37,17 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         ]
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
         return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
+
+    return transform(root, change)
+
+
+def _scaled_alike(root: Node, ctx: RewriteContext) -> Node:
+    """Sums of ids whose totals shall add up are scaled with a count: one that is clipped per id adds up nowhere."""
+    family = {id(release) for each in families(root) for release in each}
+
+    def change(node: Node) -> Node:
+        if id(node) not in family or not isinstance(node, Release) or not isinstance(node.input, BoundContributions):
+            return node
+        return shared_sums(node, derive_once(node.input, ctx.analysis).fact)
 
     return transform(root, change)

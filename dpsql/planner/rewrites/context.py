@@ -49,12 +49,14 @@ class RewriteContext:
     error: the total error of a finished release, given the facts of its input; for choices between forms that differ
     in noise alone. None: the plain forms.
     searching: the limits that searches may find; None: all are declared or the query is refused.
+    consistent: totals of several sets of groups count the same rows.
     """
 
     analysis: Derivation
     limits: Limits = Limits()
     error: Callable[[Release, Facts], float] | None = None
     searching: Searching | None = None
+    consistent: bool = False
 
     @property
     def reads_copies(self) -> bool:

@@ -26,6 +26,7 @@ from dpsql.planner.rewrites.pick_groups import pick_groups
 from dpsql.planner.rewrites.place_conditions import place_conditions
 from dpsql.planner.rewrites.read_stored_integers import read_stored_integers
 from dpsql.planner.rewrites.refuse_constants import refuse_constants
+from dpsql.planner.rewrites.same_rows import same_rows
 from dpsql.planner.rewrites.search_values import search_values
 from dpsql.planner.rewrites.searched_clips import searched_clips
 from dpsql.planner.rewrites.whole_keys import whole_keys
@@ -51,6 +52,7 @@ RULES: tuple[Rewrite, ...] = (
     whole_keys,
     expand_aggregates,
     add_group_keys,
+    same_rows,
     list_choices,
     pick_groups,
     bound_contributions,

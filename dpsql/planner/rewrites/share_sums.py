@@ -40,16 +40,19 @@ def sum_forms(node: Release, facts: Facts) -> Iterator[Release]:
     yield node
     if isinstance(node.input, BoundContributions):
         return
-    counted = _shared(node, facts, only_counted=True)
+    counted = shared_sums(node, facts, only_counted=True)
     if counted is not node:
         yield counted
-    every = _shared(node, facts, only_counted=False)
+    every = shared_sums(node, facts, only_counted=False)
     if every is not node and every.components != counted.components:
         yield every
 
 
-def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
-    """The release with its sums made of two parts; only those whose count it measures anyway, or all."""
+def shared_sums(node: Release, facts: Facts, *, only_counted: bool = False) -> Release:
+    """The release with its sums made of two parts; only those whose count it measures anyway, or all.
+
+    Below a BoundContributions node they are other sums then, scaled and not clipped.
+    """
     components = list(node.components)
 
     def place(component: Component) -> int:

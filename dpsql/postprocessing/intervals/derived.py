@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, assert_never
 
 import numpy as np
 
 from dpsql.core.release.noisy import NoisyRelease
+from dpsql.postprocessing.consistency.totals import Consistent
 from dpsql.postprocessing.intervals.derived_columns import (
     Column,
     Function,
@@ -59,8 +61,14 @@ class Trace:
 class Derived:
     """The columns of one answer."""
 
-    def __init__(self, steps: Sequence[Step], traces: Sequence[Trace], releases: Sequence[NoisyRelease]) -> None:
-        self._steps, self.traces, self._releases = steps, traces, releases
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        traces: Sequence[Trace],
+        releases: Sequence[NoisyRelease],
+        consistent: Consistent = MappingProxyType({}),
+    ) -> None:
+        self._steps, self.traces, self._releases, self._consistent = steps, traces, releases, consistent
         self._made: dict[tuple[int, Form], Column] = {}
         self._hidden_rows: dict[tuple[int, int], Places] = {}
         self._orders: dict[tuple[int, int, int, int], tuple[Places, Places]] = {}
@@ -156,7 +164,8 @@ class Derived:
         if key not in self._inputs:
             noisy = self._releases[source.release]
             rows = np.arange(len(noisy.keys))
-            self._inputs[key] = Output(self._noises, *key, noisy, rows, np.zeros(len(rows), dtype=np.bool_))
+            missing = np.zeros(len(rows), dtype=np.bool_)
+            self._inputs[key] = Output(self._noises, *key, noisy, rows, missing, self._consistent)
         return self._inputs[key]
 
     def _source(self, form: Form, at: int) -> Column:

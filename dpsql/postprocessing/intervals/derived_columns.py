@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from dpsql.aggregates.formula import output_intervals
 from dpsql.core.functions.value import Value
+from dpsql.core.ir.components import Terms
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.release.noisy import NoisyRelease
+from dpsql.postprocessing.consistency.totals import Consistent
+from dpsql.postprocessing.intervals.consistent_numbers import estimated
 from dpsql.postprocessing.intervals.enclosures import ELSEWHERE, FINE, MANY, ZERO, Bounds, enclosed, rounded
 from dpsql.postprocessing.intervals.fieller import linear_bounds, quotient_bounds
 from dpsql.postprocessing.intervals.linear import (
@@ -103,7 +106,7 @@ class Known(Column):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output(Column):
-    """An output of a release in these rows of it."""
+    """An output of a release in these rows of it. release: as it was drawn."""
 
     noises: Noises
     place: int
@@ -111,6 +114,7 @@ class Output(Column):
     release: NoisyRelease
     rows: Places
     missing: Flags
+    consistent: Consistent
 
     def taken(self, at: Places) -> Output:
         there, at = at >= 0, np.maximum(at, 0)
@@ -123,6 +127,8 @@ class Output(Column):
         return {(self.place, self.at): 1}
 
     def bounds(self, outside: Fraction) -> Bounds:
+        if any((self.place, i) in self.consistent for i, _ in self._terms or ()):
+            return Total(self.noises, self.linear()).bounds(outside)
         found = np.full((len(self), 2), np.nan)
         there = np.flatnonzero(~self.missing)
         if len(there):
@@ -132,18 +138,27 @@ class Output(Column):
         zero = np.where(np.isnan(found[:, 0]), ZERO, FINE).astype(np.int8)
         return Bounds.of(found[:, 0], found[:, 1], self.missing, zero)
 
-    def linear(self) -> Linear:
+    @property
+    def _terms(self) -> Terms | None:
         measured = self.release.planned.measured
+        return measured.node.outputs[self.at].recipe.terms([m.component for m in measured.measurements])
+
+    def linear(self) -> Linear:
+        measured, terms = self.release.planned.measured, self._terms
         output = measured.node.outputs[self.at]
-        terms = output.recipe.terms([m.component for m in measured.measurements])
         if terms is None:
             raise TypeError
         rows = np.where(self.missing, 0, self.rows)
-        constant, stretches, exact = np.zeros(len(self)), [], True
+        constant, slack, stretches, exact = np.zeros(len(self)), np.zeros(len(self)), list[Stretch](), True
         for i, worth in terms:
             first, known = self.noises.first(self.place, i), measured.measurements[i].known
             exact = exact and worth.denominator == 1
-            if first is None:
+            if (self.place, i) in self.consistent:
+                found = estimated(self.noises, self.consistent[self.place, i], (self.place, i), rows)
+                constant = constant + float(worth) * found.constant
+                stretches += [s.scaled(np.where(self.missing, 0.0, float(worth))) for s in found.stretches]
+                slack = slack + abs(float(worth)) * found.slack
+            elif first is None:
                 own = (
                     self.release.columns[i].floats() if known is None else np.full(len(self.release.keys), float(known))
                 )
@@ -151,11 +166,10 @@ class Output(Column):
             else:
                 by = np.where(self.missing, 0.0, float(worth))
                 stretches.append(Stretch(self.noises.every, first + rows, first + rows + 1, by))
-        slack = 0.0
         if not exact:
             kind, scale = output.column.type.kind, output.column.type.scale
-            slack = {TypeKind.INTEGER: 0.5, TypeKind.DECIMAL: 0.5 * 10.0**-scale}.get(kind, 0.0)
-        return Linear(np.where(self.missing, 0.0, constant), tuple(stretches), self.missing, np.full(len(self), slack))
+            slack = slack + {TypeKind.INTEGER: 0.5, TypeKind.DECIMAL: 0.5 * 10.0**-scale}.get(kind, 0.0)
+        return Linear(np.where(self.missing, 0.0, constant), tuple(stretches), self.missing, slack)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,11 @@ column of n totals needs n stretches, and not n times all noises.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from dpsql.core.release.noisy import NoisyRelease
 
 Places = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+Made = TypeVar("Made")
 _EXACT = float(1 << 53)
 _ROUNDING = 2.0**-50
 """Relative allowance for the few roundings on the way to a number."""
@@ -55,10 +58,18 @@ class Noises:
                 values.append(column)
         self.law, self.values = np.concatenate(law), np.concatenate(values)
         self.every = Sequence(self, np.arange(height), np.ones(height))
+        self._kept: dict[int, tuple[object, Any]] = {}
 
     def first(self, place: int, component: int) -> int | None:
         """The number of the noise in a component's first row; None if it has none."""
         return self._starts.get((place, component))
+
+    def kept(self, of: object, make: Callable[[], Made]) -> Made:
+        """What is made of an object once: sequences are the same only if they are one."""
+        if id(of) not in self._kept:
+            self._kept[id(of)] = of, make()
+        made: Made = self._kept[id(of)][1]
+        return made
 
 
 @dataclass(frozen=True, slots=False, eq=False)

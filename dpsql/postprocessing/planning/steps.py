@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.walk import Tagged
+from dpsql.postprocessing.consistency.totals import Totals
 from dpsql.postprocessing.planning.forms import Form, Sources
 
 
@@ -63,6 +64,7 @@ class PostProcessing:
     branches: for each release whose rows the answer's rows follow (several below UNION ALL) and each output column the
         (release, output position) that it shows unchanged; else None.
     columns: of the answer. empty: it has no row, whatever the data hold.
+    totals: releases whose totals are made the sums of their parts first.
     """
 
     renamed: tuple[int, ...] | None
@@ -73,6 +75,7 @@ class PostProcessing:
     columns: tuple[Column, ...] = field(default=(), compare=False)
     empty: bool = field(default=False, compare=False)
     steps: tuple[Step, ...] = field(default=(), compare=False)
+    totals: tuple[Totals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

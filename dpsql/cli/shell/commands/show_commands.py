@@ -228,7 +228,7 @@ One SELECT (or WITH … SELECT) at a time, ended by ;
 Aggregates: COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM, AVG, VAR_SAMP, STDDEV_SAMP … over private tables;
 CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and arithmetic above the aggregates are free.
   SET epsilon = 0.2;   RESET epsilon;   SHOW epsilon;
-  and so with delta, rho, confidence, allow_dearer, coverage, limits
+  and so with delta, rho, confidence, allow_dearer, coverage, consistent_totals, limits
   EXPLAIN SELECT …;    shows noise and price, and spends nothing
 \\df lists the functions, \\h NAME explains one, \\h DP201 explains a code."""
 
