@@ -128,9 +128,7 @@ class Gateway:
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
             raise stopped()
         if reply.answer is None and not reply.refused:
-            own = login.ceilings
-            alone = own.per_hour is not None or own.per_day is not None
-            reply = await self.pool.run(replace(ask, wish="run"), alone=alone)
+            reply = await self.pool.run(replace(ask, wish="run"))
         return _given(reply, described)
 
     async def stop(self, run_id: str) -> None:

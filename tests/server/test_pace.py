@@ -55,12 +55,12 @@ def run(test: Callable[[Hands], Awaitable[None]], size: int = 1, queue: int = 10
     asyncio.run(whole())
 
 
-def asking(hands: Hands, told: Told, id: str, account: str = "ana", alone: bool = False) -> asyncio.Task[None]:
+def asking(hands: Hands, told: Told, id: str, account: str = "ana") -> asyncio.Task[None]:
     """A caller who notes when he is told what."""
 
     async def ask() -> None:
         try:
-            found: object = await hands.pool.run(an_ask(id, account), alone=alone)
+            found: object = await hands.pool.run(an_ask(id, account))
         except Refused as refusal:
             found = refusal
         told.append((hands.clock.now(), found))
@@ -219,20 +219,6 @@ def test_a_full_queue_refuses_and_says_so() -> None:
         assert found.sqlstate == "53300"
 
     run(test, queue=2)
-
-
-def test_statements_of_one_account_that_must_be_alone_come_one_after_the_other() -> None:
-    async def test(hands: Hands) -> None:
-        told: Told = []
-        for id, account in (("a", "ana"), ("b", "ana"), ("c", "ben")):
-            asking(hands, told, id, account, alone=True)
-        await settle()
-        assert sorted(ask.id for worker in hands.workers for ask in worker.asked) == ["a", "c"]
-        hands.workers[0].reply(Reply("a", ANSWER))
-        await hands.clock.go_to(0.2)
-        assert sorted(ask.id for worker in hands.workers for ask in worker.asked) == ["a", "b", "c"]
-
-    run(test, size=3)
 
 
 def test_a_worker_that_died_is_replaced_and_serves_the_next() -> None:

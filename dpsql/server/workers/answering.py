@@ -24,7 +24,7 @@ from dpsql.results.interval_columns import rows_with_ends, with_ends
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
-from dpsql.server.workers.ceilings import left_of
+from dpsql.server.workers.ceilings import ceilings_now
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import told
 from dpsql.server.workers.own_account import rows_of
@@ -55,7 +55,7 @@ class Answering:
 
     def _answer(self, ask: Ask) -> Reply:
         now = dt.datetime.now(dt.UTC)
-        ceilings = left_of(self._service, ask.account, ask.ceilings, now)
+        ceilings = ceilings_now(self._service, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
         sql, moved = ask.sql, 0
         values: tuple[Value, ...] | Mapping[str, Value] = ask.values

@@ -66,7 +66,6 @@ class Pool:
         self._policy = ""
         self._runs: dict[str, _Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._accounts: dict[str, asyncio.Lock] = {}
 
     async def open(self) -> Ready:
         """Start all workers; what the first of them said. Raises CannotOpen."""
@@ -106,17 +105,16 @@ class Pool:
 
     # --- what is paid for ------------------------------------------------------------------------------------------
 
-    async def run(self, ask: Ask, *, alone: bool = False) -> Reply:
+    async def run(self, ask: Ask) -> Reply:
         """Charge and run, and reply at the moment when that may leave.
 
-        alone: no other run of the account that is asked so begins before this one has ended.
         Raises Refused: DP414 if too many wait, DP901 if it was stopped, took too long, or its worker died.
         """
         if self._free.empty() and self._waiting >= self.queue:
             raise queue_full(self.queue)
         run = _Run(ask, asyncio.get_running_loop().create_future())
         self._runs[ask.id] = run
-        task = asyncio.create_task(self._through(run, alone))
+        task = asyncio.create_task(self._through(run))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
@@ -134,22 +132,19 @@ class Pool:
         if run is not None and not run.outcome.done():
             run.outcome.set_exception(stopped())
 
-    async def _through(self, run: _Run, alone: bool) -> None:
+    async def _through(self, run: _Run) -> None:
         try:
             self._waiting += 1
-            async with contextlib.AsyncExitStack() as taken:
-                try:
-                    if alone:
-                        await taken.enter_async_context(self._accounts.setdefault(run.ask.account, asyncio.Lock()))
-                    seat = await self._free.get()
-                finally:
-                    self._waiting -= 1
-                try:
-                    if not run.outcome.done():  # stopped while it waited
-                        run.seat = seat
-                        await self._seated(seat, run)
-                finally:
-                    self._free.put_nowait(seat)
+            try:
+                seat = await self._free.get()
+            finally:
+                self._waiting -= 1
+            try:
+                if not run.outcome.done():  # stopped while it waited
+                    run.seat = seat
+                    await self._seated(seat, run)
+            finally:
+                self._free.put_nowait(seat)
         finally:
             if not run.outcome.done():
                 run.outcome.set_exception(failed())
