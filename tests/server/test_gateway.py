@@ -14,6 +14,7 @@ import pytest
 
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.server.metrics import Spent
 from dpsql.server.statements import Login, Refused, Settings
 from dpsql.server.workers import answering
 from dpsql.server.workers.messages import Ask, Reply
@@ -265,6 +266,15 @@ def test_a_tools_preview_of_rows_has_columns_and_a_warning(server: Served, shop:
     assert shop.spent() == before
     paid = server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 37", login=BI, settings=Settings())
     assert paid.spent == "ε 0.1"
+
+
+def test_the_custodian_is_told_what_every_account_has_spent(server: Served, shop: Shop) -> None:
+    server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 97", login=login("zoe"))
+    spent = server.do(server.gateway.spent)
+    assert spent is not None
+    assert Spent("customer", "zoe", 0.1, 0.0, 0.0) in spent
+    (total,) = (s for s in spent if not s.account)
+    assert total.epsilon == float(shop.spent()) >= 0.1 and len(spent) >= 2
 
 
 def test_a_ceiling_per_day_holds_over_statements(server: Served) -> None:

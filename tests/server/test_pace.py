@@ -256,6 +256,25 @@ def test_a_worker_of_another_policy_takes_nobodys_place() -> None:
     run(test)
 
 
+def test_a_restart_is_counted_at_a_moment_and_without_workers_nothing_can_run() -> None:
+    async def test(hands: Hands) -> None:
+        told: Told = []
+        asking(hands, told, "a")
+        await hands.clock.go_to(0.3)
+        hands.policy = "another"
+        hands.workers[0].die()
+        await hands.clock.go_to(0.999)
+        assert hands.pool.restarted == 0 and hands.pool.can_run
+        asking(hands, told, "b")
+        await hands.clock.go_to(1)
+        assert len(told) == 1 and not hands.pool.can_run and hands.pool.waiting == 1
+        hands.policy = ""
+        await hands.clock.go_to(3)
+        assert hands.pool.restarted == 1 and hands.pool.can_run and hands.pool.waiting == 0
+
+    run(test)
+
+
 def test_a_dead_worker_for_looking_is_replaced_at_the_next_question() -> None:
     async def test(hands: Hands) -> None:
         first = asyncio.create_task(hands.pool.look(an_ask("a")))
@@ -267,7 +286,7 @@ def test_a_dead_worker_for_looking_is_replaced_at_the_next_question() -> None:
         await settle()
         hands.made[-1].reply(Reply("b", ANSWER))
         await settle()
-        assert second.result().answer == ANSWER
+        assert second.result().answer == ANSWER and hands.pool.restarted == 1
 
     run(test)
 

@@ -54,6 +54,8 @@ class Answering:
             return Reply(ask.id, refused=(_INTERNAL,))
 
     def _answer(self, ask: Ask) -> Reply:
+        if ask.wish == "spent":
+            return Reply(ask.id, _spent(self._service))
         now = dt.datetime.now(dt.UTC)
         ceilings = ceilings_now(self._service, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
@@ -94,6 +96,8 @@ class Answering:
                 answer = self._shown(ask, session, release)
                 entry = entries[-1] if entries and release.spent != NO_LOSS else ""
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
+            case "spent":
+                raise AssertionError(ask.wish)
 
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:
@@ -108,6 +112,14 @@ class Answering:
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,
         )
+
+
+def _spent(service: Service) -> Answer:
+    """What every account has spent of each unit; no account: all together."""
+    parts = ("epsilon", "delta", "rho")
+    found = service.ledger.accounts()
+    rows = [(a.unit, a.analyst, *(float(getattr(a.spent, part)) for part in parts)) for a in found]
+    return Answer((("unit", VARCHAR), ("account", VARCHAR), *((part, DOUBLE) for part in parts)), rows)
 
 
 def _cost(session: Session, plan: Plan) -> Answer:

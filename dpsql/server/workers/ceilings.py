@@ -2,7 +2,7 @@
 
 *Claim.* In any day (hour) an account is charged at most its login's ceiling, as far as the clocks of the machines that
 charge are true. *Why.* What was charged in it is read from the ledger before a statement, with all that the account had
-spent by then; what it spends from then on counts in the transaction that charges (`Ceiling` of `core/ledger/ledger.py`),
+spent by then; what it spends from then on counts in the transaction that charges (`Ceiling` of core/ledger/ledger.py),
 whoever charges it. *When it would be false.* If a clock goes back. Budgets do not rest on clocks. *Tested by*
 tests/server/test_ceilings.py.
 """

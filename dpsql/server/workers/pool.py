@@ -48,7 +48,8 @@ class _Run:
 class Pool:
     """The workers of one server.
 
-    start: makes one. size: how many run statements. queue: how many statements may wait for them.
+    start: makes one. size: how many run statements. queue: how many statements may wait for them. restarted: how many
+    were replaced.
     """
 
     start: Starting
@@ -56,6 +57,7 @@ class Pool:
     queue: int
     pace: Pace
     clock: Clock = field(default_factory=LoopClock)
+    restarted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._free: asyncio.Queue[_Seat] = asyncio.Queue()
@@ -64,6 +66,7 @@ class Pool:
         self._waiting = 0
         self._closing = False
         self._policy = ""
+        self._missing = 0
         self._runs: dict[str, _Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -79,6 +82,16 @@ class Pool:
             raise error if isinstance(error, CannotOpen) else CannotOpen(failed().diagnostics) from None
         return desk.ready
 
+    @property
+    def waiting(self) -> int:
+        """How many statements wait for a worker."""
+        return self._waiting
+
+    @property
+    def can_run(self) -> bool:
+        """Whether there is a worker that runs statements, taken or not."""
+        return self._missing < self.size
+
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
     async def look(self, ask: Ask) -> Reply:
@@ -87,6 +100,7 @@ class Pool:
             try:
                 if self._desk is None:
                     self._desk = await self._another()
+                    self.restarted += 1
                 asking = asyncio.create_task(self._desk.ask(ask))
                 if not await self._done_by(asking, self.clock.now() + self.pace.last):
                     self._desk.kill()
@@ -193,9 +207,12 @@ class Pool:
     async def _replace(self, seat: _Seat) -> None:
         """A new worker in place of one that is gone, however long that takes."""
         seat.link.kill()
+        self._missing += 1
         while not self._closing:
             try:
                 seat.link = await self._another()
+                self._missing -= 1
+                self.restarted += 1
                 return
             except (Died, CannotOpen, OSError):
                 _log.error("a worker cannot be replaced")
