@@ -184,8 +184,8 @@ def test_what_runs_is_stopped_by_its_client_and_stays_charged(tmp_path: Path) ->
         assert ("0.1",) in rows(client.query("SELECT epsilon_spent FROM dpsql.budget"))
 
 
-def wait_until_reserved(shop: Shop) -> None:
-    """Returns once the ledger holds an entry, as another process reads it."""
+def wait_until_reserved(shop: Shop, entries: int = 1) -> None:
+    """Returns once the ledger holds so many entries, as another process reads it."""
     path = shop.policy.with_name("shop.ledger.sqlite")
     pause = threading.Event()
     for _ in range(60_000):
@@ -193,7 +193,7 @@ def wait_until_reserved(shop: Shop) -> None:
             suppress(sqlite3.OperationalError),  # it is not there yet, or has no table yet
             closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection,
         ):
-            if connection.execute("SELECT COUNT(*) FROM entries").fetchone()[0]:
+            if connection.execute("SELECT COUNT(*) FROM entries").fetchone()[0] >= entries:
                 return
         pause.wait(0.01)
     raise AssertionError("nothing was reserved")

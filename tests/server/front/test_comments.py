@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dpsql.server.front.comments import said_before, with_said
-from dpsql.server.front.errors import Fault
 from dpsql.server.front.read_command import command
 from dpsql.server.front.variables import Variables
 from dpsql.server.statements import Settings
@@ -64,7 +63,8 @@ def test_where_none_counts(sql: str) -> None:
 
 
 def test_every_setting_of_dpsql_may_be_said_and_holds_as_if_it_was_set() -> None:
-    sql = "/* dpsql: epsilon=1/3, delta=1e-9 allow_dearer=on, coverage=on limits=search notices=off, intervals=on */ FROM t"
+    said = "epsilon=1/3, delta=1e-9 allow_dearer=on, coverage=on limits=search notices=off, intervals=on"
+    sql = f"/* dpsql: {said} */ FROM t"
     held = with_said(Variables(), said_before(command(sql), sql)).asked
     assert held == Settings("1/3", "1e-9", None, True, True, "search", False, True)
     sql = "-- dpsql: rho=0.01\nSELECT 1"
