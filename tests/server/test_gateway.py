@@ -277,6 +277,14 @@ def test_the_custodian_is_told_what_every_account_has_spent(server: Served, shop
     assert total.epsilon == float(shop.spent()) >= 0.1 and len(spent) >= 2
 
 
+def test_without_workers_that_run_the_custodian_is_told_nothing(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is how /healthz learns of it."""
+    monkeypatch.setattr(server.gateway.pool, "_missing", server.gateway.pool.size)
+    assert server.do(server.gateway.spent) is None
+
+
 def test_a_ceiling_per_day_holds_over_statements(server: Served) -> None:
     poor = login("poor", per_day="0.15")
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 41", login=poor)

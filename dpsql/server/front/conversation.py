@@ -240,8 +240,12 @@ class Conversation:
         said: by comments that were before it.
         """
         found = command(text)
-        said = said or said_before(found, text)
-        asked = with_said(self._transactions.now, said).asked
+        try:
+            said = said or said_before(found, text)
+            asked = with_said(self._transactions.now, said).asked
+        except Fault as fault:
+            self._asking.refused(text, fault.sqlstate)
+            raise
         if not (isinstance(found, c.Transaction) and found.do in ("commit", "rollback", "rollback to")):
             self._transactions.require_sound()
         if isinstance(found, c.Write):

@@ -89,11 +89,14 @@ def test_every_setting_of_dpsql_may_be_said_and_holds_as_if_it_was_set() -> None
         ("/* dpsql: epsilon=1 /* dpsql: delta=1 */ */", "42601", "/* dpsql: delta"),
     ],
 )
-def test_what_is_not_understood_is_refused_at_its_place(client: Client, comment: str, state: str, word: str) -> None:
+def test_what_is_not_understood_is_refused_at_its_place(
+    client: Client, served: Served, comment: str, state: str, word: str
+) -> None:
     sql = f"SELECT n; {comment} SELECT n"
     refused = client.query(sql)
     assert shape(refused).endswith(f"E({state}) ZI")
     assert refused[-2].fields["P"] == str(sql.index(word) + 1) and refused[-2].fields["H"]
+    assert (served.log.events[-1].outcome, served.log.events[-1].statement.strip()) == (state, sql[9:].strip())
 
 
 def test_it_holds_for_its_statement_alone(client: Client, served: Served) -> None:
