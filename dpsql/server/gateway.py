@@ -142,12 +142,12 @@ class Gateway:
         """What every account has spent, for the custodian; None if no worker answers, or none could run anything."""
         ask = Ask("custodian", "spent", "", "", (), Settings(), Ceilings(), moment())
         try:
-            reply = await self.pool.look(ask)
+            told = await self.pool.look(ask)
         except Refused:
             return None
-        if reply.answer is None or not self.pool.can_run:
+        if told.answer is None or not self.pool.can_run:
             return None
-        rows: Any = reply.answer.rows
+        rows: Any = told.answer.rows
         return [Spent(unit, account or "", *parts) for unit, account, *parts in rows]
 
     # --- what texts decide -----------------------------------------------------------------------------------------

@@ -14,9 +14,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from tests.engines_elsewhere.conftest import REQUIRED
 
 JAR = Path("/usr/share/java/postgresql.jar")
 ODBC = "PostgreSQL Unicode"
@@ -52,10 +55,11 @@ Talk = Callable[[Address, Sequence[str], Path], list[Seen]]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """talk: asks statements on one connection, or each on one. package: Debian's; "" for PyPI's."""
+    """talk: asks statements on one connection, or each on one. module: of PyPI's; package: Debian's; "" for none."""
 
     name: str
     talk: Talk
+    module: str
     package: str = ""
     shows_state: bool = True
     shows_place: bool = True
@@ -286,9 +290,8 @@ def adbc(address: Address, statements: Sequence[str], folder: Path) -> list[Seen
                 cursor.execute(sql)
                 return Seen(texts(cursor.fetchall()))
             except driver.Error as e:
-                told = {str(key): value.decode() for key, value in dict(e.details).items()}
-                place = told.get("b'PG_DIAG_STATEMENT_POSITION'") or told.get("PG_DIAG_STATEMENT_POSITION")
-                return Seen((), "", str(e), e.sqlstate, _number(place))
+                place = dict(e.details).get(b"PG_DIAG_STATEMENT_POSITION")
+                return Seen((), "", str(e), e.sqlstate, None if place is None else int(place))
 
         return [one(sql) for sql in statements]
 
@@ -382,19 +385,27 @@ OF_THE_SYSTEM = {
 PSQL, JDBC, ODBC_DRIVER = OF_THE_SYSTEM
 
 CLIENTS = (
-    Client("psql", psql, PSQL),
-    Client("pgcli", pgcli, shows_state=False),
-    Client("psycopg", psycopg),
-    Client("psycopg2", psycopg2),
-    Client("asyncpg", asyncpg),
-    Client("pg8000", pg8000),
-    Client("sqlalchemy", sqlalchemy, shows_notices=False),
-    Client("pandas", pandas, shows_notices=False),
-    Client("connectorx", connectorx, shows_state=False, shows_place=False, shows_notices=False),
-    Client("adbc", adbc, shows_notices=False),
-    Client("jdbc", jdbc, JDBC),
-    Client("odbc", odbc, ODBC_DRIVER, shows_place=False),
+    Client("psql", psql, "", PSQL),
+    Client("pgcli", pgcli, "pgcli", shows_state=False),
+    Client("psycopg", psycopg, "psycopg"),
+    Client("psycopg2", psycopg2, "psycopg2"),
+    Client("asyncpg", asyncpg, "asyncpg"),
+    Client("pg8000", pg8000, "pg8000"),
+    Client("sqlalchemy", sqlalchemy, "sqlalchemy", shows_notices=False),
+    Client("pandas", pandas, "pandas", shows_notices=False),
+    Client("connectorx", connectorx, "connectorx", shows_state=False, shows_place=False, shows_notices=False),
+    Client("adbc", adbc, "adbc_driver_postgresql", shows_notices=False),
+    Client("jdbc", jdbc, "jpype", JDBC),
+    Client("odbc", odbc, "pyodbc", ODBC_DRIVER, shows_place=False),
 )
+
+
+def is_here(client: Client) -> bool:
+    """Whether a client can be had. Fails where all of PyPI's have to be there, and this one is not."""
+    if client.module and find_spec(client.module) is None:
+        assert not REQUIRED, f"{client.name} is missing, and DPSQL_ENGINES=required"
+        return False
+    return not missing(client.package)
 
 
 def missing(package: str) -> bool:

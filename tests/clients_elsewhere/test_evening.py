@@ -21,7 +21,7 @@ import duckdb
 import pytest
 
 from dpsql.core.ledger.ledger import Receipt
-from tests.clients_elsewhere.clients import CLIENTS, Address, Client, Seen, missing
+from tests.clients_elsewhere.clients import CLIENTS, Address, Client, Seen, is_here
 from tests.deep.server.test_serve import audit, serving, told_by, wait_until_reserved
 from tests.support.canary import CANARY, MARKER, holds
 from tests.support.served import PASSWORD, people
@@ -57,7 +57,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def test_an_evening(shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = [client for client in CLIENTS if not missing(client.package)]
+    here = [client for client in CLIENTS if is_here(client)]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         health = probe.getsockname()[1]

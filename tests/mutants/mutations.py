@@ -120,8 +120,8 @@ MUTATIONS = (
     Mutation(
         "served-healthy-without-workers",
         "dpsql/server/gateway.py",
-        "if reply.answer is None or not self.pool.can_run:",
-        "if reply.answer is None:",
+        "if told.answer is None or not self.pool.can_run:",
+        "if told.answer is None:",
         "a server that can run nothing is called healthy",
         ("tests/server/test_gateway.py",),
     ),
