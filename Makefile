@@ -5,7 +5,8 @@
 #   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
 #   make test-engines  those of other engines than DuckDB, each in an environment below .venv-engines/; part of test-rest
 #   make test-spark  all of those of Spark, of which test-engines has a short part
-#   make test-clients  drivers, and psql where there is one, at a server of dpsql; part of test-rest, too
+#   make test-clients  psql, JDBC, ODBC and drivers of Python at a server of dpsql; part of test-rest, too. What has to
+#                  come from apt and is not there is left out, by name
 #   make exhaustive  the same over many more cases: before a release, and after a change of a rule
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them

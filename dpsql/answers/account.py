@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from dpsql.answers.address import Addresses
 from dpsql.answers.store.store import AnswerStore
-from dpsql.core.ledger.ledger import Caps, Entry, Ledger
+from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, Ledger
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
@@ -24,8 +24,8 @@ class Account:
     """One analyst's account in one ledger, and the answers stored beside it.
 
     order: whose order decides what is kept where not all is (address.py). charging: told the id of an entry before it
-    is reserved. ceilings: what its login may still spend in one query, by the name of each ceiling. leaving: called
-    when all that reads private rows is done, and before anything of that can be seen by others: it may wait.
+    is reserved. ceilings: of its login, by their names. leaving: called when all that reads private rows
+    is done, and before anything of that can be seen by others: it may wait.
     """
 
     policy: Policy
@@ -34,7 +34,7 @@ class Account:
     store: AnswerStore
     order: str
     charging: Callable[[str], object] | None = None
-    ceilings: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     leaving: Callable[[], object] | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
@@ -53,10 +53,14 @@ class Account:
 
     def left(self, unit: str) -> list[PrivacyLoss]:
         """The most that one query of this account may cost a unit: its limits per query, and what is left to it."""
-        found = [*self.ceilings.values(), *([] if self.caps.per_query is None else [self.caps.per_query])]
+        found = [ceiling.left_of(unit, lambda: self._spent(unit)) for ceiling in self.ceilings.values()]
+        found += [] if self.caps.per_query is None else [self.caps.per_query]
         if unit in self.caps.analyst:
-            found.append(remaining(self.caps.analyst[unit], self.ledger.spent(unit, self.analyst)))
+            found.append(remaining(self.caps.analyst[unit], self._spent(unit)))
         return found
+
+    def _spent(self, unit: str) -> PrivacyLoss:
+        return self.ledger.spent(unit, self.analyst)
 
     def admits(self, price: Price) -> bool:
         """Whether every limit has room for a price, as things are now."""

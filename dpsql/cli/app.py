@@ -260,6 +260,14 @@ def serve(
         str | None,
         typer.Option("--workers", metavar="SOCKET", help="Where another user's workers are; else they are started."),
     ] = None,
+    health: Annotated[
+        str | None,
+        typer.Option(
+            "--health",
+            metavar="ADDRESS",
+            help="Where /healthz and /metrics are told, without a login: PORT is this machine's alone, or HOST:PORT.",
+        ),
+    ] = None,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
@@ -269,7 +277,7 @@ def serve(
     """
     from dpsql.cli.commands import serve as command
 
-    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers)
+    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers, health)
 
 
 @app.command()

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.policy.policy import Policy
@@ -26,10 +26,11 @@ from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.results.interval_columns import with_ends
 from dpsql.server.asked import DIALECT, asked, with_defaults
 from dpsql.server.limits import stopped
+from dpsql.server.metrics import Spent
 from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.relations import named_in, with_no_rows
 from dpsql.server.speech import EXPLAINED, Spoken, spoken
-from dpsql.server.statements import Answer, Described, Login, Refused, Settings, Value
+from dpsql.server.statements import Answer, Ceilings, Described, Login, Refused, Settings, Value
 from dpsql.server.workers.link import Starting
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.pool import Pool
@@ -128,9 +129,7 @@ class Gateway:
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
             raise stopped()
         if reply.answer is None and not reply.refused:
-            own = login.ceilings
-            alone = own.per_hour is not None or own.per_day is not None
-            reply = await self.pool.run(replace(ask, wish="run"), alone=alone)
+            reply = await self.pool.run(replace(ask, wish="run"))
         return _given(reply, described)
 
     async def stop(self, run_id: str) -> None:
@@ -138,6 +137,18 @@ class Gateway:
         if run_id in self._asked:
             self._asked[run_id] = True
         await self.pool.stop(run_id)
+
+    async def spent(self) -> Sequence[Spent] | None:
+        """What every account has spent, for the custodian; None if no worker answers, or none could run anything."""
+        ask = Ask("custodian", "spent", "", "", (), Settings(), Ceilings(), moment())
+        try:
+            told = await self.pool.look(ask)
+        except Refused:
+            return None
+        if told.answer is None or not self.pool.can_run:
+            return None
+        rows: Any = told.answer.rows
+        return [Spent(unit, account or "", *parts) for unit, account, *parts in rows]
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 

@@ -39,10 +39,10 @@ class Spoken:
 
 def spoken(sql: str) -> Spoken:
     """What a statement asks. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option."""
-    if shown := _SHOW.fullmatch(sql.strip()):
-        return Spoken(f"SELECT * FROM dpsql.{shown[1] or shown[2]}", command="SHOW")
     form: Form = "text"
     first = next(iter(split_statements(sql, DIALECT)), None)
+    if first is not None and (shown := _SHOW.fullmatch(first.text)):
+        return Spoken(f"SELECT * FROM dpsql.{shown[1] or shown[2]}", command="SHOW")
     found = None if first is None else _OPTIONS.match(first.text)
     if first is not None and found is not None and "ANALY" not in found[2].upper():
         form = _form(found[2])

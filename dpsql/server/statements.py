@@ -163,7 +163,7 @@ class Event:
     """A line of the audit log. It holds nothing of private data: no duration, no number of rows, no value.
 
     what: "login", "refused login", "statement", "stop" or "end". outcome: "ok" or the code of a refusal. price: in
-    words.
+    words. kind: of a statement that was answered: "query", "explain", "show" or "catalogue".
     """
 
     what: str
@@ -174,6 +174,7 @@ class Event:
     plan: str = ""
     price: str = ""
     entry: str = ""
+    kind: str = ""
 
 
 class Recording(Protocol):

@@ -18,9 +18,8 @@ from typing import Self
 from dpsql.answers.account import Account, answers_beside
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.engine import Engine
-from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings import Settings
@@ -59,11 +58,11 @@ class Service:
         self,
         analyst: str | None = None,
         settings: Settings | None = None,
-        ceilings: Mapping[str, PrivacyLoss] | None = None,
+        ceilings: Mapping[str, Ceiling] | None = None,
     ) -> Session:
         """A session of one analyst; None: of the shared account. It need not be closed.
 
-        ceilings: what one query of it may cost besides, by the name of each ceiling.
+        ceilings: what it may spend besides, by the name of each ceiling.
         """
         return Session(self, analyst, settings, ceilings)
 
@@ -71,13 +70,12 @@ class Service:
         self,
         analyst: str,
         charging: Callable[[str], object] | None = None,
-        ceilings: Mapping[str, PrivacyLoss] | None = None,
+        ceilings: Mapping[str, Ceiling] | None = None,
         leaving: Callable[[], object] | None = None,
     ) -> Account:
         """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
 
-        charging: told the id of an entry before it is reserved. ceilings: what one query may cost besides. leaving: see
-        `Account`.
+        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving: see `Account`.
         """
         ledger = self.ledger
         with self._opening:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
-from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
@@ -46,11 +46,11 @@ class Session:
         service: Service,
         analyst: str | None = None,
         settings: Settings | None = None,
-        ceilings: Mapping[str, PrivacyLoss] | None = None,
+        ceilings: Mapping[str, Ceiling] | None = None,
     ) -> None:
         """analyst: whose account is charged, if the policy names him. settings: where a query asks for nothing else.
 
-        ceilings: what one query may cost besides, by the name of each ceiling.
+        ceilings: what it may spend besides, by the name of each ceiling.
         """
         self.service = service
         self.ceilings = ceilings or {}

@@ -1,7 +1,8 @@
 """Clients that `make test` does not install, at a server's front with fixed answers.
 
 Their environment is made by tests/engines_elsewhere/environment.py. What cannot be had is skipped and says why; with
-DPSQL_ENGINES=required that is a failure, except for psql, which no package of Python brings.
+DPSQL_ENGINES=required that is a failure, except for what no package of Python brings (`OF_THE_SYSTEM` of clients.py):
+then the run ends with the line that installs it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ import pytest
 from dpsql.policy.load import load_policy
 from dpsql.server.catalogue.asking import CatalogueOfLogins
 from dpsql.server.front.listen import tls_context
+from tests.clients_elsewhere.clients import CLIENTS, OF_THE_SYSTEM, missing
 from tests.engines_elsewhere.conftest import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401
 from tests.server.front.test_opening import TLS
 from tests.support import recorded_catalogue
 from tests.support.answering import Answers
 from tests.support.served import DATABASE, Served
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What this machine has not, and how to install it."""
+    if packages := [package for package in OF_THE_SYSTEM if missing(package)]:
+        away = ", ".join(client.name for client in CLIENTS if client.package in packages)
+        terminalreporter.write_line(f"left out: {away}.  apt-get install {' '.join(packages)}")
 
 
 @pytest.fixture

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 
 import pytest
 
+from tests.clients_elsewhere.clients import PSQL, missing
 from tests.support.served import DATABASE, NAME, PASSWORD, Served
 
-PSQL = shutil.which("psql")
 
-
-@pytest.mark.xfail(PSQL is None, reason="psql is not on this machine", run=False, strict=False)
+@pytest.mark.xfail(missing(PSQL), reason=f"needs {PSQL}", run=False, strict=False)
 def test_psql_describes_tables(served: Served) -> None:
-    assert PSQL is not None
     address = f"host=127.0.0.1 port={served.port} user={NAME} dbname={DATABASE}"
     commands = [part for c in (r"\d", r"\d visits", r"\dt+", r"\dn", r"\l", r"\du", r"\df") for part in ("-c", c)]
     done = subprocess.run(
-        [PSQL, "-X", "-A", address, *commands], text=True, capture_output=True, timeout=120,
+        ["psql", "-X", "-A", address, *commands], text=True, capture_output=True, timeout=120,
         env={**os.environ, "PGPASSWORD": PASSWORD, "LC_ALL": "C.UTF-8"},
     )  # fmt: skip
     assert done.stderr == ""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 
 import pytest
 
+from tests.clients_elsewhere.clients import PSQL, missing
 from tests.support.answering import Answers
 from tests.support.served import DATABASE, NAME, PASSWORD, Served
 
-PSQL = shutil.which("psql")
-pytestmark = pytest.mark.xfail(PSQL is None, reason="psql is not on this machine", run=False, strict=False)
+pytestmark = pytest.mark.xfail(missing(PSQL), reason=f"needs {PSQL}", run=False, strict=False)
 
 
 def psql(served: Served, script: str, password: str = PASSWORD, **more: str) -> tuple[str, str]:
     """What it prints and what it says."""
-    assert PSQL is not None
     said = {"host": "127.0.0.1", "port": served.port, "user": NAME, "dbname": DATABASE, **more}
     done = subprocess.run(
-        [PSQL, "-X", "-A", " ".join(f"{k}={v}" for k, v in said.items())], input=script, text=True, capture_output=True,
-        timeout=60, env={**os.environ, "PGPASSWORD": password, "PGCLIENTENCODING": "UTF8", "LC_ALL": "C.UTF-8"},
+        ["psql", "-X", "-A", " ".join(f"{k}={v}" for k, v in said.items())], input=script, text=True,
+        capture_output=True, timeout=60,
+        env={**os.environ, "PGPASSWORD": password, "PGCLIENTENCODING": "UTF8", "LC_ALL": "C.UTF-8"},
     )  # fmt: skip
     return done.stdout, done.stderr
 

@@ -89,6 +89,17 @@ def test_as_postgresql_answered(statement: dict[str, Any], catalogue: Catalogue)
     assert not [row for row in wanted if row not in got and not of_the_system(row, sql)]
 
 
+def test_functions_of_types_are_compared_by_their_names(catalogue: Catalogue) -> None:
+    """So ADBC reads which bytes a value comes in."""
+    asked = "SELECT typname, typreceive FROM pg_type WHERE (typreceive != 0 OR typsend != 0) AND typreceive::TEXT != "
+    rows = dict(catalogue.answer(f"{asked}'array_recv'").rows)
+    assert (rows["int8"], rows["varchar"], rows["float8"]) == ("int8recv", "varcharrecv", "float8recv")
+    assert "_int8" not in rows and all(of.endswith("recv") for of in rows.values())
+    assert catalogue.answer("SELECT typname FROM pg_type WHERE typmodin = 0 AND typname = 'bool'").rows == [("bool",)]
+    with pytest.raises(NotListed):
+        catalogue.answer("SELECT typname FROM pg_type WHERE typsend = 31")
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger.ledger import Entry, Receipt
+from dpsql.core.ledger.ledger import Ceiling, Entry, Receipt
+from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.server.statements import Ceilings
-from dpsql.server.workers.ceilings import left_of, spent_since
+from dpsql.server.workers.ceilings import ceilings_now, spent_since
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 from tests.support.small_shop import COUNT, make_shop
@@ -29,27 +31,32 @@ def receipt(hours: float, charges: dict[str, str], account: str = "ana", receive
     return Receipt(Entry("id", account, {u: loss(e) for u, e in charges.items()}, "", "", received=own), 1, "", at)
 
 
+NAMES = UnitNames(frozenset({"u", "v"}), {"w": "v"})
 HISTORY = [
     receipt(30, {"u": "7"}),
     receipt(24.0001, {"u": "5"}),
     receipt(23, {"u": "0.5"}),
-    receipt(2, {"u": "0.25", "v": "0.125"}),
+    receipt(2, {"u": "0.25", "w": "0.125"}),
     receipt(0.5, {}, received="0.0625"),
-    receipt(0.5, {"u": "9"}, account="ben"),
     receipt(-1, {"v": "0.03125"}),  # by a clock that was put back since
 ]
 
 
-@pytest.mark.parametrize(("hours", "spent"), [(24, "0.8125"), (1, "0.0625"), (3, "0.3125"), (0.1, "0.03125")])
-def test_what_an_account_was_charged_in_a_time_counts_and_nothing_else(hours: float, spent: str) -> None:
-    """Of the unit that lost most; what it received counts as well."""
-    assert spent_since(HISTORY, "ana", NOW - dt.timedelta(hours=hours)) == loss(spent)
+@pytest.mark.parametrize(
+    ("hours", "spent"),
+    [(24, {"u": "0.8125", "v": "0.15625"}), (1, {"u": "0.0625", "v": "0.03125"}), (3, {"u": "0.3125", "v": "0.15625"}),
+     (0.1, {"v": "0.03125"}), (None, {"u": "12.8125", "v": "0.15625"})],
+)  # fmt: skip
+def test_what_was_charged_in_a_time_counts_and_nothing_else(hours: float | None, spent: dict[str, str]) -> None:
+    """By the units' present names; what was received counts as well."""
+    since = None if hours is None else NOW - dt.timedelta(hours=hours)
+    assert spent_since(HISTORY, since, NAMES) == {unit: loss(e) for unit, e in spent.items()}
 
 
 @pytest.mark.parametrize("at", ["", "yesterday"])
 def test_an_entry_whose_time_cannot_be_read_counts(at: str) -> None:
     odd = Receipt(Entry("id", "ana", {"u": loss("1")}, "", ""), 1, "", at)
-    assert spent_since([odd], "ana", NOW) == loss("1")
+    assert spent_since([odd], NOW, NAMES) == {"u": loss("1")}
 
 
 def test_ceilings_are_in_the_ledgers_terms(tmp_path: Path) -> None:
@@ -60,22 +67,48 @@ def test_ceilings_are_in_the_ledgers_terms(tmp_path: Path) -> None:
     with Service(*open_data(shop.policy, None, None, None, None)) as service:
         now = dt.datetime.now(dt.UTC)
         ceilings = Ceilings(per_query="1", per_day="2")
-        whole = {
-            "per_query": PrivacyLoss(delta=Fraction(1), rho=Fraction(1, 2)),
-            "per_day": PrivacyLoss(delta=Fraction(1), rho=Fraction(2)),
-        }
-        assert left_of(service, "ana", ceilings, now) == whole
+        one = Ceiling(PrivacyLoss(delta=Fraction(1), rho=Fraction(1, 2)))
+
+        def day(rho: Fraction, **before: Fraction) -> Ceiling:
+            spent = {unit: PrivacyLoss(rho=x) for unit, x in before.items()}
+            return Ceiling(PrivacyLoss(delta=Fraction(1), rho=rho), spent)
+
+        assert ceilings_now(service, "ana", ceilings, now) == {"per_query": one, "per_day": day(Fraction(2))}
         session = service.session("ana")
         session.run(session.plan(COUNT, epsilon=1))
-        left = left_of(service, "ana", ceilings, now)
-        assert left["per_query"] == whole["per_query"] and left["per_day"].rho == Fraction(3, 2)
-        assert left_of(service, "ben", ceilings, now) == whole
-        assert left_of(service, "ana", ceilings, now + dt.timedelta(days=2)) == whole
+        spent = Fraction(1, 2)
+        assert ceilings_now(service, "ana", ceilings, now)["per_day"] == day(Fraction(3, 2), customer=spent)
+        assert ceilings_now(service, "ben", ceilings, now)["per_day"] == day(Fraction(2))
+        assert ceilings_now(service, "ana", ceilings, now + dt.timedelta(days=2))["per_day"] == day(
+            Fraction(2), customer=spent
+        )
 
 
 def test_no_ceiling_reads_no_ledger(tmp_path: Path) -> None:
     shop = make_shop(tmp_path / "shop")
     with Service(*open_data(shop.policy, None, None, None, None)) as service:
-        assert left_of(service, "ana", Ceilings(), NOW) == {}
-        assert len(left_of(service, "ana", Ceilings(per_query="1"), NOW)) == 1
+        assert ceilings_now(service, "ana", Ceilings(), NOW) == {}
+        assert len(ceilings_now(service, "ana", Ceilings(per_query="1"), NOW)) == 1
         assert not service.has_ledger
+
+
+@pytest.mark.parametrize("name", ["per_hour", "per_day"])
+def test_two_statements_that_looked_at_one_time_do_not_exceed_it_together(tmp_path: Path, name: str) -> None:
+    """Also where another login of the account, in another process, has no ceiling: what it spends counts."""
+    shop = make_shop(tmp_path / "shop")
+    with (
+        Service(*open_data(shop.policy, None, None, None, None)) as service,
+        Service(*open_data(shop.policy, None, None, None, None)) as other,
+    ):
+        now = dt.datetime.now(dt.UTC)
+        first, second = (
+            of.session("ana", None, ceilings_now(of, "ana", Ceilings(**{name: "0.25"}), now)) for of in (service, other)
+        )
+        first.run(first.plan(COUNT, epsilon="0.1"))
+        free = other.session("ana")
+        free.run(free.plan(f"{COUNT} WHERE amount < 5", epsilon="0.1"))
+        for session in (first, second):
+            with pytest.raises(BudgetExceeded, match=f"DP413.*{name}.*ε 0.1 asked, 0.05 left"):
+                session.run(session.plan(f"{COUNT} WHERE amount < 7", epsilon="0.1"))
+        second.run(second.plan(f"{COUNT} WHERE amount < 7", epsilon="0.05"))
+        assert shop.spent() == Fraction(1, 4)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.server.metrics import Spent
 from dpsql.server.statements import Login, Refused, Settings
+from dpsql.server.workers import answering
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.service.preparing.prepare import prepare
 from tests.support.served_shop import ANA, BEN, FINE, TENTH, Served, inside, login, served, with_serve
@@ -264,6 +268,23 @@ def test_a_tools_preview_of_rows_has_columns_and_a_warning(server: Served, shop:
     assert paid.spent == "ε 0.1"
 
 
+def test_the_custodian_is_told_what_every_account_has_spent(server: Served, shop: Shop) -> None:
+    server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 97", login=login("zoe"))
+    spent = server.do(server.gateway.spent)
+    assert spent is not None
+    assert Spent("customer", "zoe", 0.1, 0.0, 0.0) in spent
+    (total,) = (s for s in spent if not s.account)
+    assert total.epsilon == float(shop.spent()) >= 0.1 and len(spent) >= 2
+
+
+def test_without_workers_that_run_the_custodian_is_told_nothing(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is how /healthz learns of it."""
+    monkeypatch.setattr(server.gateway.pool, "_missing", server.gateway.pool.size)
+    assert server.do(server.gateway.spent) is None
+
+
 def test_a_ceiling_per_day_holds_over_statements(server: Served) -> None:
     poor = login("poor", per_day="0.15")
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 41", login=poor)
@@ -275,20 +296,47 @@ def test_a_ceiling_per_day_holds_over_statements(server: Served) -> None:
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 43", login=poor, settings=Settings(epsilon="0.05"))
 
 
-def test_the_same_ceiling_holds_for_statements_at_one_time(server: Served) -> None:
-    """Two that each fit, and do not fit together: one is refused."""
+def test_the_same_ceiling_holds_for_statements_at_one_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that each fit, and do not fit together, neither of which goes on before both have looked: one is refused."""
+    shop = with_serve(make_shop(tmp_path / "shop"), f"{FINE}, workers: 2}}")
     twin = login("twin", per_hour="0.15")
+    both_looked = threading.Barrier(2, timeout=120)
+    look = answering.ceilings_now
 
-    async def both() -> list[object]:
-        async def one(limit: int) -> object:
-            sql = f"SELECT COUNT(*) AS n FROM orders WHERE amount < {limit}"
-            described = await server.gateway.describe(twin, sql, TENTH)
-            return await server.gateway.run(twin, described, (), TENTH, f"twin{limit}")
+    def together(*of: Any) -> Any:
+        found = look(*of)
+        if all_run.is_set():
+            both_looked.wait()
+        return found
 
-        return await asyncio.gather(one(47), one(53), return_exceptions=True)
+    monkeypatch.setattr(answering, "ceilings_now", together)
+    all_run = threading.Event()
+    with served(shop, inside(shop)) as server:
+        pool = server.gateway.pool
+        run = pool.run
+        here, all_here = list[str](), asyncio.Event()
 
-    found = server.do(both)
+        async def both_run(ask: Ask) -> Reply:
+            here.append(ask.id)
+            if len(here) == 2:
+                all_run.set()
+                all_here.set()
+            await all_here.wait()
+            return await run(ask)
+
+        pool.run = both_run  # type: ignore[method-assign]
+
+        async def both() -> list[object]:
+            async def one(limit: int) -> object:
+                sql = f"SELECT COUNT(*) AS n FROM orders WHERE amount < {limit}"
+                described = await server.gateway.describe(twin, sql, TENTH)
+                return await server.gateway.run(twin, described, (), TENTH, f"twin{limit}")
+
+            return await asyncio.gather(one(47), one(53), return_exceptions=True)
+
+        found = server.do(both)
     assert sorted(type(x).__name__ for x in found) == ["Answer", "Refused"]
+    assert shop.spent() == PRICE
 
 
 def test_more_rows_than_the_server_gives_are_paid_and_stored(server: Served, shop: Shop) -> None:

@@ -55,12 +55,12 @@ def run(test: Callable[[Hands], Awaitable[None]], size: int = 1, queue: int = 10
     asyncio.run(whole())
 
 
-def asking(hands: Hands, told: Told, id: str, account: str = "ana", alone: bool = False) -> asyncio.Task[None]:
+def asking(hands: Hands, told: Told, id: str, account: str = "ana") -> asyncio.Task[None]:
     """A caller who notes when he is told what."""
 
     async def ask() -> None:
         try:
-            found: object = await hands.pool.run(an_ask(id, account), alone=alone)
+            found: object = await hands.pool.run(an_ask(id, account))
         except Refused as refusal:
             found = refusal
         told.append((hands.clock.now(), found))
@@ -221,20 +221,6 @@ def test_a_full_queue_refuses_and_says_so() -> None:
     run(test, queue=2)
 
 
-def test_statements_of_one_account_that_must_be_alone_come_one_after_the_other() -> None:
-    async def test(hands: Hands) -> None:
-        told: Told = []
-        for id, account in (("a", "ana"), ("b", "ana"), ("c", "ben")):
-            asking(hands, told, id, account, alone=True)
-        await settle()
-        assert sorted(ask.id for worker in hands.workers for ask in worker.asked) == ["a", "c"]
-        hands.workers[0].reply(Reply("a", ANSWER))
-        await hands.clock.go_to(0.2)
-        assert sorted(ask.id for worker in hands.workers for ask in worker.asked) == ["a", "b", "c"]
-
-    run(test, size=3)
-
-
 def test_a_worker_that_died_is_replaced_and_serves_the_next() -> None:
     async def test(hands: Hands) -> None:
         told: Told = []
@@ -270,6 +256,25 @@ def test_a_worker_of_another_policy_takes_nobodys_place() -> None:
     run(test)
 
 
+def test_a_restart_is_counted_at_a_moment_and_without_workers_nothing_can_run() -> None:
+    async def test(hands: Hands) -> None:
+        told: Told = []
+        asking(hands, told, "a")
+        await hands.clock.go_to(0.3)
+        hands.policy = "another"
+        hands.workers[0].die()
+        await hands.clock.go_to(0.999)
+        assert hands.pool.restarted == 0 and hands.pool.can_run
+        asking(hands, told, "b")
+        await hands.clock.go_to(1)
+        assert len(told) == 1 and not hands.pool.can_run and hands.pool.waiting == 1
+        hands.policy = ""
+        await hands.clock.go_to(3)
+        assert hands.pool.restarted == 1 and hands.pool.can_run and hands.pool.waiting == 0
+
+    run(test)
+
+
 def test_a_dead_worker_for_looking_is_replaced_at_the_next_question() -> None:
     async def test(hands: Hands) -> None:
         first = asyncio.create_task(hands.pool.look(an_ask("a")))
@@ -281,7 +286,7 @@ def test_a_dead_worker_for_looking_is_replaced_at_the_next_question() -> None:
         await settle()
         hands.made[-1].reply(Reply("b", ANSWER))
         await settle()
-        assert second.result().answer == ANSWER
+        assert second.result().answer == ANSWER and hands.pool.restarted == 1
 
     run(test)
 

@@ -10,6 +10,7 @@ import pytest
 
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.server.asked import DIALECT
 
 BY_REGION = {
     "Metabase": 'SELECT "public"."patients"."region" AS "region", COUNT(*) AS "count" FROM "public"."patients" '
@@ -26,11 +27,15 @@ BY_REGION = {
     "Grafana": "SELECT region AS metric, count(*) AS value FROM patients GROUP BY region ORDER BY 1",
     "dbt": 'with source as (select * from "clinic"."public"."patients"), renamed as (select region from source) '
     "select region, count(*) as n from renamed group by region",
+    "dplyr": 'SELECT "region", COUNT(*) AS "n" FROM "patients" GROUP BY "region"',
 }
 FREE = {
     "Metabase's probe": 'SELECT TRUE FROM "public"."patients" WHERE 1 <> 1 LIMIT 0',
     "Metabase's values": 'SELECT "public"."patients"."region" AS "region" FROM "public"."patients" '
     'GROUP BY "public"."patients"."region" ORDER BY "public"."patients"."region" ASC LIMIT 1001',
+    "dplyr's probe": 'SELECT * FROM "patients" AS "q01" WHERE (0 = 1)',
+    "dbt's probe": 'select * from (select region, count(*) as n from "clinic"."public"."patients" group by region) '
+    "as __dbt_sbq where false limit 0",
     "Tableau's probe": "SELECT * FROM (SELECT region, AVG(age) n FROM patients GROUP BY 1) t LIMIT 0",
 }
 
@@ -61,15 +66,18 @@ def con() -> Iterator[dpsql.Connection]:
         yield found
 
 
-def test_one_question_in_many_spellings_costs_once(con: dpsql.Connection) -> None:
-    spent = [con.sql(sql, dialect="postgres").run(epsilon="0.1").spent for sql in BY_REGION.values()]
+@pytest.mark.parametrize("dialect", ["postgres", DIALECT])
+def test_one_question_in_many_spellings_costs_once(con: dpsql.Connection, dialect: str) -> None:
+    """A server reads them in its own dialect."""
+    spent = [con.sql(sql, dialect=dialect).run(epsilon="0.1").spent for sql in BY_REGION.values()]
     assert spent[0] != PrivacyLoss()
     assert dict(zip(BY_REGION, spent[1:], strict=False)) == dict.fromkeys(list(BY_REGION)[:-1], PrivacyLoss())
 
 
 @pytest.mark.parametrize("tool", FREE)
-def test_what_tools_ask_unasked_is_free(tool: str, con: dpsql.Connection) -> None:
-    assert con.sql(FREE[tool], dialect="postgres").run(epsilon="0.1").spent == PrivacyLoss()
+@pytest.mark.parametrize("dialect", ["postgres", DIALECT])
+def test_what_tools_ask_unasked_is_free(tool: str, con: dpsql.Connection, dialect: str) -> None:
+    assert con.sql(FREE[tool], dialect=dialect).run(epsilon="0.1").spent == PrivacyLoss()
 
 
 def test_another_question_costs_again(con: dpsql.Connection) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.core.ledger.ledger import Ceiling
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.plan import Plan
@@ -74,7 +75,7 @@ def test_what_no_limit_has_room_for_is_refused_before_a_run(shop: Shop) -> None:
 
 
 def test_a_ceiling_refuses_what_the_budget_has_room_for(shop: Shop) -> None:
-    ceilings = {"per_day": PrivacyLoss(Fraction(1, 20), Fraction(1))}
+    ceilings = {"per_day": Ceiling(PrivacyLoss(Fraction(1, 20), Fraction(1)))}
     with opened(shop) as service:
         session = service.session(ceilings=ceilings)
         for asked in (session.held, session.run):

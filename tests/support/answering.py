@@ -31,6 +31,7 @@ COLUMNS: dict[str, tuple[SqlType, Value]] = {
 }  # fmt: skip
 """Name of a column → its type, and its value in every row."""
 _FORM = re.compile(r"\s*SELECT\s+([\w, ]+?)(?:\s+FROM\s+numbers\((\d+)\))?(?:\s+WHERE\s+(.*?))?\s*", re.IGNORECASE)
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*")
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Answers:
     _ends: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
-        found = _FORM.fullmatch(sql)
+        found = _FORM.fullmatch(_COMMENT.sub(" ", sql))
         names = [] if found is None else [n.strip() for n in found[1].split(",")]
         if found is None or not all(n in COLUMNS for n in names):
             at = re.search(r"(?<=FROM )\w+", sql, re.IGNORECASE) or re.search(r"\S+", sql)
@@ -80,7 +81,7 @@ class Answers:
             del self._ends[run_id]
         if end.is_set():
             raise Refused([Diagnostic("DP901", "the statement was stopped")], STOPPED)
-        found = _FORM.fullmatch(described.sql)
+        found = _FORM.fullmatch(_COMMENT.sub(" ", described.sql))
         assert found is not None
         one = tuple(0.0 if name == "n_low" else COLUMNS[name][1] for name, _ in described.columns)
         return Answer(

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import ssl
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from dpsql.cli import exits
@@ -19,6 +20,8 @@ from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
 from dpsql.server.front.login import Door
 from dpsql.server.front.route import Route
 from dpsql.server.gateway import Gateway
+from dpsql.server.health import Health, place
+from dpsql.server.metrics import Metrics
 from dpsql.server.people.users import Users, load_users
 from dpsql.server.workers.link import Starting, command, connected, started
 
@@ -32,6 +35,7 @@ def run(
     key: str | None,
     log: str | None,
     workers: str | None,
+    health: str | None,
 ) -> int:
     """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
     policy = load_policy(file)
@@ -42,13 +46,16 @@ def run(
     require_tls(host, tls)
     for remark in _remarks(policy, found):
         exits.say(remark)
-    recording = NoLog() if log is None else AuditLog(Path(log))
-    door = Door(found, frozenset({policy.name}), recording, tls)
+    watched = None if health is None else place(health)
+    metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
+    door = Door(found, frozenset({policy.name}), metrics, tls)
     start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
-    return asyncio.run(_serve(start, policy, door, host, port))
+    return asyncio.run(_serve(start, policy, door, metrics, (host, port), watched))
 
 
-async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: int) -> int:
+async def _serve(
+    start: Starting, policy: Policy, door: Door, metrics: Metrics, at: tuple[str, int], watched: tuple[str, int] | None
+) -> int:
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -56,17 +63,20 @@ async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: i
     serving = policy.serving
     gateway = await Gateway.open(policy, start)
     catalogue = CatalogueOfLogins(gateway.policy, policy.name)
+    health = Health(metrics, gateway.spent)
     try:
         limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
         front = Front(door, Route(gateway, catalogue), limits)
-        try:
-            found = await front.start(host, port)
-        except OSError as error:
-            reason = (error.strerror or "unknown reason").lower()
-            raise reject("DP903", f"{host}:{port} cannot be listened at: {reason}", help=["--port 5433"]) from None
-        print(_where(policy, door.tls, host, found), flush=True)
+        metrics.connections = lambda: front.connections
+        metrics.waiting, metrics.restarted = lambda: gateway.pool.waiting, lambda: gateway.pool.restarted
+        found = await _listening(front.start, at, "--port 5433")
+        if watched is not None:
+            port = await _listening(health.start, watched, "--health 127.0.0.1:9188")
+            exits.say(f"health: http://{_address(watched[0], port)}/healthz and /metrics")
+        print(_where(policy, door.tls, at[0], found), flush=True)
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
+        await health.stop()
         await front.stop()
     finally:
         catalogue.close()
@@ -74,11 +84,23 @@ async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: i
     return exits.OK
 
 
+async def _listening(start: Callable[[str, int], Awaitable[int]], at: tuple[str, int], repair: str) -> int:
+    """The port that is listened at. Raises Rejected DP903 for one that cannot be."""
+    try:
+        return await start(*at)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise reject("DP903", f"{_address(*at)} cannot be listened at: {reason}", help=[repair]) from None
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _where(policy: Policy, tls: ssl.SSLContext | None, host: str, port: int) -> str:
     """How to connect."""
     secure = "" if tls is None else "?sslmode=require"
-    at = f"[{host}]" if ":" in host else host
-    return one_line(f"ready: psql postgresql://NAME@{at}:{port}/{policy.name}{secure}")
+    return one_line(f"ready: psql postgresql://NAME@{_address(host, port)}/{policy.name}{secure}")
 
 
 def _remarks(policy: Policy, users: Users) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dpsql.core.policy.units import UnitNames
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, remaining
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,39 @@ def _called(losses: Mapping[str, PrivacyLoss], names: UnitNames) -> dict[str, Pr
 
 
 @dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What a login may still spend of each unit, besides the budgets of the policy.
+
+    left: as it was when somebody looked. before: privacy unit → what its account had spent then; what that spends from
+    then on counts. None: the ceiling of one query, whatever was spent.
+
+    *Claim.* However many statements are asked at one time, their charges together stay within `left`. *Why.* Each is
+    checked against what the account has spent by then, in the transaction that adds its own charge. *When it would be
+    false.* If `left` and `before` were read of two states of the ledger. *Tested by* tests/server/test_ceilings.py.
+    """
+
+    left: PrivacyLoss
+    before: Mapping[str, PrivacyLoss] | None = None
+
+    def left_of(self, unit: str, spent: Callable[[], PrivacyLoss]) -> PrivacyLoss:
+        """What one more charge may cost a unit now. spent: by the account, of the unit."""
+        if self.before is None:
+            return self.left
+        return remaining(self.left + self.before.get(unit, NO_LOSS), spent())
+
+
+@dataclass(frozen=True, slots=True)
 class Caps:
     """Limits in force for one entry: per unit in total, per unit for this analyst, and per query and unit.
 
     The total limits `charges`; the others limit `charges` and `received` together. A missing unit (or None) means
-    "no limit declared". ceilings: what a login may still spend of each unit, by the name of its ceiling.
+    "no limit declared". ceilings: of the login that asks, by their names.
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     analyst: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     per_query: PrivacyLoss | None = None
-    ceilings: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

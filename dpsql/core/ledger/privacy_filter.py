@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
@@ -117,9 +118,10 @@ def require_fits(entry: Entry, caps: Caps, spent_of: Callable[[str, str | None],
         if caps.per_query is not None:
             name = f"limit per query of analyst {entry.analyst!r}{_on(unit)}"
             limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
-        for ceiling, left in caps.ceilings.items():
-            name = f"ceiling {ceiling} of this login{_on(unit)}"
-            limits.append(Limit("DP413", name, ceiling, own, left, received=known))
+        for setting, ceiling in caps.ceilings.items():
+            name = f"ceiling {setting} of this login{_on(unit)}"
+            left = ceiling.left_of(unit, partial(spent_of, unit, entry.analyst))
+            limits.append(Limit("DP413", name, setting, own, left, received=known))
         if unit in caps.analyst:
             name = f"budget of analyst {entry.analyst!r}{_on(unit)}"
             spent = spent_of(unit, entry.analyst)

@@ -51,6 +51,10 @@ def _rewritten(node: exp.Expr, known: Known) -> exp.Expr:
             str(call.this).lower() == "all" and len(call.expressions) == 1
         ):
             return exp.Not(this=exp.EQ(this=node.this, expression=exp.Any(this=exp.paren(_array(call.expressions[0])))))
+        case exp.EQ() | exp.NEQ() if _is_function_name(node.this, known) and node.expression.is_number:
+            if node.expression.name != "0":
+                raise NotListed("a function by its oid")
+            node.set("expression", exp.Literal.string("-"))  # functions are held by their names, and none as this
         case exp.Anonymous() if str(node.this).lower() == "all":
             pass
         case exp.Anonymous():
@@ -85,6 +89,12 @@ def _this(node: exp.Expr) -> exp.Expr:
 
 def _zero_based(node: exp.Expr, known: Known) -> bool:
     return isinstance(node, exp.Column) and node.name.lower() in known.zero_based
+
+
+def _is_function_name(node: exp.Expr, known: Known) -> bool:
+    """Whether a column is a regproc. No relation has another column of such a name."""
+    name = node.name.lower() if isinstance(node, exp.Column) else ""
+    return any(columns.get(name) == "regproc" for columns in known.relations.values())
 
 
 def _operator(node: exp.Operator) -> exp.Expr:

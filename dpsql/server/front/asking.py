@@ -50,7 +50,9 @@ class Asking:
             self._run_id = ""
             leaving.cancel()
             running.cancel()
-        self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry)
+        self._record(
+            "statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry, kind=_kind(answer)
+        )
         if link.gone.is_set():
             raise Gone
         return answer
@@ -66,7 +68,13 @@ class Asking:
         self._record("statement", word or sql, outcome=code)
 
     def _record(
-        self, what: str, sql: str, *, outcome: str = "ok", plan: str = "", price: str = "", entry: str = ""
-    ) -> None:
+        self, what: str, sql: str, *, outcome: str = "ok", plan: str = "", price: str = "", entry: str = "",
+        kind: str = "",
+    ) -> None:  # fmt: skip
         login = self._login
-        self._recording.record(Event(what, login.name, login.address, sql, outcome, plan, price, entry))
+        self._recording.record(Event(what, login.name, login.address, sql, outcome, plan, price, entry, kind))
+
+
+def _kind(answer: Answer) -> str:
+    """What was answered: what has no plan is of the catalogue."""
+    return {"EXPLAIN": "explain", "SHOW": "show"}.get(answer.command, "query" if answer.plan else "catalogue")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpsql.core.ir.types import VARCHAR, parse_type
@@ -17,6 +17,7 @@ from dpsql.diagnostics.errors import Error
 from dpsql.server.front import commands as c
 from dpsql.server.front import errors
 from dpsql.server.front.asking import Asking
+from dpsql.server.front.comments import Said, said_before, with_said
 from dpsql.server.front.copying import copied
 from dpsql.server.front.errors import Fault
 from dpsql.server.front.kept import Kept
@@ -219,7 +220,8 @@ class Conversation:
 
     async def _bound(self, prepared: Prepared, values: tuple[Value, ...], formats: tuple[int, ...]) -> Portal:
         """A portal of a statement; described anew if the settings are others than when that was prepared."""
-        now, query, described = self._transactions.now.asked, prepared.query, prepared.described
+        query, described = prepared.query, prepared.described
+        now = with_said(self._transactions.now, prepared.said).asked
         if query is not None and described is not None and now != prepared.asked:
             again = await self._asking.describe(query.sql, now)
             if again.columns != described.columns:
@@ -232,15 +234,24 @@ class Conversation:
 
     # --- statements ------------------------------------------------------------------------------------------------
 
-    async def _understood(self, text: str, offset: int, oids: Sequence[int] = ()) -> Prepared:
-        """A statement as far as it can be understood without values and data. Raises Refused, Fault."""
-        found, asked = command(text), self._transactions.now.asked
+    async def _understood(self, text: str, offset: int, oids: Sequence[int] = (), said: Said = ()) -> Prepared:
+        """A statement as far as it can be understood without values and data. Raises Refused, Fault.
+
+        said: by comments that were before it.
+        """
+        found = command(text)
+        try:
+            said = said or said_before(found, text)
+            asked = with_said(self._transactions.now, said).asked
+        except Fault as fault:
+            self._asking.refused(text, fault.sqlstate)
+            raise
         if not (isinstance(found, c.Transaction) and found.do in ("commit", "rollback", "rollback to")):
             self._transactions.require_sound()
         if isinstance(found, c.Write):
             self._asking.refused(text, "25006", found.word)
             raise Fault("25006", f"cannot execute {found.word} in a read-only transaction", "nothing is written here")
-        prepared = Prepared(text, found, offset, asked=asked)
+        prepared = Prepared(text, found, offset, asked=asked, said=said)
         query = prepared.query
         described = None
         if query is not None:
@@ -251,7 +262,7 @@ class Conversation:
         types = parameter_types(described, oids)
         if isinstance(types, int):
             raise Fault("42704", f"there is no type with the oid {types} here", "leave the parameter's type out")
-        return Prepared(text, found, offset, described, asked, types)
+        return Prepared(text, found, offset, described, asked, types, said)
 
     async def _execute(self, portal: Portal, most: int, *, describe: bool) -> None:
         """Run a portal, or go on with it, and send what it gives. describe: send the columns, too."""
@@ -353,9 +364,9 @@ class Conversation:
                 self._kept.forget_portal(name)
                 return Result("CLOSE CURSOR" if name is not None else "CLOSE CURSOR ALL")
             case c.Prepare() as what:
-                return await self._prepare(what, portal.statement.offset)
+                return await self._prepare(what, portal.statement)
             case c.ExecutePrepared() as what:
-                return await self._execute_prepared(what)
+                return await self._execute_prepared(what, portal.statement.said)
             case c.Deallocate(name=name):
                 self._kept.forget_statement(name)
                 return Result("DEALLOCATE" if name is not None else "DEALLOCATE ALL")
@@ -384,7 +395,7 @@ class Conversation:
             return Result(f"MOVE {len(rows)}")
         return Result(f"FETCH {len(rows)}", cursor.answer.columns, rows)
 
-    async def _prepare(self, what: c.Prepare, offset: int) -> Result:
+    async def _prepare(self, what: c.Prepare, statement: Prepared) -> Result:
         self._kept.require_new_statement(what.name)
         oids = []
         for name in what.types:
@@ -393,7 +404,8 @@ class Conversation:
                 raise Fault("42704", f'type "{name[:100]}" does not exist')
             oids.append(wire_type(found).oid)
         try:
-            prepared = await self._understood(what.query.sql, offset + (what.query.at or 0), oids)
+            place = statement.offset + (what.query.at or 0)
+            prepared = await self._understood(what.query.sql, place, oids, statement.said)
         except Refused as refused:
             raise refused.moved(what.query.at) from None
         if not isinstance(prepared.command, c.Query):
@@ -401,8 +413,9 @@ class Conversation:
         self._kept.keep_statement(what.name, prepared)
         return Result("PREPARE")
 
-    async def _execute_prepared(self, what: c.ExecutePrepared) -> Result:
+    async def _execute_prepared(self, what: c.ExecutePrepared, said: Said) -> Result:
         prepared = self._kept.statement(what.name)
+        prepared = replace(prepared, said=said or prepared.said)
         if prepared.query is None:
             raise Fault("0A000", "EXECUTE runs queries")
         if len(what.arguments) != len(prepared.types):

@@ -46,6 +46,11 @@ class Front:
         self._of_user: Counter[str] = Counter()
         self._stopping = False
 
+    @property
+    def connections(self) -> int:
+        """Clients that are logged in."""
+        return len(self._talking)
+
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which was chosen if 0 was given. Raises Rejected DP903, OSError."""
         require_tls(host, self._door.tls)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.server.front.commands import Command, CopyOut, Declare, Query
+from dpsql.server.front.comments import Said
 from dpsql.server.statements import Answer, Described, Settings, Value
 from dpsql.server.wire.replies import Field
 from dpsql.server.wire.values import WireType, decode, modifier, of_oid, wire_type
@@ -23,7 +24,7 @@ class Prepared:
     """A statement that was understood. command: None for an empty text. offset: of its text in what the client sent.
 
     described: of the query in it, if there is one; asked: the settings under which that was described. types: of its
-    parameters, as values are read: what the client said, else what the query says.
+    parameters, as values are read: what the client said, else what the query says. said: settings in its comments.
     """
 
     sql: str
@@ -32,6 +33,7 @@ class Prepared:
     described: Described | None = None
     asked: Settings = field(default_factory=Settings)
     types: tuple[WireType, ...] = ()
+    said: Said = ()
 
     @property
     def query(self) -> Query | None:

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, Literal
 
 from dpsql.server.front.errors import Fault
@@ -75,6 +76,29 @@ def tokens(text: str) -> Iterator[Token]:
             assert token is not None  # a sign is any character
             yield _read(token)
             at = token.end()
+
+
+def comments(text: str, end: int) -> Iterator[tuple[int, str]]:
+    """The comments that begin before an offset, without their marks, and where what they say begins."""
+    behind = 0
+    for at in (*((t.start, t.end) for t in _until(text, end)), (end, end)):
+        while behind < at[0]:
+            if text.startswith("--", behind):
+                line = text.find("\n", behind)
+                stop = len(text) if line < 0 else line
+                yield behind + 2, text[behind + 2 : stop]
+                behind = stop
+            elif text.startswith("/*", behind):
+                stop = _behind_comment(text, behind)
+                yield behind + 2, text[behind + 2 : stop].removesuffix("*/")
+                behind = stop
+            else:
+                behind += 1
+        behind = at[1]
+
+
+def _until(text: str, end: int) -> Iterator[Token]:
+    return takewhile(lambda token: token.start < end, tokens(text))
 
 
 def _read(found: re.Match[str]) -> Token:

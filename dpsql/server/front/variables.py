@@ -45,7 +45,7 @@ _FREE: Final = {
 _NAMES: Final = {name.lower(): name for name in (*_FIXED, *_FREE)}
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 _ON: Final = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-_OWN: Final = (
+OWN: Final = (
     "epsilon",
     "delta",
     "rho",
@@ -56,6 +56,7 @@ _OWN: Final = (
     "notices",
     "intervals",
 )
+"""Settings of dpsql itself: each may be written with `dpsql.` before it."""
 _UNITS: Final = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AUTHORITY: Final = frozenset({"role", "session_authorization", "analyst", "account", "dpsql.analyst", "dpsql.account"})
 
@@ -119,7 +120,7 @@ class Variables:
 
     def show(self, name: str) -> str:
         """What SHOW says. Raises Fault 42704 for a name that does not exist."""
-        own = _own(name)
+        own = own_name(name)
         if own is not None:
             return _shown(getattr(self.asked, own))
         known = _NAMES.get(name)
@@ -135,12 +136,12 @@ class Variables:
 
     def all(self) -> list[tuple[str, str]]:
         """Every name and its value, as SHOW ALL lists them."""
-        found = [(f"dpsql.{name}", _shown(getattr(self.asked, name))) for name in _OWN]
+        found = [(f"dpsql.{name}", _shown(getattr(self.asked, name))) for name in OWN]
         return sorted(found + [(name, self.get(name)) for name in _NAMES.values()], key=lambda pair: pair[0].lower())
 
     def set(self, name: str, value: str | None) -> Variables:
         """SET, or RESET for None. Raises Fault: 42704 no such name, 55P02 it cannot change, 22023 not this value."""
-        own = _own(name)
+        own = own_name(name)
         if own is not None:
             return replace(self, asked=self._asked(own, value))
         if name in _AUTHORITY:
@@ -211,18 +212,19 @@ class Variables:
         return [(name, self.get(name)) for name in REPORTED]
 
 
-def _own(name: str) -> str | None:
+def own_name(name: str) -> str | None:
+    """A setting of dpsql itself, as it is called here; None for any other name."""
     bare = name.removeprefix("dpsql.")
-    return bare if bare in _OWN else None
+    return bare if bare in OWN else None
 
 
 def is_variable(name: str) -> bool:
     """Whether SHOW of this name is about a setting, and not about what the policy or the ledger say."""
-    return _own(name) is not None or name in _NAMES
+    return own_name(name) is not None or name in _NAMES
 
 
 def _unknown(name: str) -> Fault:
-    hint = f"dpsql's own are {', '.join(_OWN)}:  SET epsilon = 0.5"
+    hint = f"dpsql's own are {', '.join(OWN)}:  SET epsilon = 0.5"
     return Fault("42704", f'unrecognized configuration parameter "{name[:100]}"', hint)
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 
+from dpsql.core.privacy_loss import show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, one_of, usable_name, wrong
@@ -190,13 +191,17 @@ def _login(name: str, user: _User) -> Login:
         epsilon=_amount(given.epsilon), delta=_amount(given.delta), rho=_amount(given.rho),
         allow_dearer=given.allow_dearer,
     )  # fmt: skip
-    ceilings = Ceilings(*(None if loss is None else str(loss.epsilon) for loss in (most.per_query, most.per_hour,
+    ceilings = Ceilings(*(None if loss is None else _amount(loss.epsilon) for loss in (most.per_query, most.per_hour,
         most.per_day)))  # fmt: skip
     return Login(name, user.account or name, user.role, user.kind, defaults, ceilings)
 
 
 def _amount(amount: Fraction | None) -> str | None:
-    return None if amount is None else str(amount)
+    """As a person would write it: a decimal where one is exact."""
+    if amount is None:
+        return None
+    decimal = show_spent(amount, 20)
+    return decimal if Fraction(decimal) == amount else str(amount)
 
 
 def _refused(name: str, reason: str) -> CannotOpen:

@@ -24,7 +24,7 @@ from dpsql.results.interval_columns import rows_with_ends, with_ends
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
-from dpsql.server.workers.ceilings import left_of
+from dpsql.server.workers.ceilings import ceilings_now
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import told
 from dpsql.server.workers.own_account import rows_of
@@ -54,8 +54,10 @@ class Answering:
             return Reply(ask.id, refused=(_INTERNAL,))
 
     def _answer(self, ask: Ask) -> Reply:
+        if ask.wish == "spent":
+            return Reply(ask.id, _spent(self._service))
         now = dt.datetime.now(dt.UTC)
-        ceilings = left_of(self._service, ask.account, ask.ceilings, now)
+        ceilings = ceilings_now(self._service, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
         sql, moved = ask.sql, 0
         values: tuple[Value, ...] | Mapping[str, Value] = ask.values
@@ -94,6 +96,8 @@ class Answering:
                 answer = self._shown(ask, session, release)
                 entry = entries[-1] if entries and release.spent != NO_LOSS else ""
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
+            case "spent":
+                raise AssertionError(ask.wish)
 
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:
@@ -108,6 +112,14 @@ class Answering:
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,
         )
+
+
+def _spent(service: Service) -> Answer:
+    """What every account has spent of each unit; no account: all together."""
+    parts = ("epsilon", "delta", "rho")
+    found = service.ledger.accounts()
+    rows = [(a.unit, a.analyst, *(float(getattr(a.spent, part)) for part in parts)) for a in found]
+    return Answer((("unit", VARCHAR), ("account", VARCHAR), *((part, DOUBLE) for part in parts)), rows)
 
 
 def _cost(session: Session, plan: Plan) -> Answer:

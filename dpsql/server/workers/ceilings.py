@@ -1,9 +1,9 @@
 """What a login may still spend: its ceilings for one query, for the last hour and the last day.
 
-*Claim.* In any day (hour) an account is charged at most its login's ceiling, as far as the clock of this machine is
-true. *Why.* What was charged in it is read from the ledger before a statement, the rest is a limit that the ledger
-checks when it charges, and statements of one account with ceilings run one after the other (`pool.py`). *When it would
-be false.* If two servers had one ledger; if the clock went back. Budgets rest on neither. *Tested by*
+*Claim.* In any day (hour) an account is charged at most its login's ceiling, as far as the clocks of the machines that
+charge are true. *Why.* What was charged in it is read from the ledger before a statement, with all that the account had
+spent by then; what it spends from then on counts in the transaction that charges (`Ceiling` of core/ledger/ledger.py),
+whoever charges it. *When it would be false.* If a clock goes back. Budgets do not rest on clocks. *Tested by*
 tests/server/test_ceilings.py.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from dpsql.core.ledger.ledger import Receipt
-from dpsql.core.policy.units import Accountant
+from dpsql.core.ledger.ledger import Ceiling, Receipt
+from dpsql.core.policy.units import Accountant, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
 from dpsql.server.statements import Ceilings
 from dpsql.service.service import Service
@@ -23,30 +23,35 @@ from dpsql.service.service import Service
 _SPANS: Final = {"per_hour": dt.timedelta(hours=1), "per_day": dt.timedelta(days=1)}
 
 
-def left_of(service: Service, account: str, ceilings: Ceilings, now: dt.datetime) -> Mapping[str, PrivacyLoss]:
-    """Name of a ceiling → what one query may cost now. Raises CannotOpen (DP407)."""
+def ceilings_now(service: Service, account: str, ceilings: Ceilings, now: dt.datetime) -> Mapping[str, Ceiling]:
+    """A login's ceilings by their names, as the ledger limits a charge by them. Raises CannotOpen (DP407)."""
     accountant = service.policy.privacy.accountant
     given = {name: getattr(ceilings, name) for name in ("per_query", *_SPANS)}
     caps = {name: _cap(amount, accountant) for name, amount in given.items() if amount is not None}
     if not any(name in _SPANS for name in caps):
-        return caps
-    history = service.ledger.history()
-    own = service.policy.account(account)
-    return {
-        name: remaining(cap, spent_since(history, own, now - _SPANS[name])) if name in _SPANS else cap
-        for name, cap in caps.items()
-    }
+        return {name: Ceiling(cap) for name, cap in caps.items()}
+    names, own = service.policy.unit_names, service.policy.account(account)
+    history = [receipt for receipt in service.ledger.history() if receipt.entry.analyst == own]
+    before = spent_since(history, None, names)
+    found: dict[str, Ceiling] = {}
+    for name, cap in caps.items():
+        if name in _SPANS:
+            spent = largest(spent_since(history, now - _SPANS[name], names).values())
+            found[name] = Ceiling(remaining(cap, PrivacyLoss(spent.epsilon, Fraction(0), spent.rho)), before)
+        else:
+            found[name] = Ceiling(cap)
+    return found
 
 
-def spent_since(history: Sequence[Receipt], account: str, since: dt.datetime) -> PrivacyLoss:
-    """What an account was charged from then on: of the unit that lost most. Entries without a time count."""
+def spent_since(history: Sequence[Receipt], since: dt.datetime | None, names: UnitNames) -> dict[str, PrivacyLoss]:
+    """Unit → what it was charged from then on; None: ever. Entries without a time count."""
     found: dict[str, PrivacyLoss] = {}
     for receipt in history:
-        if receipt.entry.analyst == account and not _is_before(receipt.reserved_at, since):
-            for unit in receipt.entry.units:
-                found[unit] = found.get(unit, NO_LOSS) + receipt.entry.in_account(unit)
-    most = largest(found.values())
-    return PrivacyLoss(most.epsilon, Fraction(0), most.rho)
+        if since is None or not _is_before(receipt.reserved_at, since):
+            entry = receipt.entry.called(names)
+            for unit in entry.units:
+                found[unit] = found.get(unit, NO_LOSS) + entry.in_account(unit)
+    return found
 
 
 def _is_before(reserved_at: str, since: dt.datetime) -> bool:

@@ -25,8 +25,9 @@ from dpsql.server.statements import Answer, Ceilings, Settings, Value
 LONGEST: Final = 2**28
 """Bytes of one line."""
 
-Wish = Literal["look", "run", "explain", "cost"]
-"""look: the answer if nothing is charged for it. run: charge and run. explain, cost: what a run would do."""
+Wish = Literal["look", "run", "explain", "cost", "spent"]
+"""look: the answer if nothing is charged for it. run: charge and run. explain, cost: what a run would do. spent: what
+every account has spent, for the custodian; there is no statement then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class _Run:
 class Pool:
     """The workers of one server.
 
-    start: makes one. size: how many run statements. queue: how many statements may wait for them.
+    start: makes one. size: how many run statements. queue: how many statements may wait for them. restarted: how many
+    were replaced.
     """
 
     start: Starting
@@ -56,6 +57,7 @@ class Pool:
     queue: int
     pace: Pace
     clock: Clock = field(default_factory=LoopClock)
+    restarted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._free: asyncio.Queue[_Seat] = asyncio.Queue()
@@ -64,9 +66,9 @@ class Pool:
         self._waiting = 0
         self._closing = False
         self._policy = ""
+        self._missing = 0
         self._runs: dict[str, _Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._accounts: dict[str, asyncio.Lock] = {}
 
     async def open(self) -> Ready:
         """Start all workers; what the first of them said. Raises CannotOpen."""
@@ -80,6 +82,16 @@ class Pool:
             raise error if isinstance(error, CannotOpen) else CannotOpen(failed().diagnostics) from None
         return desk.ready
 
+    @property
+    def waiting(self) -> int:
+        """How many statements wait for a worker."""
+        return self._waiting
+
+    @property
+    def can_run(self) -> bool:
+        """Whether there is a worker that runs statements, taken or not."""
+        return self._missing < self.size
+
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
     async def look(self, ask: Ask) -> Reply:
@@ -88,6 +100,7 @@ class Pool:
             try:
                 if self._desk is None:
                     self._desk = await self._another()
+                    self.restarted += 1
                 asking = asyncio.create_task(self._desk.ask(ask))
                 if not await self._done_by(asking, self.clock.now() + self.pace.last):
                     self._desk.kill()
@@ -106,17 +119,16 @@ class Pool:
 
     # --- what is paid for ------------------------------------------------------------------------------------------
 
-    async def run(self, ask: Ask, *, alone: bool = False) -> Reply:
+    async def run(self, ask: Ask) -> Reply:
         """Charge and run, and reply at the moment when that may leave.
 
-        alone: no other run of the account that is asked so begins before this one has ended.
         Raises Refused: DP414 if too many wait, DP901 if it was stopped, took too long, or its worker died.
         """
         if self._free.empty() and self._waiting >= self.queue:
             raise queue_full(self.queue)
         run = _Run(ask, asyncio.get_running_loop().create_future())
         self._runs[ask.id] = run
-        task = asyncio.create_task(self._through(run, alone))
+        task = asyncio.create_task(self._through(run))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
@@ -134,22 +146,19 @@ class Pool:
         if run is not None and not run.outcome.done():
             run.outcome.set_exception(stopped())
 
-    async def _through(self, run: _Run, alone: bool) -> None:
+    async def _through(self, run: _Run) -> None:
         try:
             self._waiting += 1
-            async with contextlib.AsyncExitStack() as taken:
-                try:
-                    if alone:
-                        await taken.enter_async_context(self._accounts.setdefault(run.ask.account, asyncio.Lock()))
-                    seat = await self._free.get()
-                finally:
-                    self._waiting -= 1
-                try:
-                    if not run.outcome.done():  # stopped while it waited
-                        run.seat = seat
-                        await self._seated(seat, run)
-                finally:
-                    self._free.put_nowait(seat)
+            try:
+                seat = await self._free.get()
+            finally:
+                self._waiting -= 1
+            try:
+                if not run.outcome.done():  # stopped while it waited
+                    run.seat = seat
+                    await self._seated(seat, run)
+            finally:
+                self._free.put_nowait(seat)
         finally:
             if not run.outcome.done():
                 run.outcome.set_exception(failed())
@@ -198,9 +207,12 @@ class Pool:
     async def _replace(self, seat: _Seat) -> None:
         """A new worker in place of one that is gone, however long that takes."""
         seat.link.kill()
+        self._missing += 1
         while not self._closing:
             try:
                 seat.link = await self._another()
+                self._missing -= 1
+                self.restarted += 1
                 return
             except (Died, CannotOpen, OSError):
                 _log.error("a worker cannot be replaced")

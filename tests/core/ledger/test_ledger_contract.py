@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Ledger
+from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact
@@ -88,8 +88,11 @@ class LedgerContract:
             (Caps(total={"patient": loss("0.5")}), ["DP403"]),
             (Caps(analyst={"patient": loss("0.5")}), ["DP404"]),
             (Caps(per_query=loss("0.5")), ["DP405"]),
-            (Caps(ceilings={"per_day": loss("0.5"), "per_hour": loss("0.7")}), ["DP413"]),
-            (Caps(ceilings={"per_day": loss("0.5"), "per_hour": loss("0.4")}), ["DP413", "DP413"]),
+            (Caps(ceilings={"per_day": Ceiling(loss("0.5")), "per_hour": Ceiling(loss("0.7"))}), ["DP413"]),
+            (
+                Caps(ceilings={"per_day": Ceiling(loss("0.5")), "per_hour": Ceiling(loss("0.4"), {})}),
+                ["DP413", "DP413"],
+            ),
             (
                 Caps({"patient": loss("0.5")}, {"patient": loss("0.4")}, loss("0.3")),
                 ["DP405", "DP404", "DP403"],
@@ -105,6 +108,16 @@ class LedgerContract:
         assert ledger.spent("patient") == NO_LOSS
         assert ledger.history() == []
         ledger.reserve(entry("a", "0.3"), caps)
+
+    def test_a_ceiling_counts_what_its_account_spent_since_somebody_looked(self, ledger: Ledger) -> None:
+        ledger.reserve(entry("a", "0.3"), Caps())
+        caps = Caps(ceilings={"per_day": Ceiling(loss("0.2"), {"patient": loss("0.3")})})
+        ledger.reserve(entry("b", "0.15"), caps)
+        ledger.reserve(entry("c", "0.2", analyst="ben"), Caps())
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("d", "0.06"), caps)
+        assert codes(refusal) == ["DP413"]
+        ledger.reserve(entry("d", "0.05"), caps)
 
     def test_an_analyst_cap_guards_against_that_analyst_alone_and_the_total_against_all(self, ledger: Ledger) -> None:
         caps = Caps(total={"patient": loss("0.5")}, analyst={"patient": loss("0.3")})

@@ -204,6 +204,7 @@ def test_the_readme_says_what_it_must() -> None:
         "make test",
         "Apache-2.0",
         "docs/images/answer.svg",
+        "docs/images/served.svg",
         "threat-model",
     ):
         assert said in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -140,7 +141,7 @@ def test_planted_values_are_in_no_message_and_no_line(running: tuple[Shop, int])
     assert not holds(shop.policy.with_name("audit.jsonl").read_bytes())
     lines = audit(shop)
     assert {key for line in lines for key in line} <= {
-        "at", "what", "name", "address", "statement", "outcome", "plan", "price", "entry"
+        "at", "what", "name", "address", "statement", "outcome", "plan", "price", "entry", "kind"
     }  # fmt: skip
     assert not any("XX000" in line.get("outcome", "") or "DP904" in line.get("outcome", "") for line in lines)
 
@@ -183,8 +184,8 @@ def test_what_runs_is_stopped_by_its_client_and_stays_charged(tmp_path: Path) ->
         assert ("0.1",) in rows(client.query("SELECT epsilon_spent FROM dpsql.budget"))
 
 
-def wait_until_reserved(shop: Shop) -> None:
-    """Returns once the ledger holds an entry, as another process reads it."""
+def wait_until_reserved(shop: Shop, entries: int = 1) -> None:
+    """Returns once the ledger holds so many entries, as another process reads it."""
     path = shop.policy.with_name("shop.ledger.sqlite")
     pause = threading.Event()
     for _ in range(60_000):
@@ -192,7 +193,7 @@ def wait_until_reserved(shop: Shop) -> None:
             suppress(sqlite3.OperationalError),  # it is not there yet, or has no table yet
             closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection,
         ):
-            if connection.execute("SELECT COUNT(*) FROM entries").fetchone()[0]:
+            if connection.execute("SELECT COUNT(*) FROM entries").fetchone()[0] >= entries:
                 return
         pause.wait(0.01)
     raise AssertionError("nothing was reserved")
@@ -208,9 +209,44 @@ def test_sigterm_lets_what_runs_come_to_its_end(shop: Shop) -> None:
         assert shape([client.receive()]) == "E(57P01)"
 
 
+def told_by(port: int, path: str) -> tuple[int, str]:
+    """What the custodian's listener says."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    with closing(connection):
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode()
+
+
+def test_what_is_counted_is_told_to_the_custodian_and_holds_no_planted_value(shop: Shop) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        health = probe.getsockname()[1]
+    with serving(shop, "--health", str(health)) as (_, port), connected(port) as client:
+        for sql in ASKED[:5] + ASKED[:1]:
+            client.query(sql)
+        assert told_by(health, "/healthz") == (200, "ok\n")
+        status, told = told_by(health, "/metrics")
+        asked = [sys.executable, "-m", "dpsql.server.health", str(health)]
+        assert subprocess.run(asked, timeout=600).returncode == 0
+    assert status == 200 and not holds(told)
+    codes = [line["outcome"] for line in audit(shop) if line["what"] == "statement" and line["outcome"] != "ok"]
+    fresh = [line for line in audit(shop) if line.get("price")]
+    assert len(fresh) >= 2 and len(codes) >= 2
+    for line in (
+        "dpsql_connections 1", 'dpsql_logins_total{outcome="ok"} 1', "dpsql_queue 0", "dpsql_workers_restarted_total 0",
+        f'dpsql_statements_total{{kind="query",answer="fresh"}} {len(fresh)}',
+        'dpsql_statements_total{kind="query",answer="stored"} 1',
+        f'dpsql_spent{{unit="customer",account="ana",part="epsilon"}} {float(shop.spent())}',
+        *(f'dpsql_refusals_total{{code="{code}"}} {codes.count(code)}' for code in codes),
+    ):  # fmt: skip
+        assert line in told.splitlines()
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(["--host", "0.0.0.0"], "need TLS"), (["--tls-cert", str(TLS / "certificate.pem")], "given together"),
+    [(["--health", "nowhere"], "no address with a port"), (["--host", "0.0.0.0"], "need TLS"),
+     (["--tls-cert", str(TLS / "certificate.pem")], "given together"),
      (["--users", "nowhere.yaml"], "DP009"), (["--tls-cert", "x", "--tls-key", "y"], "cannot be read")],
 )  # fmt: skip
 def test_what_it_does_not_start_with(shop: Shop, more: list[str], words: str) -> None:

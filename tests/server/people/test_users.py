@@ -35,8 +35,8 @@ def test_everything_that_may_be_said() -> None:
     ana, powerbi, carl = (users.login(name) for name in ("ana", "powerbi", "carl"))
     assert ana is not None and powerbi is not None and carl is not None
     assert (ana.account, ana.role, ana.kind) == ("ana", "analyst", "person")
-    assert ana.defaults == Settings(epsilon="1/10", delta="1/1000000000")
-    assert ana.ceilings == Ceilings("1/2", None, "2")
+    assert ana.defaults == Settings(epsilon="0.1", delta="1e-9")
+    assert ana.ceilings == Ceilings("0.5", None, "2")
     assert (powerbi.account, powerbi.kind, carl.role) == ("dashboards", "bi", "custodian")
     assert str(users.secret_of("ana")) == SECRET
     assert users.login("eve") is None and users.login("Ana") is None

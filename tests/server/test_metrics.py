@@ -1,0 +1,81 @@
+"""What a server counts: by what the audit log was told, and never before; as Prometheus reads it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from dpsql.server.metrics import STEPS, Metrics, Spent, exposition, step
+from dpsql.server.statements import Event
+from tests.support.answering import Recorded
+from tests.support.canary import MARKER
+
+STATEMENT = {"what": "statement", "name": "ana", "address": "::1", "statement": MARKER}
+EVENTS: list[dict[str, Any]] = [
+    {**STATEMENT, "what": "login"},
+    {**STATEMENT, "what": "refused login", "outcome": "28P01"},
+    {**STATEMENT, "kind": "query", "price": "ε 0.1", "plan": "p", "entry": "e"},
+    {**STATEMENT, "kind": "query", "price": "ε 0.2", "plan": "p", "entry": "e"},
+    {**STATEMENT, "kind": "query", "plan": "p"},
+    {**STATEMENT, "kind": "explain", "plan": "p"},
+    {**STATEMENT, "kind": "catalogue"},
+    {**STATEMENT, "outcome": "DP201"},
+    {**STATEMENT, "outcome": "DP201"},
+    {**STATEMENT, "outcome": "25006"},
+    {**STATEMENT, "what": "stop"},
+    {**STATEMENT, "what": "end"},
+]
+SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)')
+
+
+def test_what_is_recorded_is_counted() -> None:
+    log = Recorded()
+    metrics = Metrics(log, connections=lambda: 3, waiting=lambda: 7, restarted=lambda: 2)
+    for event in EVENTS:
+        metrics.record(Event(**event))
+    assert len(log.events) == len(EVENTS)
+    text = exposition(metrics.families([Spent("patient", "", 0.5, 1e-9, 0), Spent("patient", 'a"na\\\n', 0.25, 0, 0)]))
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(SAMPLE.fullmatch(line) for line in lines) and text.endswith("\n")
+    assert set(lines) == {
+        "dpsql_connections 3",
+        'dpsql_logins_total{outcome="ok"} 1',
+        'dpsql_logins_total{outcome="refused"} 1',
+        'dpsql_statements_total{kind="query",answer="fresh"} 2',
+        'dpsql_statements_total{kind="query",answer="stored"} 1',
+        'dpsql_statements_total{kind="explain",answer="free"} 1',
+        'dpsql_statements_total{kind="catalogue",answer="free"} 1',
+        'dpsql_refusals_total{code="DP201"} 2',
+        'dpsql_refusals_total{code="25006"} 1',
+        "dpsql_workers_restarted_total 2",
+        "dpsql_queue 10",
+        *(
+            f'dpsql_spent{{unit="patient",account="a\\"na\\\\\\n",part="{part}"}} {x}'
+            for part, x in (("epsilon", 0.25), ("delta", 0), ("rho", 0))
+        ),
+        *(
+            f'dpsql_spent_in_total{{unit="patient",part="{part}"}} {x}'
+            for part, x in (("epsilon", 0.5), ("delta", "1e-09"), ("rho", 0))
+        ),
+    }
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names)) and {line.split("{")[0].split()[0] for line in lines} <= set(names)
+    assert MARKER not in text and "ε" not in text
+
+
+def test_what_the_audit_log_does_not_have_is_not_counted() -> None:
+    class Full:
+        def record(self, event: Event) -> None:
+            raise OSError
+
+    metrics = Metrics(Full())
+    with pytest.raises(OSError):
+        metrics.record(Event(**EVENTS[2]))
+    assert "statements_total{" not in exposition(metrics.families())
+
+
+@pytest.mark.parametrize(("waiting", "told"), [(0, 0), (1, 1), (3, 5), (50, 50), (51, 100), (10_000, 100)])
+def test_the_queue_is_told_in_steps(waiting: int, told: int) -> None:
+    assert step(waiting) == told and told in STEPS
