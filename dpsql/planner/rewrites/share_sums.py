@@ -60,7 +60,7 @@ def _shared(node: Release, facts: Facts, *, only_counted: bool) -> Release:
 
     def centred(at: int) -> tuple[int, int] | None:
         total = node.components[at]
-        if total.per_group is not None or rule(total).counts != "rows":
+        if total.per_group is not None or total.by_row or rule(total).counts != "rows":
             return None
         count = count_of(total.arg, total.filter, facts)
         if only_counted and count not in node.components:
