@@ -16,7 +16,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.text.split import split_statements
 from dpsql.results.cells import cell
-from dpsql.service.batch import BatchAnswer
+from dpsql.service.batch_release import BatchAnswer
 from dpsql.service.settings import Asked
 
 

@@ -32,14 +32,16 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The answer of a member, still without numbers. keys: of each row. numbers: for each count one for each row."""
+    """The answer of a member, still without numbers. keys: of each row. numbers: for each of its calls one for each
+    row, which says what rows count."""
 
     keys: tuple[tuple[LiteralValue, ...], ...]
     numbers: tuple[tuple[Number, ...], ...]
 
 
 def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dict[Expr, Number]) -> Table:
-    """Compute a member's conditions and keys on every cell. A row is where WHERE lets a key be, in the order of values.
+    """Compute a member's conditions and keys on every cell. A row is where each part of WHERE lets a key be, as in the
+    answer of the query alone, in the order of values.
 
     kept: conditions that were computed before, for other members.
     Raises Rejected DP302: there are too many cells; DP105: only the engine could tell.
@@ -58,21 +60,26 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
         own = iter(number.weights.shape)
         return number.weights.reshape(tuple(next(own) if uid in number.columns else 1 for uid in columns))
 
-    def holds(exprs: Iterable[Expr]) -> NDArray[np.float64]:
-        weights = np.ones(shape)
+    def terms(exprs: Iterable[Expr]) -> Iterator[NDArray[np.float64]]:
         for term in (part for expr in exprs for part in _conjuncts(expr)):
             if term not in kept:
                 kept[term] = _condition(term, classes, env)
-            weights = weights * widened(kept[term])
+            yield widened(kept[term])
+
+    def holds(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+        weights = np.ones(shape)
+        for part in parts:
+            weights = weights * part
         return weights
 
     try:
-        where = holds(member.where)
-        counts = [where if expr is None else where * holds([expr]) for expr in member.filters]
+        possible = list(terms(member.where))
+        where = holds(possible)
+        counts = [where if expr is None else where * holds(terms([expr])) for expr in member.filters]
         masks = {key: widened(mask) for key, mask in _keys(member.keys, classes, env).items()}
         rows = {
             key: [weights * mask for weights in counts]
-            for key, mask in masks.items() if not member.keys or (where * mask).any()
+            for key, mask in masks.items() if not member.keys or all((part * mask).any() for part in possible)
         }  # fmt: skip
     except Unknown:
         raise reject("DP105", "only the database can compute this member", help=["run it by itself"]) from None
