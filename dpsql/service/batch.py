@@ -25,7 +25,7 @@ from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.service.arguments import Parameters
-from dpsql.service.batch_design import Design, designed, read_members
+from dpsql.service.batch_design import Design, Written, designed, read_members
 from dpsql.service.batch_release import BatchAnswer, BatchRelease, answer_of
 from dpsql.service.planning import Question
 from dpsql.service.settings import Amount, settled
@@ -52,9 +52,9 @@ class Batch:
     PrivacyLoss(epsilon=0.5)
     """
 
-    def __init__(self, session: Session, statements: Sequence[Statement], skip_refused: bool) -> None:
+    def __init__(self, session: Session, statements: Sequence[Statement | Written], skip_refused: bool) -> None:
         self._session, self._skip = session, skip_refused
-        self._statements = [(s, ()) if isinstance(s, str) else (s[0], s[1]) for s in statements]
+        self._statements = [_written(statement) for statement in statements]
         self._found: Design | None = None
 
     # --- planning ----------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Batch:
             facts, policy = self._session.service.facts, self._session.policy
             read = read_members(self._statements, policy, self._skip)
             with facts.lock:
-                self._found = facts.compile(lambda public: designed(read, policy, public, self._skip))
+                self._found = facts.compile(lambda public: designed(self._statements, read, policy, public, self._skip))
         return self._found
 
     def plan(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> Plan:
@@ -191,6 +191,15 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"<dpsql batch of {len(self._statements)} queries>"
+
+
+def _written(statement: Statement | Written) -> Written:
+    match statement:
+        case str():
+            return Written(statement)
+        case Written():
+            return statement
+    return Written(*statement)
 
 
 def _noise(release: PlannedRelease) -> Noise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.analysis.context import Context
@@ -13,6 +13,7 @@ from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import walk
 from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.batch import shares as allotted
 from dpsql.planner.batch.classes import Classes, classes_of
@@ -24,7 +25,29 @@ from dpsql.service.arguments import Parameters, checked_parameters
 MOST_TABLES = 100
 """Tables that one statement may read: each marginal reads those of the batch."""
 
-Spread = Mapping[Marginal, float]
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A statement of a batch. whole: the text that it stands in, from `start` on; None: it is a text of its own."""
+
+    sql: str
+    parameters: Parameters = ()
+    whole: Source | None = None
+    start: int = 0
+
+    def located(self, refusal: Rejected) -> Rejected:
+        """The refusal, pointing into the text that somebody has written."""
+        refusal.diagnostics = tuple(map(self._located, refusal.diagnostics))
+        return refusal
+
+    def _located(self, d: Diagnostic) -> Diagnostic:
+        if d.source is not None and d.source.text != self.sql:
+            return d
+        d = d.at(Source(self.sql))
+        if self.whole is None:
+            return d
+        d = replace(d, span=Span(0, len(self.sql))) if d.span is None else d
+        return d.within(self.whole, self.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +103,11 @@ def _all(parts: Sequence[str]) -> str:
 
 
 def designed(
-    read: tuple[dict[int, Member], dict[int, Rejected]], policy: Policy, public: PublicFacts, skip: bool
+    written: Sequence[Written],
+    read: tuple[dict[int, Member], dict[int, Rejected]],
+    policy: Policy,
+    public: PublicFacts,
+    skip: bool,
 ) -> Design:
     """The design of members that were read. skip: those that are refused are left out. Raises Rejected."""
     members, refused = dict(read[0]), dict(read[1])
@@ -97,8 +124,8 @@ def designed(
                 step(place)
             except Rejected as refusal:
                 if not skip:
-                    raise
-                refused[place] = refusal
+                    raise written[place].located(refusal) from None
+                refused[place] = written[place].located(refusal)
                 members.pop(place)
         _require_any(members, refused)
 
@@ -110,9 +137,11 @@ def designed(
         tables[place] = table_of(members[place], classes, env, kept)
 
     for_each(ask)
-    if skip:
+    try:
+        classes = classes_of(list(members.values()), env)
+    except Rejected:  # whose is it?
         for_each(lambda place: classes_of([members[place]], env))
-    classes = classes_of(list(members.values()), env)
+        classes = classes_of(list(members.values()), env)
     for_each(tabulate)
     gaussian, sizes = policy.privacy.accountant == "zcdp", {uid: c.size for uid, c in classes.items()}
     workload = _Workload({p: asked[p] for p in tables}, members, tables, sizes, gaussian)
@@ -205,14 +234,14 @@ def _require_few(
 
 
 def read_members(
-    statements: Sequence[tuple[str, Parameters]], policy: Policy, skip: bool
+    statements: Sequence[Written], policy: Policy, skip: bool
 ) -> tuple[dict[int, Member], dict[int, Rejected]]:
     """Members by place, and those that are refused. Raises Rejected: one of them, unless they are skipped; all."""
     members: dict[int, Member] = {}
     refused: dict[int, Rejected] = {}
-    for place, (sql, parameters) in enumerate(statements):
+    for place, each in enumerate(statements):
         try:
-            member = read_member(sql, checked_parameters(sql, parameters, "duckdb"), policy)
+            member = read_member(each.sql, checked_parameters(each.sql, each.parameters, "duckdb"), policy)
             first = next(iter(members.values()), member)
             if member.relation != first.relation or member.from_text != first.from_text:
                 raise reject(
@@ -222,8 +251,8 @@ def read_members(
             members[place] = member
         except Rejected as refusal:
             if not skip:
-                raise
-            refused[place] = refusal
+                raise each.located(refusal) from None
+            refused[place] = each.located(refusal)
     _require_any(members, refused)
     return members, refused
 
@@ -232,5 +261,5 @@ def _require_any(members: Mapping[int, Member], refused: Mapping[int, Rejected])
     if members:
         return
     if refused:
-        raise next(iter(refused.values()))
+        raise Rejected([d for refusal in refused.values() for d in refusal.diagnostics])
     raise reject("DP903", "a batch needs a query", help=["con.batch([sql, …])"])

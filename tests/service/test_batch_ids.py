@@ -115,7 +115,7 @@ def moved(one: dict[tuple[Any, ...], int], other: dict[tuple[Any, ...], int]) ->
 
 
 def test_every_neighbour_is_within_the_price(con: dpsql.Connection) -> None:
-    """All sets of up to five rows of one id, added, or in place of another's; l1 and l2 of every marginal, some tight."""
+    """All sets of up to five rows of one id, added, or in place of others: l1 and l2 of every marginal, some tight."""
     plan = con.batch(members("visits")).plan(epsilon=1)
     exact = Exact(plan, "visits")
     sets = [list(rows) for n in range(6) for rows in itertools.combinations_with_replacement(ROWS, n)]

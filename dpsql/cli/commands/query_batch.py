@@ -1,4 +1,4 @@
-"""`dpsql query --batch`: the counts of a file, measured together and paid for once."""
+"""`dpsql query --batch`: the counts and sums of a file, measured together and paid for once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dpsql.cli.layout import print_table
 from dpsql.cli.options import Format
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.text.split import split_statements
 from dpsql.results.cells import cell
 from dpsql.service.batch_release import BatchAnswer
 from dpsql.service.settings import Asked
@@ -27,9 +26,8 @@ def run(
     if format not in (Format.TABLE, Format.JSON):
         raise reject("DP903", f"a batch is not printed as {format.value}", help=["--format table  or  --format json"])
     source = read_stdin() if file == "-" else read_file(file)
-    statements = [statement.text.strip() for statement in split_statements(source.text)]
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
-        batch = connection.batch([s for s in statements if s], skip_refused=skip_refused)
+        batch = connection.batch_of(source.text, source.name, skip_refused=skip_refused)
         release = batch.run(asked.get("epsilon"), rho=asked.get("rho"))
     for refusal in release.refused.values():
         complain(refusal.diagnostics)
