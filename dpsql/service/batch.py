@@ -175,7 +175,9 @@ class Batch:
         answers: list[BatchAnswer | None] = [None] * len(self._statements)
         for p, table in design.tables.items():
             answers[p] = answer_of(design.members[p], table, design.forms[p], measured, cells)
-        notes = dict.fromkeys(n for n in release.notes if " AS c" not in n and "another c" not in n)
+        notes = dict.fromkeys(clip for q in design.shares for clip in q.clips)
+        own = (" AS c", "another c", "CLIP(")  # of texts that nobody has written
+        notes |= dict.fromkeys(n for n in release.notes if not any(word in n for word in own))
         others = [c.name for c in design.classes.values() if not c.complete]
         if others:
             notes[f"members that read {', '.join(others)} count rows whose value is listed"] = None
@@ -236,9 +238,7 @@ def _require_additive(plan: Plan) -> None:
             if of.scaled and (weighed is None or (grouped and of.per_group is not None)):
                 raise _not_additive("max_groups_per_unit and max_rows_per_group weigh a row by its groups", of.rows)
             limits.add((unit, weighed if of.scaled else None))
-    if len({limit for _, limit in limits}) > 1 and any(
-        len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits
-    ):
+    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):
         raise _not_additive("a limit per unit holds for some marginals and not for others", None)
 
 

@@ -135,6 +135,10 @@ def test_one_price_for_counts_and_sums_from_the_noise_that_is_drawn(con: dpsql.C
     drawn = [m for r in plan.releases for m in r.measured.measurements]
     price = sum(m.mechanism.loss(m.sensitivity.l1, m.sensitivity.l2_squared).epsilon for m in drawn)
     assert Fraction("0.999") < price <= 1
+    for m, (_, _, share) in zip(drawn, batch.design.measured, strict=True):
+        assert float(m.mechanism.loss(m.sensitivity.l1, m.sensitivity.l2_squared).epsilon) == pytest.approx(
+            float(share), rel=1e-3
+        )
     assert batch.cost(epsilon=1).epsilon == price
     assert batch.run(epsilon=1).spent.epsilon == price
     assert batch.run(epsilon=1).spent == PrivacyLoss()

@@ -7,14 +7,12 @@ from typing import Any
 
 from dpsql.api.connection import connect
 from dpsql.cli.answer import as_json_bounds, loss_json
+from dpsql.cli.batch_answers import tables
 from dpsql.cli.exits import complain
 from dpsql.cli.inputs import read_file, read_stdin
 from dpsql.cli.json_text import document
-from dpsql.cli.layout import print_table
 from dpsql.cli.options import Format
-from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.errors import reject
-from dpsql.results.cells import cell
 from dpsql.service.batch_release import BatchAnswer
 from dpsql.service.settings import Asked
 
@@ -37,24 +35,8 @@ def run(
             document({"answers": answers, "spent": loss_json(release.spent), "notes": list(release.notes)}) + "\n"
         )
         return 0
-    for answer in release.answers:
-        if answer is not None:
-            print(" ".join(answer.sql.split()))
-            print_table(answer.columns, _cells(answer), sys.stdout)
-            print()
-    count = sum(a is not None for a in release.answers)
-    print("; ".join([f"({count} answers)  spent {release.spent}", *release.notes, f"± at {float(100 * LEVEL):g} %"]))
+    sys.stdout.write(tables(release))
     return 0
-
-
-def _cells(answer: BatchAnswer) -> list[list[Any]]:
-    return [
-        [
-            cell(value, None if (b := bounds.get(name)) is None else (b[1] - b[0]) / 2)
-            for name, value in zip(answer.columns, row, strict=True)
-        ]
-        for row, bounds in zip(answer.rows, answer.intervals(), strict=True)
-    ]
 
 
 def _json(answer: BatchAnswer) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class Quantity:
     """What each row adds: 1; 1 where an argument is not NULL; or the argument less `center`.
 
     arg: None for every row. text: how a query over the same relation writes it, each column clipped to its bounds.
-    most: the largest that a row can add, up or down. summed: whether the argument is added up.
+    most: the largest that a row can add, up or down. summed: whether the argument is added up. clips: what is clipped
+    to what, for the reader.
     """
 
     arg: Expr | None = None
@@ -36,6 +37,7 @@ class Quantity:
     center: Fraction = Fraction(0)
     text: str = field(default="", compare=False)
     most: Fraction = field(default=Fraction(1), compare=False)
+    clips: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def sql(self) -> str:
@@ -119,7 +121,7 @@ def _asked(call: AggregateCall, source: Source, facts: Facts) -> Asked:
         _require_key(call, source, facts)
     if call.arg is None:
         return Asked((Linear(((ROWS, Fraction(1)),)),))
-    arg, text = _clipped(call, source, facts)
+    arg, text, clips = _clipped(call, source, facts)
     known = facts.value(call.arg)
     values = Quantity(call.arg, text=text) if known.nullable or not known.finite else ROWS
     if call.function == "count":
@@ -130,8 +132,8 @@ def _asked(call: AggregateCall, source: Source, facts: Facts) -> Asked:
     assert ends.lo is not None and ends.hi is not None
     lo, hi = Fraction(ends.lo), Fraction(ends.hi)
     center = _middle(lo, hi, call.arg.type)
-    plain = Quantity(call.arg, True, Fraction(0), text, max(abs(lo), abs(hi), Fraction(0)))
-    centred = Quantity(call.arg, True, center, text, max(hi - center, center - lo))
+    plain = Quantity(call.arg, True, Fraction(0), text, max(abs(lo), abs(hi)), clips)
+    centred = Quantity(call.arg, True, center, text, max(hi - center, center - lo), clips)
     if not plain.most:
         raise _refused("every value is clipped to 0", call, _ALONE)
     if call.function == "avg":
@@ -197,8 +199,8 @@ def _inside(call: AggregateCall, source: Source) -> tuple[int, int]:
     raise AssertionError("a call without brackets")
 
 
-def _clipped(call: AggregateCall, source: Source, facts: Facts) -> tuple[Expr, str]:
-    """The argument with its columns clipped to their bounds: as an expression, and as text."""
+def _clipped(call: AggregateCall, source: Source, facts: Facts) -> tuple[Expr, str, tuple[str, ...]]:
+    """The argument with its columns clipped to their bounds: as an expression, as text, and in words."""
     assert call.arg is not None
     start, end = _inside(call, source)
     text = source.text[start:end]
@@ -217,13 +219,15 @@ def _clipped(call: AggregateCall, source: Source, facts: Facts) -> tuple[Expr, s
         return e if own is None else Call("clip", (e, *own), e.type, e.span)
 
     columns = {(e.span.start, e.span.end): e for e in walk(call.arg) if isinstance(e, Column) and e.span is not None}
+    clips: dict[str, None] = {}
     for (first, last), column in sorted(columns.items(), reverse=True, key=lambda item: item[0]):
         own = ends(column)
         if own is not None:
             low, high = (_number(e.value) for e in own)  # type: ignore[union-attr,arg-type]
+            clips[f"{column.name} is clipped to [{low}, {high}]"] = None
             inner = f"CLIP({source.text[first:last]}, {low}, {high})"
             text = text[: first - start] + inner + text[last - start :]
-    return transform(call.arg, change), text.strip()
+    return transform(call.arg, change), text.strip(), tuple(clips)
 
 
 def _number(value: int | float | Decimal | Fraction) -> str:

@@ -229,6 +229,6 @@ def test_a_batch_names_what_it_leaves_out(dpsql: Call, clinic: Clinic, tmp_path:
     done = dpsql(
         "query", clinic.policy, "--batch", str(board), "--epsilon", "0.1", "--analyst", "ana", "--skip-refused"
     )
-    assert done.status == 0 and "MAX is none of COUNT, SUM and AVG" in done.err and "(1 answers)" in done.out
+    assert done.status == 0 and "MAX is none of COUNT, SUM and AVG" in done.err and "(1 answer)" in done.out
     csv_refused = dpsql("query", clinic.policy, "--batch", str(board), "--format", "csv")
     assert "DP903" in csv_refused.err
