@@ -12,7 +12,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpsql.core.ir.nodes import BoundContributions
 from dpsql.core.noise.mechanisms.laplace import DiscreteLaplace
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -25,7 +24,14 @@ from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.service.arguments import Parameters
-from dpsql.service.batch_design import Design, Written, designed, read_members
+from dpsql.service.batch_design import (
+    Design,
+    Written,
+    designed,
+    marginal_settings,
+    read_members,
+    require_additive,
+)
 from dpsql.service.batch_release import BatchAnswer, BatchRelease, answer_of
 from dpsql.service.planning import Question
 from dpsql.service.settings import Amount, settled
@@ -78,15 +84,14 @@ class Batch:
         design, policy = self.design, self._session.policy
         if settings.epsilon is None and settings.rho is None and policy.defaults.epsilon is None:
             raise reject("DP401", "no epsilon was given, and the policy has no default", help=["run(epsilon=0.5)"])
-        shares = tuple(share for _, _, share in design.measured)
-        asked = replace(settings, unlisted=True, shares=shares, search=False, coverage=False)
+        asked = marginal_settings(settings, design)
         try:
             plan = self._session.planned_with(Question(design.sql), asked)
         except Rejected as refusal:  # its places are in a text that nobody has written
             source = next(iter(design.members.values())).source
             refusal.diagnostics = tuple(replace(d, source=source, span=None) for d in refusal.diagnostics)
             raise
-        _require_additive(plan)
+        require_additive(plan)
         return plan
 
     # --- looking and running -----------------------------------------------------------------------------------------
@@ -218,36 +223,3 @@ def _grain(release: PlannedRelease) -> Fraction:
     (output,) = release.measured.node.outputs
     (term,) = output.recipe.terms([measurement.component]) or ()
     return term[1]
-
-
-def _require_additive(plan: Plan) -> None:
-    """Refuse where the weight of a row depends on what is grouped by: marginals would not be of one table.
-
-    *Claim.* In what is let through every row of an id has one weight, whatever it is grouped by. *Why.* Rows count as
-    they are, or a limit C on the rows of an id weighs each of them by C/max(rows, C); all marginals have the same C.
-    Without groups the only group has all rows, so its limit is such a C. *When it would be false.* Limits on groups, or
-    on the rows of a group; a limit that holds for one marginal alone. *Tested by* tests/service/test_batch_ids.py.
-    """
-    limits: set[tuple[str, int | None]] = set()
-    for release in plan.releases:
-        below, grouped = release.measured.node.input, bool(release.measured.node.keys)
-        if isinstance(below, BoundContributions) and below.truncate_groups:
-            raise _not_additive("only some groups of an id are kept", None)
-        for unit, of in release.measured.contributions.items():
-            weighed = of.by_rows if grouped or of.by_rows is not None else of.per_group
-            if of.scaled and (weighed is None or (grouped and of.per_group is not None)):
-                raise _not_additive("max_groups_per_unit and max_rows_per_group weigh a row by its groups", of.rows)
-            limits.add((unit, weighed if of.scaled else None))
-    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):
-        raise _not_additive("a limit per unit holds for some marginals and not for others", None)
-
-
-def _not_additive(what: str, rows: int | None) -> Rejected:
-    limit = "a number of rows" if rows is None else str(rows)
-    return reject(
-        "DP101", f"{what}: the marginals of a batch would not add up",
-        help=[
-            f"custodian: declare  max_rows_per_unit: {limit}  alone for this table, or prepare it with that limit",
-            "run each query by itself",
-        ],
-    )  # fmt: skip

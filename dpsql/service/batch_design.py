@@ -9,17 +9,20 @@ from fractions import Fraction
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.ir.expressions import Expr
-from dpsql.core.ir.nodes import Scan
+from dpsql.core.ir.nodes import BoundContributions, Scan
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import walk
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.text.split import split_statements
 from dpsql.planner.batch import shares as allotted
 from dpsql.planner.batch.classes import Classes, classes_of
 from dpsql.planner.batch.members import Member, read_member
 from dpsql.planner.batch.quantities import ROWS, Asked, Form, Quantity, asked_of, chosen, weights_of
 from dpsql.planner.batch.workload import Marginal, Number, Table, table_of
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
 from dpsql.service.arguments import Parameters, checked_parameters
 
 MOST_TABLES = 100
@@ -263,3 +266,47 @@ def _require_any(members: Mapping[int, Member], refused: Mapping[int, Rejected])
     if refused:
         raise Rejected([d for refusal in refused.values() for d in refusal.diagnostics])
     raise reject("DP903", "a batch needs a query", help=["con.batch([sql, …])"])
+
+
+def written_in(text: Source) -> list[Written]:
+    """The statements of a text."""
+    return [Written(s.text, (), text, s.start) for s in split_statements(text.text)]
+
+
+def marginal_settings(settings: Settings, design: Design) -> Settings:
+    """What the query that measures all marginals is asked with."""
+    shares = tuple(share for _, _, share in design.measured)
+    return replace(settings, unlisted=True, shares=shares, search=False, coverage=False)
+
+
+def require_additive(plan: Plan) -> None:
+    """Refuse where the weight of a row depends on what is grouped by: marginals would not be of one table.
+
+    *Claim.* In what is let through every row of an id has one weight, whatever it is grouped by. *Why.* Rows count as
+    they are, or a limit C on the rows of an id weighs each of them by C/max(rows, C); all marginals have the same C.
+    Without groups the only group has all rows, so its limit is such a C. *When it would be false.* Limits on groups, or
+    on the rows of a group; a limit that holds for one marginal alone. *Tested by* tests/service/test_batch_ids.py.
+    """
+    limits: set[tuple[str, int | None]] = set()
+    for release in plan.releases:
+        below, grouped = release.measured.node.input, bool(release.measured.node.keys)
+        if isinstance(below, BoundContributions) and below.truncate_groups:
+            raise _not_additive("only some groups of an id are kept", None)
+        for unit, of in release.measured.contributions.items():
+            weighed = of.by_rows if grouped or of.by_rows is not None else of.per_group
+            if of.scaled and (weighed is None or (grouped and of.per_group is not None)):
+                raise _not_additive("max_groups_per_unit and max_rows_per_group weigh a row by its groups", of.rows)
+            limits.add((unit, weighed if of.scaled else None))
+    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):
+        raise _not_additive("a limit per unit holds for some marginals and not for others", None)
+
+
+def _not_additive(what: str, rows: int | None) -> Rejected:
+    limit = "a number of rows" if rows is None else str(rows)
+    return reject(
+        "DP101", f"{what}: the marginals of a batch would not add up",
+        help=[
+            f"custodian: declare  max_rows_per_unit: {limit}  alone for this table, or prepare it with that limit",
+            "run each query by itself",
+        ],
+    )  # fmt: skip

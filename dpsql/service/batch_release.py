@@ -34,6 +34,7 @@ class BatchAnswer:
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
     rows: tuple[tuple[Any, ...], ...]
+    _noisy: tuple[bool, ...] = field(repr=False)
     _numbers: tuple[tuple[Estimated | None, ...], ...] = field(repr=False)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -42,18 +43,21 @@ class BatchAnswer:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def noisy(self) -> tuple[bool, ...]:
+        """Of each column whether its numbers are noisy; the others are keys."""
+        return self._noisy
+
+    def bounds(self, level: float) -> list[list[Bounds | None]]:
+        """For each row and column (low, high) at this confidence; None for keys."""
+        return [[None if each is None else each[0].bounds(each[1], level) for each in row] for row in self._numbers]
+
     def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
         """One dict per row: column → (low, high) at this confidence. Raises Rejected DP406 unless 0 < level < 1."""
         if not 0 < level < 1:
             raise reject("DP406", "a confidence is above 0 and below 1", help=["intervals(0.95)"])
-        return [
-            {
-                name: each[0].bounds(each[1], float(level))
-                for name, each in zip(self.columns, numbers, strict=True)
-                if each is not None
-            }
-            for numbers in self._numbers
-        ]
+        found = self.bounds(float(level))
+        return [{name: b for name, b in zip(self.columns, row, strict=True) if b is not None} for row in found]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name → values."""
@@ -117,5 +121,6 @@ def answer_of(
     return BatchAnswer(
         member.source.text, tuple(c.name for c in member.columns), tuple(c.type for c in member.columns),
         tuple(tuple(values[p] for p in member.shown) for values, _ in rows),
+        tuple(p >= len(member.keys) for p in member.shown),
         tuple(tuple(numbers[p] for p in member.shown) for _, numbers in rows),
     )  # fmt: skip

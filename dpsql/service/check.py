@@ -117,5 +117,7 @@ def static_plan(
         wanted.limits,
         dialect,
         search=wanted.search,
+        unlisted=wanted.unlisted,
+        shares=wanted.shares,
     )
     return compile_query(source, as_prepared(policy), PublicFacts(), nominal, parameters)

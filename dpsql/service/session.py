@@ -16,7 +16,6 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
-from dpsql.frontend.text.split import split_statements
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
@@ -24,7 +23,7 @@ from dpsql.results.answer import Release
 from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
 from dpsql.service.batch import Batch, Statement
-from dpsql.service.batch_design import Written
+from dpsql.service.batch_design import written_in
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.described import Description, described
 from dpsql.service.ledgers import AnyPlace
@@ -110,9 +109,7 @@ class Session:
 
         Raises Rejected DP903: none is in it.
         """
-        whole = Source(text, name)
-        each = [Written(s.text, (), whole, s.start) for s in split_statements(text)]
-        return Batch(self, each, skip_refused)
+        return Batch(self, written_in(Source(text, name)), skip_refused)
 
     def plan(
         self,

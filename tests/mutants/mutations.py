@@ -264,7 +264,7 @@ MUTATIONS = (
     ),
     Mutation(
         "batch-of-weights-by-group",
-        "dpsql/service/batch.py",
+        "dpsql/service/batch_design.py",
         "            if of.scaled and (weighed is None or (grouped and of.per_group is not None)):",
         "            if False:",
         "marginals that do not add up are taken for one table",
@@ -272,7 +272,7 @@ MUTATIONS = (
     ),
     Mutation(
         "batch-of-several-limits",
-        "dpsql/service/batch.py",
+        "dpsql/service/batch_design.py",
         "    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):",
         "    if False:",
         "a limit weighs rows in some marginals of a batch and not in others",
@@ -309,6 +309,14 @@ MUTATIONS = (
         "zip(found, shares[1:] + shares[:1], strict=True)",
         "a marginal is measured at the share of another",
         ("tests/service/test_batch_sums.py",),
+    ),
+    Mutation(
+        "batch-is-not-checked-before-workers",
+        "dpsql/server/gateway.py",
+        '            check_batch(text.sql, self.policy, wanted, skip_refused=text.spoken.batch == "skip")\n',
+        "",
+        "a batch whose text is refused reaches a worker",
+        ("tests/server/test_batches.py",),
     ),
     Mutation(
         "batch-marginals-that-are-needed",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpsql.core.ir.types import VARCHAR, parse_type
@@ -165,7 +165,7 @@ class Conversation:
                 return
 
     async def _run_simple(self, statement: Statement) -> None:
-        prepared = await self._understood(statement.text, statement.start)
+        prepared = await self._understood(statement.text, statement.start, several=True)
         if prepared.types and prepared.query is not None:
             raise Fault("42P02", "there is no parameter $1", "PREPARE q AS …;  EXECUTE q(…)")
         portal = Portal(prepared, (), (), prepared.asked, prepared.described)
@@ -232,8 +232,11 @@ class Conversation:
 
     # --- statements ------------------------------------------------------------------------------------------------
 
-    async def _understood(self, text: str, offset: int, oids: Sequence[int] = ()) -> Prepared:
-        """A statement as far as it can be understood without values and data. Raises Refused, Fault."""
+    async def _understood(self, text: str, offset: int, oids: Sequence[int] = (), *, several: bool = False) -> Prepared:
+        """A statement as far as it can be understood without values and data. several: it may have several answers.
+
+        Raises Refused, Fault.
+        """
         found, asked = command(text), self._transactions.now.asked
         if not (isinstance(found, c.Transaction) and found.do in ("commit", "rollback", "rollback to")):
             self._transactions.require_sound()
@@ -248,6 +251,8 @@ class Conversation:
                 described = await self._asking.describe(query.sql, asked)
             except Refused as refused:
                 raise refused.moved(query.at) from None
+        if described is not None and described.command == "BATCH" and not (several and isinstance(found, c.Query)):
+            raise Fault("0A000", "a batch has several answers", "send it as it is: no cursor, no PREPARE, no values")
         types = parameter_types(described, oids)
         if isinstance(types, int):
             raise Fault("42704", f"there is no type with the oid {types} here", "leave the parameter's type out")
@@ -304,6 +309,10 @@ class Conversation:
     async def _give(self, portal: Portal, most: int, describe: bool) -> None:
         answer = portal.answer
         assert answer is not None
+        if answer.more:
+            for each in answer.more:
+                await self._give(replace(portal, answer=each), most, describe)
+            return
         if describe:
             self._out.columns(answer.columns, portal.formats)
         rows = portal.forward(most or None)

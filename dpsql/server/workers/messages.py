@@ -33,7 +33,7 @@ Wish = Literal["look", "run", "explain", "cost"]
 class Ask:
     """A statement for a worker. account: whose budget it is. asked: what NOW() means, in UTC.
 
-    form: of an EXPLAIN, "text" or "json".
+    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it.
     """
 
     id: str
@@ -45,6 +45,7 @@ class Ask:
     ceilings: Ceilings
     asked: dt.datetime
     form: str = "text"
+    batch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
 
 
 def _write_ask(ask: Ask) -> dict[str, Any]:
-    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form")}
+    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form", "batch")}
     return {
         **own,
         "values": [pack(v) for v in ask.values],
@@ -231,6 +232,7 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
         "plan": answer.plan,
         "entry": answer.entry,
         "command": answer.command,
+        "more": [_write_answer(each) for each in answer.more],
     }
 
 
@@ -242,6 +244,7 @@ def _read_answer(fields: dict[str, Any]) -> Answer:
             "rows": [tuple(unpack(v) for v in row) for row in fields["rows"]],
             "notices": tuple(fields["notices"]),
             "warnings": _diagnostics(fields["warnings"]),
+            "more": tuple(map(_read_answer, fields["more"])),
         }
     )
 
