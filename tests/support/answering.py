@@ -31,7 +31,7 @@ COLUMNS: dict[str, tuple[SqlType, Value]] = {
 }  # fmt: skip
 """Name of a column → its type, and its value in every row."""
 _FORM = re.compile(r"\s*SELECT\s+([\w, ]+?)(?:\s+FROM\s+numbers\((\d+)\))?(?:\s+WHERE\s+(.*?))?\s*", re.IGNORECASE)
-_BATCH = re.compile(r"\s*DP BATCH \((.*)\)\s*")
+_BATCH = re.compile(r"\s*DP BATCH \((.*)\)\s*", re.DOTALL)
 
 
 @dataclass

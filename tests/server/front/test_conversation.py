@@ -418,6 +418,6 @@ def test_a_batch_is_no_cursor_and_is_not_prepared(client: Client) -> None:
     for sql in ("DECLARE c CURSOR WITH HOLD FOR DP BATCH (SELECT n)", "COPY (DP BATCH (SELECT n)) TO STDOUT"):
         replies = client.query(sql)
         assert shape(replies) in ("E(0A000) ZI", "E(42601) ZI")
-    replies = client.extended(parse("", "DP BATCH (SELECT n; SELECT i)"), bind(), execute())
+    replies = client.extended(parse("DP BATCH (SELECT n; SELECT i)"), bind(), execute())
     assert shape(replies) == "E(0A000) ZI" and "cursor" in replies[0].fields["H"]
     assert shape(client.query("SELECT n")) == "N T D C(SELECT 1) ZI"
