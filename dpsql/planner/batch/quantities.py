@@ -171,11 +171,11 @@ def _require_key(call: AggregateCall, source: Source, facts: Facts) -> None:
 
 
 def _middle(lo: Fraction, hi: Fraction, type_: SqlType) -> Fraction:
-    """About the middle, as a value of the type."""
+    """The middle, where an average of no rows lies; of a DECIMAL on its scale."""
     middle = (lo + hi) / 2
     match type_.kind:
         case Kind.INTEGER:
-            return Fraction(math.floor(middle))
+            return middle
         case Kind.DECIMAL:
             return Fraction(math.floor(middle * 10**type_.scale), 10**type_.scale)
     return Fraction(float(middle))
