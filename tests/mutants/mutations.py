@@ -268,7 +268,9 @@ MUTATIONS = (
         "            if of.scaled and (weighed is None or (grouped and of.per_group is not None)):",
         "            if False:",
         "marginals that do not add up are taken for one table",
-        ("tests/service/test_batch_ids.py",),
+        (
+            "tests/service/test_batch_ids.py::test_limits_that_depend_on_groups_are_refused_with_the_limit_that_would_do",
+        ),
     ),
     Mutation(
         "batch-of-several-limits",
@@ -276,7 +278,9 @@ MUTATIONS = (
         "    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):",
         "    if False:",
         "a limit weighs rows in some marginals of a batch and not in others",
-        ("tests/service/test_batch_ids.py",),
+        (
+            "tests/service/test_batch_ids.py::test_limits_that_depend_on_groups_are_refused_with_the_limit_that_would_do",
+        ),
     ),
     Mutation(
         "batch-sums-that-do-not-add-up",
@@ -284,7 +288,7 @@ MUTATIONS = (
         "return not (c.paired or c.by_row)",
         "return not c.paired",
         "marginals of a sum are clipped by what their groups hold",
-        ("tests/service/test_batch_ids.py",),
+        ("tests/service/test_batch_sums.py::test_sums_of_ids_weigh_rows_as_counts_do",),
     ),
     Mutation(
         "batch-sums-of-other-clips",
@@ -292,7 +296,7 @@ MUTATIONS = (
         "({_number(self.center)})",
         "({_number(self.center + 1)})",
         "a sum about one number is taken for one about another",
-        ("tests/service/test_batch_sums.py",),
+        ("tests/service/test_batch_sums.py::test_the_numbers_are_those_of_the_queries",),
     ),
     Mutation(
         "batch-counts-of-ids-that-repeat",
@@ -300,7 +304,7 @@ MUTATIONS = (
         "    if isinstance(call.arg, Column) and facts.is_key(frozenset({call.arg.uid})):",
         "    if isinstance(call.arg, Column):",
         "rows are counted for different ids",
-        ("tests/service/test_batch_ids.py",),
+        ("tests/service/test_batch_ids.py::test_a_count_of_ids_that_are_no_key_is_refused_by_name",),
     ),
     Mutation(
         "batch-shares-of-other-marginals",
@@ -308,7 +312,7 @@ MUTATIONS = (
         "zip(found, shares, strict=True)",
         "zip(found, shares[1:] + shares[:1], strict=True)",
         "a marginal is measured at the share of another",
-        ("tests/service/test_batch_sums.py",),
+        ("tests/service/test_batch_sums.py::test_one_price_for_counts_and_sums_from_the_noise_that_is_drawn",),
     ),
     Mutation(
         "batch-is-not-checked-before-workers",
@@ -316,7 +320,7 @@ MUTATIONS = (
         '            check_batch(text.sql, self.policy, wanted, skip_refused=text.spoken.batch == "skip")\n',
         "",
         "a batch whose text is refused reaches a worker",
-        ("tests/server/test_batches.py",),
+        ("tests/server/test_batches.py::test_a_refused_text_reaches_no_worker",),
     ),
     Mutation(
         "batch-marginals-that-are-needed",
@@ -324,7 +328,7 @@ MUTATIONS = (
         "            kept[needed] = max(best[needed], _LEAST)",
         "            pass",
         "a number that needs a marginal of a small share misses a part",
-        ("tests/planner/batch/test_least_squares.py",),
+        ("tests/planner/batch/test_least_squares.py::test_what_a_number_needs_is_measured_however_small_its_share",),
     ),
     Mutation(
         "batch-keys-of-listed-values-alone",

@@ -78,10 +78,14 @@ class Told:
             if isinstance(shown, int) and isinstance(reach, int):
                 return shown - reach, shown + reach
             return below(Fraction(shown) - Fraction(reach)), above(Fraction(shown) + Fraction(reach))
-        low, high = self._mean_bounds(values[0], values[1], level)
-        return min(low, float(shown)), max(high, float(shown))
+        return self.mean_bounds(values, self.mean_widths(level))
 
-    def _mean_bounds(self, total: float, count: float, level: float) -> tuple[float, float]:
+    def mean_widths(self, level: float) -> tuple[float, float]:
+        """w(0) and w(reach) of `mean_bounds`."""
+        assert not isinstance(self.form, Linear)
+        return half_width(self._noise((self.form.total, 1.0)), level), self.width(level)
+
+    def mean_bounds(self, values: tuple[float, ...], widths: tuple[float, float]) -> Bounds:
         """The hull of all θ that the test |total - θ·count| ≤ w(θ) does not reject (Fieller 1954).
 
         w(θ), the quantile of |error of the total - θ·error of the count|, is convex in θ (Meyer & Reisner 1991 for
@@ -89,11 +93,10 @@ class Told:
         With that line in its place no θ is rejected that w(θ) would not reject, and what is left are inequalities of
         the first degree. Where all are rejected, all are given.
         """
-        form = self.form
+        form, (total, count), (base, furthest) = self.form, values, widths
         assert not isinstance(form, Linear)
         reach, center = float(form.reach), float(form.total.center)
-        base = half_width(self._noise((form.total, 1.0)), level)
-        steep = max(0.0, self.width(level) - base) / reach if reach else 0.0
+        steep = max(0.0, furthest - base) / reach if reach else 0.0
         found: list[float] = []
         for sign in (1.0, -1.0):  # θ = sign·t with 0 ≤ t ≤ reach
             low, high = 0.0, reach
@@ -109,7 +112,9 @@ class Told:
                 found += [sign * low, sign * high]
         found = found or [-reach, reach]
         ends = float(form.lo), float(form.hi)
-        return max(ends[0], center + min(found)), min(ends[1], center + max(found))
+        shown = float(self.shown(values))
+        low, high = max(ends[0], center + min(found)), min(ends[1], center + max(found))
+        return min(low, shown), max(high, shown)
 
 
 def _step(type_: SqlType) -> int | Decimal:
