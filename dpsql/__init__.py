@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     )
     from dpsql.policy.policy import Policy
     from dpsql.results.answer import Release
-    from dpsql.service.batch import Batch, BatchAnswer, BatchRelease
+    from dpsql.service.batch import Batch
+    from dpsql.service.batch_release import BatchAnswer, BatchRelease
     from dpsql.service.check import check
     from dpsql.service.preparing.prepare import Preparation, prepare
     from dpsql.service.query import Query
@@ -97,8 +98,8 @@ _HOMES = {
     "ProgrammingError": "dpsql.diagnostics.errors",
     "Preparation": "dpsql.service.preparing.prepare",
     "Batch": "dpsql.service.batch",
-    "BatchAnswer": "dpsql.service.batch",
-    "BatchRelease": "dpsql.service.batch",
+    "BatchAnswer": "dpsql.service.batch_release",
+    "BatchRelease": "dpsql.service.batch_release",
     "Query": "dpsql.service.query",
     "ROWID": "dpsql.api.types",
     "Rejected": "dpsql.diagnostics.errors",

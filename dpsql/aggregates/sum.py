@@ -73,7 +73,7 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Sum | Count:
     each = _constant(call)
     if each is not None:
         return Count(shared(counted(None, call, facts)), times=each)
-    return Sum(shared(Component(Measure.SUM, call.arg, call.filter, per_group=call.per_group)))
+    return Sum(shared(Component(Measure.SUM, call.arg, call.filter, by_row=call.by_row, per_group=call.per_group)))
 
 
 def _constant(call: AggregateCall) -> Fraction | None:

@@ -113,10 +113,12 @@ def query(
     ] = False,
     batch: Annotated[
         str | None,
-        typer.Option("--batch", metavar="FILE", help="Counts over one relation, measured together at one price."),
+        typer.Option(
+            "--batch", metavar="FILE", help="Counts and sums over one relation, measured together at one price."
+        ),
     ] = None,
     skip_refused: Annotated[
-        bool, typer.Option("--skip-refused", help="Leave out the queries of the batch that are none of these counts.")
+        bool, typer.Option("--skip-refused", help="Leave out the queries of the batch that are refused.")
     ] = False,
 ) -> int:
     """Answer one query with noise, and charge its price.

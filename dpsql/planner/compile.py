@@ -44,7 +44,7 @@ from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.bound import Bound
 from dpsql.frontend.parse import Parsed, parse
 from dpsql.planner.as_written import as_written
-from dpsql.planner.batch.unlisted import without_lists
+from dpsql.planner.batch.unlisted import shares_of, summed_by_row, without_lists
 from dpsql.planner.clause import require_clause, with_clause
 from dpsql.planner.consistent_totals import consistent_totals, notes_of_totals, require_last, with_shares
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
@@ -146,6 +146,7 @@ def _bound(
     settings = with_clause(settings, parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
     bound = bind(parsed, ctx.policy, parameters, settings.asked)
+    bound = replace(bound, root=summed_by_row(bound.root)) if settings.unlisted else bound
     require_search_allowed(ctx.policy, settings, parsed.clause, bound.root)
     dialects.check_types(bound.root, parsed.dialect)
     return _Query(parsed, bound, settings, limits, ctx, dialect, tables, parameters)
@@ -342,6 +343,7 @@ def _calibrated(
     if totals:
         heaviest = with_shares(heaviest, totals, shown, query.ctx.policy.privacy.accountant == "zcdp")
     weights = with_small_share(heaviest, shown.distinct, coverage) if settings.coverage else heaviest
+    weights = shares_of(settings.shares, shown.distinct) if settings.shares else weights
     request = request_of(settings, query.ctx.policy, analysed.asked.distinct, analysed.needs_data, weights)
     errors = {uid: min(amounts) for uid, amounts in named("max_error", settings.max_error).items()}
     trees = analysed.tree, *(c.tree for c in coverage)

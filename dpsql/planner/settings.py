@@ -26,7 +26,9 @@ class Settings:
     family: the noise that was chosen before limits were found, and stays; empty: whichever errs least.
     found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
     asked: what CURRENT_DATE and NOW() mean, in UTC; None where the text asks for neither, or for a check: now.
-    unlisted: as if the policy listed no values of columns, so that no row is left out of groups: marginals of a batch.
+    unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
+        that weigh a row as counts do: marginals of a batch.
+    shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
     """
 
     epsilon: Fraction | None = None
@@ -45,3 +47,4 @@ class Settings:
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     asked: dt.datetime | None = None
     unlisted: bool = False
+    shares: tuple[Fraction, ...] = ()

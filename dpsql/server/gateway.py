@@ -34,6 +34,7 @@ from dpsql.server.statements import Answer, Ceilings, Described, Login, Refused,
 from dpsql.server.workers.link import Starting
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.pool import Pool
+from dpsql.service.batch_check import check_batch
 from dpsql.service.check import static_plan
 from dpsql.service.settings import settled
 from dpsql.service.signature import Signature, signature
@@ -124,6 +125,7 @@ class Gateway:
             login.ceilings,
             now,
             said.form or "text",
+            said.batch,
         )
         reply = await self.pool.look(ask)
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
@@ -160,6 +162,9 @@ class Gateway:
 
     def _described(self, login: Login, sql: str, settings: Settings) -> Described:
         text = _text(sql, ())
+        if text.spoken.batch:
+            form = text.spoken.form
+            return Described(sql, () if form is None else EXPLAINED[form], command=text.spoken.command)
         found = self._signature(text, sql)
         if text.spoken.form is not None:
             return Described(sql, EXPLAINED[text.spoken.form], found.parameters, "EXPLAIN")
@@ -178,6 +183,10 @@ class Gateway:
     ) -> Answer | None:
         """None for what workers may answer; the answer to a preview. Raises Rejected."""
         text = _text(described.sql, values)
+        if text.spoken.batch:
+            wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
+            check_batch(text.sql, self.policy, wanted, skip_refused=text.spoken.batch == "skip")
+            return None
         try:
             columns = self._columns(text, text.values, described.sql, settings, now)
         except Rejected as refusal:
@@ -230,7 +239,7 @@ class Gateway:
 
 def _text(sql: str, values: tuple[Value, ...]) -> _Text:
     said = spoken(sql)
-    names = named_in(said.sql)
+    names = () if said.batch else named_in(said.sql)
     if not names:
         return _Text(said, said.sql, values)
     return _Text(said, *with_no_rows(said.sql, values, names))
@@ -269,6 +278,8 @@ def _given(reply: Reply, described: Described) -> Answer:
     if reply.refused:
         raise Refused(reply.refused)
     assert reply.answer is not None
+    if reply.answer.more:
+        return replace(reply.answer, command=described.command)
     _require_fitting(reply.answer.columns, described)
     return replace(reply.answer, columns=described.columns, command=described.command)
 

@@ -8,12 +8,21 @@ from typing import Final, Literal
 
 from dpsql.api.statements import Explain, special
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, SqlType
+from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.text.split import split_statements
 from dpsql.server.asked import DIALECT
 
 Form = Literal["text", "json", "cost"]
 
+Members = Literal["", "all", "skip"]
+
+_SPACE: Final = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)"
+_BATCH: Final = re.compile(
+    rf"{_SPACE}*DP{_SPACE}+BATCH\b{_SPACE}*(SKIP{_SPACE}+REFUSED\b{_SPACE}*)?\(", re.IGNORECASE | re.DOTALL
+)
+_CLOSED: Final = re.compile(rf"\){_SPACE}*;?{_SPACE}*\Z", re.DOTALL)
+_NOT_A_LINE_END: Final = re.compile(r"[^\n]")
 _OPTIONS: Final = re.compile(r"(EXPLAIN\b\s*)\((?!\s*(?:SELECT|WITH|VALUES|FROM)\b)([^()]*)\)", re.IGNORECASE)
 _FORMS: Final[dict[str, Form]] = {
     "FORMAT TEXT": "text",
@@ -29,12 +38,14 @@ _SHOW: Final = re.compile(r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history)|dpsql\s
 class Spoken:
     """sql: the query that is meant, at its place in the statement. form: of an EXPLAIN; None for what is answered.
 
-    command: the first word of its tag.
+    command: the first word of its tag. batch: of `DP BATCH (…)`, whose queries `sql` then is, whether "all" of them
+    have to be answered, or those that are refused are left out ("skip"); empty of anything else.
     """
 
     sql: str
     form: Form | None = None
     command: str = "SELECT"
+    batch: Members = ""
 
 
 def spoken(sql: str) -> Spoken:
@@ -50,8 +61,25 @@ def spoken(sql: str) -> Spoken:
         sql = sql[:start] + " " * (end - start) + sql[end:]
     match special(sql, DIALECT):
         case Explain(sql=text):
-            return Spoken(text, form, "EXPLAIN")
-    return Spoken(sql)
+            return _batched(text, form, "EXPLAIN") or Spoken(text, form, "EXPLAIN")
+    return _batched(sql, None, "BATCH") or Spoken(sql)
+
+
+def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
+    """What `DP BATCH [SKIP REFUSED] (…)` asks; None for anything else. Raises Rejected DP010, DP903."""
+    head = _BATCH.match(sql)
+    if head is None:
+        return None
+    last = sql.rfind(")")
+    if last < head.end() or not _CLOSED.match(sql, last):
+        raise reject(
+            "DP010", "a batch ends with its bracket", span=Span(*head.span()), source=Source(sql),
+            help=["DP BATCH (SELECT …; SELECT …)"],
+        )  # fmt: skip
+    if form == "json":
+        raise reject("DP903", "a batch is explained as text", help=["EXPLAIN DP BATCH (…)"])
+    inner = _NOT_A_LINE_END.sub(" ", sql[: head.end()]) + sql[head.end() : last]
+    return Spoken(inner, form, command, "skip" if head[1] else "all")
 
 
 def _form(options: str) -> Form:

@@ -91,7 +91,7 @@ class Answer:
 
     notices: sentences about price and notes; empty if the settings want none. warnings: what spoke against the run
     (DP5xx). spent: in words, "" for nothing. plan, entry: for the audit log, hash of the plan and id of the ledger's
-    entry; "" if there is none.
+    entry; "" if there is none. more: of a batch the answers of its queries, in place of rows of its own.
     """
 
     columns: tuple[tuple[str, SqlType], ...]
@@ -102,6 +102,7 @@ class Answer:
     plan: str = ""
     entry: str = ""
     command: str = "SELECT"
+    more: tuple[Answer, ...] = ()
 
 
 class Refused(Exception):

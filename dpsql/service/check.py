@@ -118,5 +118,7 @@ def static_plan(
         dialect,
         search=wanted.search,
         consistent_totals=wanted.consistent_totals,
+        unlisted=wanted.unlisted,
+        shares=wanted.shares,
     )
     return compile_query(source, as_prepared(policy), PublicFacts(), nominal, parameters)

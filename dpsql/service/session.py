@@ -14,7 +14,7 @@ from dpsql.answers.resolve import resolve
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
@@ -23,6 +23,7 @@ from dpsql.results.answer import Release
 from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
 from dpsql.service.batch import Batch, Statement
+from dpsql.service.batch_design import written_in
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.described import Description, described
 from dpsql.service.ledgers import AnyPlace
@@ -93,14 +94,22 @@ class Session:
         return Query(self, Question(sql, checked_parameters(sql, parameters, dialect), dialect))
 
     def batch(self, statements: Sequence[Statement], *, skip_refused: bool = False) -> Batch:
-        """Many counts over one relation, to look at and to run together: more accurate than each alone, at one price.
+        """Many counts and sums over one relation, to look at and to run together: more accurate than each alone, at one
+        price.
 
-        statements: `SELECT [keys,] COUNT(*) … FROM … [WHERE …] [GROUP BY keys]`, each a text or (text, parameters),
-            with the same FROM; keys and conditions read columns with public lists of values. skip_refused: members
-            that are none are left out and named, and the rest goes on.
+        statements: `SELECT [keys,] COUNT(*), SUM(x), AVG(x) … FROM … [WHERE …] [GROUP BY keys]`, each a text or
+            (text, parameters), with the same FROM; keys and conditions read columns with public lists of values.
+        skip_refused: members that are none are left out and named, and the rest goes on.
         Nothing is parsed or spent yet.
         """
         return Batch(self, statements, skip_refused)
+
+    def batch_of(self, text: str, name: str = "<sql>", *, skip_refused: bool = False) -> Batch:
+        """As `batch`, of all statements of one text. Refusals name their places in it. name: of the text, for these.
+
+        Raises Rejected DP903: none is in it.
+        """
+        return Batch(self, written_in(Source(text, name)), skip_refused)
 
     def plan(
         self,

@@ -65,3 +65,10 @@ def test_a_wrong_password(served: Served) -> None:
     said = psql(served, "", "wrong wrong")[1]
     assert 'FATAL:  password authentication failed for user "ana"' in said
     assert 'database "other" does not exist' in psql(served, "", dbname="other")[1]
+
+
+def test_a_batch_is_one_statement_with_all_its_answers(served: Served, answers: Answers) -> None:
+    """Its semicolons stand in brackets, so psql sends it whole, and shows every answer."""
+    printed, said = psql(served, "DP BATCH (SELECT n, region;\n  SELECT i);\nSELECT d;")
+    assert printed == "n|region\n42|norð\n(1 row)\ni\n-1\n(1 row)\nd\n2025-01-02\n(1 row)\n"
+    assert said == "NOTICE:  spent ε 0.5\n" * 2 and len(answers.asked) == 2

@@ -156,3 +156,13 @@ def test_a_statement_is_cancelled(connection: Any, answers: Answers) -> None:
     stopping.join(60)
     answers.hold = False
     assert connection.execute("SELECT n").fetchone() == (42,)
+
+
+def test_a_batch_has_one_result_after_the_other(connection: Any) -> None:
+    cursor = connection.execute("DP BATCH (SELECT n, region FROM numbers(2); SELECT i)")
+    assert cursor.fetchall() == [(42, "norð")] * 2
+    assert cursor.nextset() and cursor.fetchall() == [(-1,)] and [c.name for c in cursor.description] == ["i"]
+    assert not cursor.nextset()
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="several answers"):
+        connection.execute("DP BATCH (SELECT n; SELECT i)", prepare=True)
+    assert connection.execute("SELECT n").fetchone() == (42,)

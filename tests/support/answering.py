@@ -32,6 +32,7 @@ COLUMNS: dict[str, tuple[SqlType, Value]] = {
 """Name of a column → its type, and its value in every row."""
 _FORM = re.compile(r"\s*SELECT\s+([\w, ]+?)(?:\s+FROM\s+numbers\((\d+)\))?(?:\s+WHERE\s+(.*?))?\s*", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*")
+_BATCH = re.compile(r"\s*DP BATCH \((.*)\)\s*", re.DOTALL)
 
 
 @dataclass
@@ -40,7 +41,8 @@ class Answers:
 
         SELECT <columns> [FROM numbers(<n>)] [WHERE x = $1 …]     parameters are BIGINT, or TEXT where compared to y
 
-    Whatever else is refused as DP102, at the word behind FROM. `hold` has runs wait until they are stopped or let go.
+    and `DP BATCH (…; …)` of these. Whatever else is refused as DP102, at the word behind FROM. `hold` has runs
+    wait until they are stopped or let go.
     """
 
     asked: list[tuple[Login, str, tuple[Value, ...], Settings]] = field(default_factory=list)
@@ -52,6 +54,8 @@ class Answers:
     _ends: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+        if _BATCH.fullmatch(sql):
+            return Described(sql, command="BATCH")
         found = _FORM.fullmatch(_COMMENT.sub(" ", sql))
         names = [] if found is None else [n.strip() for n in found[1].split(",")]
         if found is None or not all(n in COLUMNS for n in names):
@@ -81,6 +85,12 @@ class Answers:
             del self._ends[run_id]
         if end.is_set():
             raise Refused([Diagnostic("DP901", "the statement was stopped")], STOPPED)
+        if batch := _BATCH.fullmatch(described.sql):
+            each = [await self.describe(login, sql, settings) for sql in batch[1].split(";")]
+            return Answer((), (), ("spent ε 0.5",), command="BATCH", more=tuple(map(self._answer, each)))
+        return self._answer(described)
+
+    def _answer(self, described: Described) -> Answer:
         found = _FORM.fullmatch(_COMMENT.sub(" ", described.sql))
         assert found is not None
         one = tuple(0.0 if name == "n_low" else COLUMNS[name][1] for name, _ in described.columns)

@@ -1,4 +1,4 @@
-"""`dpsql query --batch`: the counts of a file, measured together and paid for once."""
+"""`dpsql query --batch`: the counts and sums of a file, measured together and paid for once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from typing import Any
 
 from dpsql.api.connection import connect
 from dpsql.cli.answer import as_json_bounds, loss_json
+from dpsql.cli.batch_answers import tables
 from dpsql.cli.exits import complain
 from dpsql.cli.inputs import read_file, read_stdin
 from dpsql.cli.json_text import document
-from dpsql.cli.layout import print_table
 from dpsql.cli.options import Format
-from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.text.split import split_statements
-from dpsql.results.cells import cell
-from dpsql.service.batch import BatchAnswer
+from dpsql.service.batch_release import BatchAnswer
 from dpsql.service.settings import Asked
 
 
@@ -27,9 +24,8 @@ def run(
     if format not in (Format.TABLE, Format.JSON):
         raise reject("DP903", f"a batch is not printed as {format.value}", help=["--format table  or  --format json"])
     source = read_stdin() if file == "-" else read_file(file)
-    statements = [statement.text.strip() for statement in split_statements(source.text)]
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
-        batch = connection.batch([s for s in statements if s], skip_refused=skip_refused)
+        batch = connection.batch_of(source.text, source.name, skip_refused=skip_refused)
         release = batch.run(asked.get("epsilon"), rho=asked.get("rho"))
     for refusal in release.refused.values():
         complain(refusal.diagnostics)
@@ -39,24 +35,8 @@ def run(
             document({"answers": answers, "spent": loss_json(release.spent), "notes": list(release.notes)}) + "\n"
         )
         return 0
-    for answer in release.answers:
-        if answer is not None:
-            print(" ".join(answer.sql.split()))
-            print_table(answer.columns, _cells(answer), sys.stdout)
-            print()
-    count = sum(a is not None for a in release.answers)
-    print("; ".join([f"({count} answers)  spent {release.spent}", *release.notes, f"± at {float(100 * LEVEL):g} %"]))
+    sys.stdout.write(tables(release))
     return 0
-
-
-def _cells(answer: BatchAnswer) -> list[list[Any]]:
-    return [
-        [
-            cell(value, None if (b := bounds.get(name)) is None else (b[1] - b[0]) / 2)
-            for name, value in zip(answer.columns, row, strict=True)
-        ]
-        for row, bounds in zip(answer.rows, answer.intervals(), strict=True)
-    ]
 
 
 def _json(answer: BatchAnswer) -> dict[str, Any]:

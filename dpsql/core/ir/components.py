@@ -128,6 +128,8 @@ class Component:
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
     paired: the sum belongs to a count with the same weights (AVG), so it is scaled like the count; of different values:
         to a count of as many.
+    by_row: the sum is scaled like a count of the same rows, though no count is measured with it: what an id adds is the
+        same in all groups together, however its rows are grouped.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
         from 0); never of a paired sum.
     values: of COUNT and SUM(DISTINCT arg), the most different values that arg can have, by construction; None: not
@@ -150,6 +152,7 @@ class Component:
     hi: int = 1
     weight: int = 1
     paired: bool = False
+    by_row: bool = False
     per_group: tuple[Fraction, Fraction] | None = None
     squared: bool = False
     step: int = 1

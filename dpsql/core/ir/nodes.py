@@ -154,10 +154,9 @@ class AggregateCall:
 
     `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private. Of a
     sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.
-    per_group: what one id may contribute to one group: rows of a count, or the ends of its total for a sum.
-    end: `low` or `high` for that end of its confidence interval; else empty. second: the x of `corr(y, x)`; else None.
-    p: of quantiles the share of values at or below it, above 0 and below 1; descending: 1 - p was written, which counts
-    where p·N lies between two exact values, or exact modes are several. written: its name if not that of `function`.
+    per_group: what one id may add to one group: rows of a count, ends of a sum's total. by_row: the rows of a sum weigh
+    what they do in a COUNT(*). end: `low` or `high` for that end of its interval. second: the x of `corr(y, x)`. p: the
+    share of values up to a quantile; descending: 1 - p was written. written: its name if not `function`.
     """
 
     function: str
@@ -172,6 +171,7 @@ class AggregateCall:
     p: Fraction | None = None
     second: Expr | None = None
     descending: bool = False
+    by_row: bool = False
     written: str = field(default="", compare=False)
 
 

@@ -178,7 +178,9 @@ def _limited(node: Release, c: Component, below: Node) -> None:
     """A limit of a component's own fits it, and one without is limited by the bounding node, if there is one."""
     if c.of_unit is not None:
         unit_total = (
-            c.measure is not Measure.UNITS and c.per_group is None and not (c.paired or c.multiplied or c.center)
+            c.measure is not Measure.UNITS
+            and c.per_group is None
+            and not (c.paired or c.by_row or c.multiplied or c.center)
         )
         if not unit_total or not isinstance(below, BoundContributions) or not 1 <= c.of_unit.most <= SATURATED:
             _wrong(node, "a limit on what an id adds is of another component")

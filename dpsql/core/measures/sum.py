@@ -32,5 +32,5 @@ class SumRule(RowRule):
         return Norms(2 * B, max(2 * B**2, width**2), width if fixed else max(B, width))
 
     def alone(self, c: Component) -> bool:
-        """Where no count is weighed with it."""
-        return not c.paired
+        """Where its rows have no weights of their own, which they have beside a count."""
+        return not (c.paired or c.by_row)

@@ -19,8 +19,9 @@ from typing import Any
 from dpsql.core.analysis.expression_values import Env
 from dpsql.core.functions.domains import ENUMERABLE
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, children, columns_of
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, children, columns_of, walk
 from dpsql.core.ir.types import Kind
+from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.batch.members import Member
 from dpsql.planner.group_keys.compute import Unknown, computation
@@ -85,6 +86,7 @@ def classes_of(members: Sequence[Member], env: Env) -> dict[int, Classes]:
     Raises Rejected DP302: a column has no public list of values, or one that is too long.
     """
     texts: dict[int, str] = {}
+    spans: dict[int, Span] = {}
     parts: dict[int, dict[Expr, None]] = {}
     keyed: set[int] = set()
     for member in members:
@@ -94,12 +96,17 @@ def classes_of(members: Sequence[Member], env: Env) -> dict[int, Classes]:
         for expr in member.expressions:
             for uid, part in _parts(expr):
                 parts.setdefault(uid, {})[part] = None
-    return {uid: _classes(uid, texts[uid], tuple(found), uid in keyed, env) for uid, found in parts.items()}
+            for column in walk(expr):
+                if isinstance(column, Column) and column.span is not None:
+                    spans.setdefault(column.uid, column.span)
+    return {
+        uid: _classes(uid, texts[uid], tuple(found), uid in keyed, env, spans.get(uid)) for uid, found in parts.items()
+    }
 
 
-def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env) -> Classes:
+def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env, span: Span | None) -> Classes:
     known, name = env[uid], text.rpartition(".")[2].strip('"')
-    listed = _listed(known, name)
+    listed = _listed(known, name, span)
     pieces = [Piece(v, f"{text} IS NULL" if v is None else f"{text} IN ({literal(v)})", True) for v in listed]
     others = _others(text, known, set(listed), _points(parts, known))
     pieces += others or ()
@@ -107,7 +114,7 @@ def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env) 
         compute = [computation(part, env) for part in parts]
         marks = [_mark(piece, compute, uid, keyed) for piece in pieces]
     except Unknown:
-        raise reject("DP105", f"only the database can compute this of {name}", help=[_ALONE]) from None
+        raise reject("DP105", f"only the database can compute this of {name}", span=span, help=[_ALONE]) from None
     found: dict[object, list[Piece]] = {}
     for piece, mark in zip(pieces, marks, strict=True):
         found.setdefault(mark, []).append(piece)
@@ -122,17 +129,17 @@ def _mark(piece: Piece, compute: Sequence[Callable[[Any], LiteralValue]], uid: i
     return tuple((type(r), r) for c in compute for r in [c({uid: piece.example})]), piece.listed or not keyed
 
 
-def _listed(known: Value, name: str) -> list[LiteralValue]:
+def _listed(known: Value, name: str, span: Span | None) -> list[LiteralValue]:
     domain = known.domain
     if domain is None:
         raise reject(
-            "DP302", f"a batch needs a public list of the values of {name}",
+            "DP302", f"a batch needs a public list of the values of {name}", span=span,
             help=[f"custodian: declare  {name}: {{domain: […]}}  or whole-number bounds", _ALONE],
         )  # fmt: skip
     if len(domain.values) > ENUMERABLE:
         raise reject(
             "DP302", f"{name} has {len(domain.values):,} listed values: a batch takes at most {ENUMERABLE:,}",
-            help=[_ALONE],
+            span=span, help=[_ALONE],
         )  # fmt: skip
     return [*domain.values, *([None] if domain.null else [])]
 

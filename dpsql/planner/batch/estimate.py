@@ -83,20 +83,14 @@ class Measured:
         found = self.coefficients(number)
         return sum(float((c**2).sum()) * self.noise[m].variance for m, c in found.items())
 
-    def width(self, number: Number, level: float) -> float:
-        """t with P(|error| ≤ t) ≥ level.
+    def parts(self, number: Number, factor: float = 1.0) -> Parts:
+        """What the noise of `factor` times the estimate is a sum of."""
+        found = [(c[abs(c) > _NOTHING] * factor, self.noise[m]) for m, c in self.coefficients(number).items()]
+        return [(c, n) for c, n in found if factor and c.size and n.variance > _LEAST]
 
-        Where noise is spread over several steps, from the distribution itself: P(|S| ≤ t) = 2/π·∫ φ(s)·sin(ts)/s ds
-        over s > 0 (Gil-Pelaez 1951), φ the product of the characteristic functions of the cells, as if noise were
-        continuous, and half a step more. Else Chernoff's bound.
-        """
-        parts = [(c[abs(c) > _NOTHING], self.noise[m]) for m, c in self.coefficients(number).items()]
-        parts = [(c, n) for c, n in parts if c.size and n.variance > _LEAST]
-        if not parts:
-            return 0.0
-        if all(n.variance >= (2 * n.grain) ** 2 for _, n in parts):
-            return _quantile(parts, level) + max(float(abs(c).max()) * n.grain for c, n in parts) / 2
-        return _bound(parts, level)
+    def width(self, number: Number, level: float) -> float:
+        """t with P(|error| ≤ t) ≥ level."""
+        return half_width(self.parts(number), level)
 
     def estimate(self, number: Number, marginals: Mapping[Marginal, NDArray[np.float64]]) -> float:
         """The number. marginals: the noisy cells of each that was measured."""
@@ -105,6 +99,20 @@ class Measured:
 
 Parts = Sequence[tuple["NDArray[np.float64]", Noise]]
 """What cells count for, and the noise of each of them."""
+
+
+def half_width(parts: Parts, level: float) -> float:
+    """t with P(|Σ coefficient · noise| ≤ t) ≥ level.
+
+    Where noise is spread over several steps, from the distribution itself: P(|S| ≤ t) = 2/π·∫ φ(s)·sin(ts)/s ds over
+    s > 0 (Gil-Pelaez 1951), φ the product of the characteristic functions of the cells, as if noise were continuous,
+    and half a step more. Else Chernoff's bound.
+    """
+    if not parts:
+        return 0.0
+    if all(n.variance >= (2 * n.grain) ** 2 for _, n in parts):
+        return _quantile(parts, level) + max(float(abs(c).max()) * n.grain for c, n in parts) / 2
+    return _bound(parts, level)
 
 
 def _quantile(parts: Parts, level: float) -> float:

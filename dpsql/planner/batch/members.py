@@ -1,4 +1,7 @@
-"""A member of a batch: `SELECT [keys,] COUNT(*) [FILTER (WHERE …)] … FROM one relation [WHERE …] [GROUP BY keys]`."""
+"""A member of a batch: `SELECT [keys,] COUNT(*) [FILTER (WHERE …)] … FROM one relation [WHERE …] [GROUP BY keys]`.
+
+Beside COUNT(*) it may ask COUNT(x), SUM(x) and AVG(x), and COUNT(DISTINCT x) where x is a key of the relation.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpsql.core.ir.expressions import Column, Expr, walk
-from dpsql.core.ir.nodes import Aggregate, Filter, Node, Project, Sort, SortKey
+from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Node, Project, Sort, SortKey
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
@@ -24,9 +27,9 @@ class Member:
     """A query of a batch, bound.
 
     relation: what its rows are, before WHERE. from_text: the same, as it is written. where: what has to be true of a
-    row. keys: of its groups. filters: of each number, what has to be true of a row that it counts. shown: for each
-    column of the answer the place of a key, or of a number behind all keys. columns: their names and types. order: by
-    which of them the answer is sorted. references: number of a column → how the text refers to it.
+    row. keys: of its groups. calls: its numbers. filters: of each, what has to be true of a row that it counts. shown:
+    for each column of the answer the place of a key, or of a number behind all keys. columns: their names and types.
+    order: by which of them the answer is sorted. references: number of a column → how the text refers to it.
     """
 
     source: Source
@@ -39,6 +42,7 @@ class Member:
     columns: tuple[Column, ...]
     order: tuple[tuple[int, bool, bool], ...]
     references: Mapping[int, str]
+    calls: tuple[AggregateCall, ...] = ()
 
     @property
     def expressions(self) -> Iterator[Expr]:
@@ -75,8 +79,7 @@ def _read(source: Source, parameters: Sequence[Any] | Mapping[str, Any], policy:
     if items is None or not isinstance(root, Aggregate) or root.inner:
         raise _other("it is not a GROUP BY, or a count, over one relation", None)
     for call in root.calls:
-        if call.function != "count" or call.arg is not None or call.per_group or call.end:
-            raise _other(f"{call.written or call.function.upper()} is none of COUNT(*)", call.span)
+        _require_known(call)
     below: Node = root.input
     where: tuple[Expr, ...] = ()
     while isinstance(below, Filter):
@@ -87,20 +90,32 @@ def _read(source: Source, parameters: Sequence[Any] | Mapping[str, Any], policy:
     keys = tuple(item.expr for item in root.keys)
     filters = tuple(call.filter for call in root.calls)
     if not filters:
-        raise _other("it counts nothing", None)
+        raise _other("it counts and sums nothing", None)
     found = Member(
         source, below, _from_text(source.text), where, keys, filters, tuple(_place(e, places) for e in items),
-        bound.columns, tuple((_place(k.expr, places), k.descending, k.nulls_first) for k in sorting), {},
+        bound.columns, tuple((_place(k.expr, places), k.descending, k.nulls_first) for k in sorting), {}, root.calls,
     )  # fmt: skip
     return replace(
         found, references={c.uid: _text(c, source) for e in found.expressions for c in walk(e) if isinstance(c, Column)}
     )
 
 
+def _require_known(call: AggregateCall) -> None:
+    name = (call.written or call.function).upper()
+    if call.function not in ("count", "sum", "avg"):
+        raise _other(f"{name} is none of COUNT, SUM and AVG", call.span)
+    if call.per_group is not None:
+        raise _other(f"{name} has bounds per group: what an id adds would depend on the groups", call.span)
+    if call.end:
+        raise _other("ends of intervals come with the answer", call.span)
+    if call.distinct and call.function != "count":
+        raise _other(f"{name}(DISTINCT …) does not add up over groups of rows", call.span)
+
+
 def _place(expr: Expr, places: Mapping[int, int]) -> int:
     if isinstance(expr, Column) and expr.uid in places:
         return places[expr.uid]
-    raise _other("it computes something of its counts", expr.span)
+    raise _other("it computes something of its numbers", expr.span)
 
 
 def _text(column: Column, source: Source) -> str:
@@ -124,4 +139,4 @@ def _from_text(text: str) -> str:
 
 
 def _other(what: str, span: Span | None) -> Rejected:
-    return reject("DP101", f"a batch measures counts of rows: {what}", span=span, help=[_FORM])
+    return reject("DP101", f"a batch measures sums over rows: {what}", span=span, help=[_FORM])

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _STEPS = 400
 _LEAST = 1e-3
-"""A marginal with a smaller share is not measured."""
+"""A marginal with a smaller share is not measured, unless a number needs it."""
+_ROUNDING = 1e-24
+"""A part of the sum of squared weights that is none."""
 _GRAIN = 2**20
 
 
@@ -47,7 +49,9 @@ def spread(numbers: Sequence[Number], sizes: Mapping[int, int]) -> dict[Marginal
             part = residual(number.weights, number.columns, onto)
             rest = tuple(uid for uid in number.columns if uid not in onto)
             scale = volume(rest, sizes) ** 2 * volume(onto, sizes)
-            found[onto] = found.get(onto, 0.0) + float((part**2).sum()) / scale
+            squares = float((part**2).sum())
+            if squares > _ROUNDING * float((number.weights**2).sum()) * volume(rest, sizes):
+                found[onto] = found.get(onto, 0.0) + squares / scale
     return found
 
 
@@ -77,10 +81,49 @@ def best_shares(
     found = [_descended(start, spreads, sizes, gaussian) for start in starts]
     best = min(found, key=lambda shares: total_variance(spreads, _theta(shares, gaussian), sizes))
     kept = {m: s for m, s in best.items() if s >= _LEAST}
+    for onto, amount in spreads.items():
+        if amount and not any(set(onto) <= set(m) for m in kept):
+            needed = max((m for m in best if set(onto) <= set(m)), key=lambda m: best[m])
+            kept[needed] = max(best[needed], _LEAST)
     whole = sum(kept.values())
     parts = {m: Fraction(int(s / whole * _GRAIN), _GRAIN) for m, s in kept.items()}
     parts[max(kept, key=lambda m: kept[m])] += 1 - sum(parts.values())
     return parts
+
+
+def together(spreads: Sequence[Mapping[Marginal, float]]) -> dict[Marginal, float]:
+    """The spread of several workloads as one."""
+    found: dict[Marginal, float] = {}
+    for each in spreads:
+        for onto, amount in each.items():
+            found[onto] = found.get(onto, 0.0) + amount
+    return found
+
+
+def least_variance(
+    spreads: Mapping[Marginal, float], shares: Mapping[Marginal, Fraction], sizes: Mapping[int, int], gaussian: bool
+) -> float:
+    """The variances of all numbers together, where these shares are of a price of 1, in units of its noise."""
+    return total_variance(spreads, _theta({m: float(s) for m, s in shares.items()}, gaussian), sizes)
+
+
+def divided(variances: Sequence[float], gaussian: bool) -> list[Fraction]:
+    """The part of the whole price of each of several tables, so that their variances add up to the least.
+
+    variances: of the numbers of each, at a price of 1. At a part p they are V/p (zCDP) or V/p² (pure ε), so the best
+    parts go with √V or ∛V. They add up to 1; a table of no variance has none.
+    """
+    wishes = [v ** (1 / 2 if gaussian else 1 / 3) for v in variances]
+    whole = sum(wishes)
+    parts = [Fraction(max(1, int(w / whole * _GRAIN)) if w else 0, _GRAIN) for w in wishes]
+    parts[wishes.index(max(wishes))] += 1 - sum(parts)
+    return parts
+
+
+def whole_variance(variances: Sequence[float], gaussian: bool) -> float:
+    """The variances of all numbers at a price of 1 that is `divided` between the tables."""
+    power = 2 if gaussian else 3
+    return float(sum(v ** (1 / power) for v in variances) ** power)
 
 
 def _theta(shares: Mapping[Marginal, float], gaussian: bool) -> dict[Marginal, float]:

@@ -32,14 +32,16 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The answer of a member, still without numbers. keys: of each row. numbers: for each count one for each row."""
+    """The answer of a member, still without numbers. keys: of each row. numbers: for each of its calls one for each
+    row, which says what rows count."""
 
     keys: tuple[tuple[LiteralValue, ...], ...]
     numbers: tuple[tuple[Number, ...], ...]
 
 
 def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dict[Expr, Number]) -> Table:
-    """Compute a member's conditions and keys on every cell. A row is where WHERE lets a key be, in the order of values.
+    """Compute a member's conditions and keys on every cell. A row is where each part of WHERE lets a key be, as in the
+    answer of the query alone, in the order of values.
 
     kept: conditions that were computed before, for other members.
     Raises Rejected DP302: there are too many cells; DP105: only the engine could tell.
@@ -58,22 +60,28 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
         own = iter(number.weights.shape)
         return number.weights.reshape(tuple(next(own) if uid in number.columns else 1 for uid in columns))
 
-    def holds(exprs: Iterable[Expr]) -> NDArray[np.float64]:
-        weights = np.ones(shape)
+    def terms(exprs: Iterable[Expr]) -> Iterator[NDArray[np.float64]]:
         for term in (part for expr in exprs for part in _conjuncts(expr)):
             if term not in kept:
                 kept[term] = _condition(term, classes, env)
-            weights = weights * widened(kept[term])
+            yield widened(kept[term])
+
+    def holds(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+        weights = np.ones(shape)
+        for part in parts:
+            weights = weights * part
         return weights
 
     try:
-        where = holds(member.where)
-        counts = [where if expr is None else where * holds([expr]) for expr in member.filters]
-        masks = {key: widened(mask) for key, mask in _keys(member.keys, classes, env).items()}
-        rows = {
-            key: [weights * mask for weights in counts]
-            for key, mask in masks.items() if not member.keys or (where * mask).any()
-        }  # fmt: skip
+        possible = list(terms(member.where))
+        where = holds(possible)
+        counts = [where if expr is None else where * holds(terms([expr])) for expr in member.filters]
+        masks = _keys(member.keys, classes, env)
+        shown = [
+            key for key, (_, listed) in masks.items()
+            if not member.keys or all((part * widened(listed)).any() for part in possible)
+        ]  # fmt: skip
+        rows = {key: [weights * widened(masks[key][0]) for weights in counts] for key in shown}
     except Unknown:
         raise reject("DP105", "only the database can compute this member", help=["run it by itself"]) from None
     return Table(tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts))))
@@ -107,22 +115,25 @@ def _condition(term: Expr, classes: Mapping[int, Classes], env: Env) -> Number:
     return Number(columns, weights)
 
 
-def _keys(keys: Sequence[Expr], classes: Mapping[int, Classes], env: Env) -> dict[tuple[LiteralValue, ...], Number]:
-    """The keys of listed values, and where rows have them: other values may have such a key, too."""
+def _keys(
+    keys: Sequence[Expr], classes: Mapping[int, Classes], env: Env
+) -> dict[tuple[LiteralValue, ...], tuple[Number, Number]]:
+    """The keys of listed values, and where rows have them: of any values, and of listed ones alone."""
     import numpy as np
 
     columns = tuple(sorted({uid for key in keys for uid in columns_of(key)}))
     shape, compute = tuple(classes[uid].size for uid in columns), [computation(key, env) for key in keys]
-    masks: dict[tuple[LiteralValue, ...], NDArray[np.float64]] = {}
+    masks: dict[tuple[LiteralValue, ...], tuple[Number, Number]] = {}
     cells = list(_cells(columns, classes))
     for cell, found in sorted(cells, key=lambda c: not all(k.listed for k in c[1])):  # those of listed values first
         row = {uid: c.example for uid, c in zip(columns, found, strict=True)}
-        key = tuple(c(row) for c in compute)
-        if key not in masks and all(c.listed for c in found):
-            masks[key] = np.zeros(shape)
+        key, listed = tuple(c(row) for c in compute), all(c.listed for c in found)
+        if key not in masks and listed:
+            masks[key] = Number(columns, np.zeros(shape)), Number(columns, np.zeros(shape))
         if key in masks:
-            masks[key][cell] = 1
-    return {key: Number(columns, mask) for key, mask in masks.items()}
+            masks[key][0].weights[cell] = 1
+            masks[key][1].weights[cell] = listed
+    return masks
 
 
 Marginal = tuple[int, ...]

@@ -63,7 +63,7 @@ def shared_sums(node: Release, facts: Facts, *, only_counted: bool = False) -> R
 
     def centred(at: int) -> tuple[int, int] | None:
         total = node.components[at]
-        if total.per_group is not None or rule(total).counts != "rows":
+        if total.per_group is not None or total.by_row or rule(total).counts != "rows":
             return None
         count = count_of(total.arg, total.filter, facts)
         if only_counted and count not in node.components:

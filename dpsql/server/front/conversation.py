@@ -166,7 +166,7 @@ class Conversation:
                 return
 
     async def _run_simple(self, statement: Statement) -> None:
-        prepared = await self._understood(statement.text, statement.start)
+        prepared = await self._understood(statement.text, statement.start, several=True)
         if prepared.types and prepared.query is not None:
             raise Fault("42P02", "there is no parameter $1", "PREPARE q AS …;  EXECUTE q(…)")
         portal = Portal(prepared, (), (), prepared.asked, prepared.described)
@@ -234,10 +234,12 @@ class Conversation:
 
     # --- statements ------------------------------------------------------------------------------------------------
 
-    async def _understood(self, text: str, offset: int, oids: Sequence[int] = (), said: Said = ()) -> Prepared:
+    async def _understood(
+        self, text: str, offset: int, oids: Sequence[int] = (), said: Said = (), *, several: bool = False
+    ) -> Prepared:
         """A statement as far as it can be understood without values and data. Raises Refused, Fault.
 
-        said: by comments that were before it.
+        said: by comments that were before it. several: it may have several answers.
         """
         found = command(text)
         try:
@@ -259,6 +261,8 @@ class Conversation:
                 described = await self._asking.describe(query.sql, asked)
             except Refused as refused:
                 raise refused.moved(query.at) from None
+        if described is not None and described.command == "BATCH" and not (several and isinstance(found, c.Query)):
+            raise Fault("0A000", "a batch has several answers", "send it as it is: no cursor, no PREPARE, no values")
         types = parameter_types(described, oids)
         if isinstance(types, int):
             raise Fault("42704", f"there is no type with the oid {types} here", "leave the parameter's type out")
@@ -315,6 +319,10 @@ class Conversation:
     async def _give(self, portal: Portal, most: int, describe: bool) -> None:
         answer = portal.answer
         assert answer is not None
+        if answer.more:
+            for each in answer.more:
+                await self._give(replace(portal, answer=each), most, describe)
+            return
         if describe:
             self._out.columns(answer.columns, portal.formats)
         rows = portal.forward(most or None)

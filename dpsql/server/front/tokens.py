@@ -129,14 +129,22 @@ def _behind_comment(text: str, at: int) -> int:
 
 
 def statements(text: str) -> list[Statement]:
-    """The statements of a text in order; those without any token are left out."""
+    """The statements of a text in order; those without any token are left out. Those of a DP BATCH stay together, as
+    psql keeps them: they stand in brackets."""
     found: list[Statement] = []
     start, any_token = 0, False
+    before, depth = "", -1  # depth: of brackets in a batch; -1 where there is none
     for token in tokens(text):
-        if token.kind == "sign" and token.value == ";":
+        word, after = token.upper, before
+        before = word
+        if word == "BATCH" and after == "DP" and depth < 0:
+            depth = 0
+        elif depth >= 0:
+            depth += {"(": 1, ")": -1}.get(word, 0)
+        if word == ";" and depth <= 0:
             if any_token:
                 found.append(Statement(text[start : token.start], start))
-            start, any_token = token.end, False
+            start, any_token, depth = token.end, False, -1
         else:
             any_token = True
     if any_token:

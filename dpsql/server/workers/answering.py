@@ -8,28 +8,26 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, Final
 
-from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.core.ir.types import DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
-from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import rows_with_ends, with_ends
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
+from dpsql.server.workers.batches import batch_reply
 from dpsql.server.workers.ceilings import ceilings_now
 from dpsql.server.workers.messages import Ask, Reply
-from dpsql.server.workers.notices import told
+from dpsql.server.workers.notices import cost_told, told, too_many_rows
 from dpsql.server.workers.own_account import rows_of
 from dpsql.service.planning import Question
-from dpsql.service.query import accuracy
 from dpsql.service.service import Service
 from dpsql.service.session import Session
 
@@ -59,6 +57,8 @@ class Answering:
         now = dt.datetime.now(dt.UTC)
         ceilings = ceilings_now(self._service, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
+        if ask.batch:
+            return batch_reply(ask, session, self._rows, lambda: self._leaving(ask.id))
         sql, moved = ask.sql, 0
         values: tuple[Value, ...] | Mapping[str, Value] = ask.values
         if names := named_in(sql):
@@ -83,7 +83,7 @@ class Answering:
                 return Reply(ask.id, answer, plan=plan.hash)
             case "cost":
                 plan = session.previewed(question, asked(ask.settings))
-                return Reply(ask.id, _cost(session, plan), plan=plan.hash)
+                return Reply(ask.id, cost_told(session, plan), plan=plan.hash)
             case "look":
                 plan = session.planned(question, asked(ask.settings))
                 held = session.held(plan)
@@ -101,7 +101,7 @@ class Answering:
 
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:
-            raise Error([_too_many_rows(self._rows)])
+            raise Error([too_many_rows(self._rows)])
         ends = ask.settings.intervals
         columns = with_ends(release.plan) if ends else tuple(zip(release.columns, release.types, strict=True))
         rows: Any = rows_with_ends(release, LEVEL) if ends else release.rows
@@ -122,37 +122,11 @@ def _spent(service: Service) -> Answer:
     return Answer((("unit", VARCHAR), ("account", VARCHAR), *((part, DOUBLE) for part in parts)), rows)
 
 
-def _cost(session: Session, plan: Plan) -> Answer:
-    """One row for each noisy column: price now, its ±, what is left, and how often that would be enough."""
-    charge = session.charge_to_show(plan)
-    remaining = session.budget.remaining
-    widths: dict[str, float | None] = dict(accuracy(plan, LEVEL)) or {"": None}
-    left = "no limit" if remaining is None else str(remaining)
-    times = None if remaining is None or charge.loss == NO_LOSS else _times(charge.loss, remaining)
-    rows = [(str(charge.loss), name or None, width, left, times) for name, width in widths.items()]
-    names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
-    return Answer(names, rows, charge.notes, plan=plan.hash, command="EXPLAIN")
-
-
-def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
-    parts = ((price.epsilon, left.epsilon), (price.delta, left.delta), (price.rho, left.rho))
-    return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
-
-
 def _in_text(found: Diagnostic, sql: str, moved: int) -> Diagnostic:
     """A finding about a text that relations were put into, shown in the text as it was written."""
     if not moved or found.span is None or found.source is None:
         return found
     return found.within(replace(found.source, text=sql), -moved)
-
-
-def _too_many_rows(most: int) -> Diagnostic:
-    return Diagnostic(
-        "DP415",
-        f"the answer has more than {most:,} rows, which the server does not give at one time",
-        help=("ask for fewer:  … ORDER BY … LIMIT n;  what was charged is stored, and asking again for it is free",),
-        notes=("what was charged stays charged",),
-    )
 
 
 _INTERNAL: Final = Diagnostic(

@@ -34,7 +34,7 @@ every account has spent, for the custodian; there is no statement then."""
 class Ask:
     """A statement for a worker. account: whose budget it is. asked: what NOW() means, in UTC.
 
-    form: of an EXPLAIN, "text" or "json".
+    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it.
     """
 
     id: str
@@ -46,6 +46,7 @@ class Ask:
     ceilings: Ceilings
     asked: dt.datetime
     form: str = "text"
+    batch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
 
 
 def _write_ask(ask: Ask) -> dict[str, Any]:
-    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form")}
+    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form", "batch")}
     return {
         **own,
         "values": [pack(v) for v in ask.values],
@@ -232,6 +233,7 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
         "plan": answer.plan,
         "entry": answer.entry,
         "command": answer.command,
+        "more": [_write_answer(each) for each in answer.more],
     }
 
 
@@ -243,6 +245,7 @@ def _read_answer(fields: dict[str, Any]) -> Answer:
             "rows": [tuple(unpack(v) for v in row) for row in fields["rows"]],
             "notices": tuple(fields["notices"]),
             "warnings": _diagnostics(fields["warnings"]),
+            "more": tuple(map(_read_answer, fields["more"])),
         }
     )
 

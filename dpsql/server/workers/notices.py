@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from dpsql.core.privacy_loss import NO_LOSS, left_text
+from fractions import Fraction
+
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release, half_widths
+from dpsql.server.statements import Answer
+from dpsql.service.query import accuracy
 from dpsql.service.session import Session
 
 
 def told(session: Session, release: Release) -> tuple[str, ...]:
     """One sentence each; no price of what is public."""
-    price = () if release.plan.known else (_price(session, release),)
+    price = () if release.plan.known else (price_told(session, release.spent),)
     return (*price, *_errors(release), *release.notes)
 
 
-def _price(session: Session, release: Release) -> str:
-    if release.spent == NO_LOSS:
+def price_told(session: Session, spent: PrivacyLoss) -> str:
+    """What an answer cost, and what is left."""
+    if spent == NO_LOSS:
         return "nothing was charged"
     left = session.budget.remaining
     rest = "" if left is None else f"; left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
-    return f"charged {release.spent}{rest}"
+    return f"charged {spent}{rest}"
 
 
 def _errors(release: Release) -> list[str]:
@@ -32,3 +41,29 @@ def _errors(release: Release) -> list[str]:
             upto = "" if len(set(widths)) == 1 else "up to "
             found.append(f"{name} ± {upto}{max(widths):.6g} (95 %)")
     return found
+
+
+def cost_told(session: Session, plan: Plan) -> Answer:
+    """EXPLAIN (COST): for each noisy column the price now, its ±, what is left, and how often that would be enough."""
+    charge = session.charge_to_show(plan)
+    remaining = session.budget.remaining
+    widths: dict[str, float | None] = dict(accuracy(plan, LEVEL)) or {"": None}
+    left = "no limit" if remaining is None else str(remaining)
+    times = None if remaining is None or charge.loss == NO_LOSS else _times(charge.loss, remaining)
+    rows = [(str(charge.loss), name or None, width, left, times) for name, width in widths.items()]
+    names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
+    return Answer(names, rows, charge.notes, plan=plan.hash, command="EXPLAIN")
+
+
+def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
+    parts = ((price.epsilon, left.epsilon), (price.delta, left.delta), (price.rho, left.rho))
+    return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
+
+
+def too_many_rows(most: int) -> Diagnostic:
+    return Diagnostic(
+        "DP415",
+        f"the answer has more than {most:,} rows, which the server does not give at one time",
+        help=("ask for fewer:  … ORDER BY … LIMIT n;  what was charged is stored, and asking again for it is free",),
+        notes=("what was charged stays charged",),
+    )

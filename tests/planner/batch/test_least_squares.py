@@ -102,6 +102,32 @@ def test_shares_depend_on_what_is_asked() -> None:
     assert total(own) < total(other) * 0.95
 
 
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_what_a_number_needs_is_measured_however_small_its_share(gaussian: bool) -> None:
+    many, few = Number((1,), np.array([1.0, 0, 0])), Number((2,), np.array([1.0, 0, 0, 0]))
+    spreads = shares.together(
+        [{b: 1e15 * s for b, s in shares.spread([many], SIZES).items()}, shares.spread([few], SIZES)]
+    )
+    found = shares.best_shares(spreads, [(1,), (2,)], SIZES, gaussian)
+    assert all(any(set(onto) <= set(m) for m in found) for onto in spreads)
+    assert sum(found.values()) == 1
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_a_price_is_divided_so_that_variances_add_up_to_the_least(gaussian: bool) -> None:
+    """Against a grid of other divisions; a twin of equal parts is worse."""
+    variances = [5.0, 0.0, 80.0]
+
+    def total(parts: list[float]) -> float:
+        return sum(v / (p if gaussian else p**2) for v, p in zip(variances, parts, strict=True) if v)
+
+    found = [float(p) for p in shares.divided(variances, gaussian)]
+    assert sum(shares.divided(variances, gaussian)) == 1 and found[1] == 0
+    assert total(found) == pytest.approx(shares.whole_variance(variances, gaussian), rel=1e-4)
+    assert total(found) <= min(total([p / 100, 0, 1 - p / 100]) for p in range(1, 100)) * 1.0001
+    assert total([0.5, 0, 0.5]) > total(found) * 1.1
+
+
 def exact_tail(scale: float, coefficients: list[int], width: float) -> float:
     """P(|Σ a·Z| > width) for discrete Laplace Z, by convolution."""
     decay, reach = math.exp(-1 / scale), 200

@@ -398,3 +398,26 @@ def test_whose_account_is_charged_is_said_by_nobody_but_the_login(served: Served
         client.query("SELECT n")
     (login, _, _, settings) = answers(served).asked[0]
     assert (login.name, login.account, settings.epsilon) == (NAME, NAME, "0.125")
+
+
+# --- batches: one statement with several answers ----------------------------------------------------------------------
+
+
+def test_a_batch_has_several_answers(client: Client, served: Served) -> None:
+    """Its semicolons end no statement; each answer has its columns, rows and tag."""
+    replies = client.query("SELECT n; DP BATCH (SELECT n, region FROM numbers(2); SELECT i); SELECT d")
+    assert shape(replies) == "N T D C(SELECT 1) N T D D C(SELECT 2) T D C(SELECT 1) N T D C(SELECT 1) ZI"
+    assert rows(replies)[1:4] == [("42", "norð"), ("42", "norð"), ("-1",)]
+    assert [sql.strip() for _, sql, _, _ in answers(served).asked] == [
+        "SELECT n", "DP BATCH (SELECT n, region FROM numbers(2); SELECT i)", "SELECT d"
+    ]  # fmt: skip
+
+
+def test_a_batch_is_no_cursor_and_is_not_prepared(client: Client) -> None:
+    """What gives one answer cannot give several; nothing was asked, and the next statement is answered."""
+    for sql in ("DECLARE c CURSOR WITH HOLD FOR DP BATCH (SELECT n)", "COPY (DP BATCH (SELECT n)) TO STDOUT"):
+        replies = client.query(sql)
+        assert shape(replies) in ("E(0A000) ZI", "E(42601) ZI")
+    replies = client.extended(parse("DP BATCH (SELECT n; SELECT i)"), bind(), execute())
+    assert shape(replies) == "E(0A000) ZI" and "cursor" in replies[0].fields["H"]
+    assert shape(client.query("SELECT n")) == "N T D C(SELECT 1) ZI"

@@ -205,15 +205,30 @@ def test_a_batch_is_one_price(dpsql: Call, clinic: Clinic, tmp_path: Path) -> No
     assert low < told["answers"][1]["rows"][0][1] < high
 
 
+def test_a_refused_column_of_a_batch_has_its_place_in_the_file(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    """Also where it is the batch, and not the query alone, that needs a list."""
+    board = tmp_path / "board.sql"
+    board.write_text(f"{COUNT};\n{COUNT} WHERE\n town = 'x'; SELECT SUM(age) AS s FROM patients;")
+    asked = ("query", clinic.policy, "--batch", str(board), "--epsilon", "0.1", "--analyst", "ana")
+    refused = dpsql(*asked)
+    assert refused.status == 4 and "DP302" in refused.err and f"{board}:3:2" in refused.err
+    done = dpsql(*asked, "--skip-refused", "--format", "json")
+    told = json.loads(done.out)
+    assert told["answers"][1] is None
+    low, high = told["answers"][2]["intervals"][0]["s"]
+    assert low <= float(told["answers"][2]["rows"][0][0]) <= high
+
+
 def test_a_batch_names_what_it_leaves_out(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     board = tmp_path / "board.sql"
-    board.write_text(f"{COUNT};\nSELECT SUM(age) FROM patients")
+    board.write_text(f"{COUNT};\n\n  SELECT COUNT(*),\n  MAX(age) FROM patients")
     asked = ("query", clinic.policy, "--batch", str(board), "--epsilon", "0.1", "--analyst", "ana")
     refused = dpsql(*asked)
     assert refused.status == 4 and "DP101" in refused.err and "nothing was spent" in refused.err
+    assert f"{board}:4:3" in refused.err and "\n   |   ^^^^^^^^" in refused.err
     done = dpsql(
         "query", clinic.policy, "--batch", str(board), "--epsilon", "0.1", "--analyst", "ana", "--skip-refused"
     )
-    assert done.status == 0 and "SUM is none of COUNT(*)" in done.err and "(1 answers)" in done.out
+    assert done.status == 0 and "MAX is none of COUNT, SUM and AVG" in done.err and "(1 answer)" in done.out
     csv_refused = dpsql("query", clinic.policy, "--batch", str(board), "--format", "csv")
     assert "DP903" in csv_refused.err

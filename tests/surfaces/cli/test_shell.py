@@ -145,3 +145,25 @@ def test_nothing_is_kept_of_what_pipes_say(dpsql: Call, clinic: Clinic, tmp_path
     dpsql("shell", clinic.policy, stdin=f"{COUNT};".encode())
     assert not list(tmp_path.rglob("history"))
     assert dpsql("shell", clinic.policy, "-c", "\\history").codes == {"DP903"}
+
+
+def test_a_batch_of_a_file_shows_its_price_first(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    """It is refused at its place, or goes on without what is refused; explained, it costs nothing; again it is free."""
+    board = tmp_path / "board.sql"
+    board.write_text(
+        f"{COUNT};\nSELECT region, AVG(age) AS m FROM patients\n GROUP BY region;\nSELECT MAX(age) FROM patients"
+    )
+    refused = dpsql("shell", clinic.policy, "-c", f"\\batch {board}")
+    assert refused.status == 4 and refused.codes == {"DP101"} and f"{board}:4:8" in refused.err
+    shown = dpsql("shell", clinic.policy, "-c", "\\epsilon 0.1", "-c", f"\\batch {board} skip explain")
+    assert shown.status == 0 and "cost: ε 0.1" in shown.out and "query 3: refused" in shown.out
+    done = dpsql("shell", clinic.policy, "-c", "\\epsilon 0.1", "-c", f"\\batch {board} skip")
+    lines = done.out.splitlines()
+    assert (
+        lines[0] == "2 queries, together: would cost ε 0.1" and done.out.count(" ± ") == 7 and done.codes == {"DP101"}
+    )
+    assert "age is clipped to [0, 110]" in done.out and "CLIP" not in done.out
+    again = dpsql("shell", clinic.policy, "-c", "\\epsilon 0.1", "-c", f"\\batch {board} skip")
+    assert again.out.startswith("2 queries, together: would cost nothing") and "spent ε 0" in again.out
+    for wrong in ("\\batch", f"\\batch {board} now", f"\\batch {tmp_path}/none.sql"):
+        assert dpsql("shell", clinic.policy, "-c", wrong).codes == {"DP903"}

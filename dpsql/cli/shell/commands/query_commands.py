@@ -97,7 +97,7 @@ def edit(shell: Shell, arguments: list[str]) -> None:
     """
     if not shell.prompting:
         raise reject("DP903", "\\e needs a prompt", help=["edit the file that is read instead"])
-    changed = edited(_read(shell, Path(arguments[0])).text if arguments else _to_edit(shell))
+    changed = edited(read_queries(shell, Path(arguments[0])).text if arguments else _to_edit(shell))
     shell.feed.drop()
     shell.edit = changed
 
@@ -129,11 +129,11 @@ def _include(shell: Shell, arguments: list[str], command: str, base: Path) -> No
         raise reject("DP903", f"{command} needs a file", help=[f"write  {command} FILE"])
     if shell.depth >= MOST_DEPTH:
         raise reject("DP903", f"more than {MOST_DEPTH} files read one another", help=["does a file read itself?"])
-    source = _read(shell, base / Path(arguments[0]))
+    source = read_queries(shell, base / Path(arguments[0]))
     run_text(shell, source.text, source.name)
 
 
-def _read(shell: Shell, path: Path) -> Source:
+def read_queries(shell: Shell, path: Path) -> Source:
     """A file of SQL. Raises Rejected DP906 for one of the policy's data: a refusal would quote its lines, DP903."""
     policy = shell.connection.policy
     sources = (t.source.absolute(policy.directory).paths for t in policy.tables.values() if t.source is not None)

@@ -124,18 +124,22 @@ def _query(shell: Shell, sql: str) -> None:
         plan = shell.connection.planned(Question(sql, dialect=shell.dialect), shell.asked)
         against = shell.connection.warnings(plan, fresh=shell.fresh)
         _complain(against)
-        agreed = _agreed(shell, plan, bool(against))
+        may_run = agreed(shell, plan, bool(against))
     except KeyboardInterrupt:
         raise Cancelled("cancelled; nothing was charged") from None
-    if not agreed:
+    if not may_run:
         exits.say("not run; nothing was spent")
         return
+    show(shell, run(shell, plan))
+
+
+def run(shell: Shell, plan: Plan) -> Release:
+    """Run a plan. Raises dpsql.Error, Cancelled."""
     entries: list[str] = []
     try:
-        release = shell.connection.run(plan, fresh=shell.fresh, charging=entries.append)
+        return shell.connection.run(plan, fresh=shell.fresh, charging=entries.append)
     except KeyboardInterrupt:
         raise Cancelled(_cost_of(shell, entries)) from None
-    show(shell, release)
 
 
 class Cancelled(KeyboardInterrupt):
@@ -153,7 +157,7 @@ def _cost_of(shell: Shell, entries: Collection[str]) -> str:
     return f"cancelled; {charged} was charged before the engine started, and is not given back"
 
 
-def _agreed(shell: Shell, plan: Plan, doubtful: bool) -> bool:
+def agreed(shell: Shell, plan: Plan, doubtful: bool) -> bool:
     """Whether a query may run: nobody has to be asked, or he agreed. doubtful: something was said against it."""
     limit = shell.looks.confirm
     if shell.confirm is None or shell.yes or limit is None:
