@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from dpsql.answers.address import Addresses
 from dpsql.answers.store.store import AnswerStore
+from dpsql.answers.summaries import Summary
 from dpsql.core.ledger.ledger import Caps, Entry, Ledger
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.policy.policy import Policy
@@ -26,6 +27,7 @@ class Account:
     order: whose order decides what is kept where not all is (address.py). charging: told the id of an entry before it
     is reserved. ceilings: what its login may still spend in one query, by the name of each ceiling. leaving: called
     when all that reads private rows is done, and before anything of that can be seen by others: it may wait.
+    summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     """
 
     policy: Policy
@@ -36,6 +38,7 @@ class Account:
     charging: Callable[[str], object] | None = None
     ceilings: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     leaving: Callable[[], object] | None = None
+    summaries: Callable[[Plan, Account], tuple[Sequence[Summary], Sequence[str]]] | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property

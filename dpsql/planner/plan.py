@@ -37,7 +37,7 @@ class Plan:
     coverage: what tells how many units are above the limits, where that was asked for.
     searches: what finds limits before the releases can be drawn, which stand here with limits of 1; `cost` is that of
     both. None: all limits are known. found: what the limits of this plan
-    were read from.
+    were read from. unlisted: it measures a part of a batch or summary, and is answered by no other one.
     """
 
     source: Source
@@ -60,6 +60,7 @@ class Plan:
     unread: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     searches: Searches | None = None
+    unlisted: bool = False
     found: tuple[Found, ...] = field(default=(), compare=False)
 
     @property

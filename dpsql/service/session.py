@@ -16,6 +16,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
@@ -30,6 +31,7 @@ from dpsql.service.planning import Question
 from dpsql.service.query import Query
 from dpsql.service.searches import with_held_limits
 from dpsql.service.settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
+from dpsql.service.summary import KnownSummary, SummaryQuery, drop, known_summaries
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -101,6 +103,33 @@ class Session:
         Nothing is parsed or spent yet.
         """
         return Batch(self, statements, skip_refused)
+
+    def summary(self, name: str, table: str, columns: Sequence[str], k: int = 2) -> SummaryQuery:
+        """All marginals of at most k of these columns, to look at and to make: later counts are answered from them.
+
+        name: what it is called from then on. table: of the policy. columns: with public lists of values. Nothing is
+        spent before `run`. Raises Rejected DP010: one of these is none.
+        """
+        made = CreateSummary(name, tuple(table.split(".")), tuple(columns), k)
+        return self.summary_of(made.sql)
+
+    def summary_of(self, sql: str) -> SummaryQuery:
+        """The summary of a CREATE DP SUMMARY. Raises Rejected DP010."""
+        read = summary_statement(sql)
+        if not isinstance(read, CreateSummary):
+            raise reject("DP903", "this is no statement that makes a summary", help=["CREATE DP SUMMARY …"])
+        return SummaryQuery(self, read)
+
+    def drop_summary(self, name: str) -> None:
+        """Forget a summary's name; what was paid for stays stored. Raises Rejected DP903: there is none."""
+        self.require_open()
+        drop(self, DropSummary(name))
+
+    @property
+    def summaries(self) -> tuple[KnownSummary, ...]:
+        """The summaries that the ledger knows, and what each would be charged first. Raises CannotOpen."""
+        self.require_open()
+        return known_summaries(self)
 
     def plan(
         self,

@@ -37,11 +37,13 @@ class NoisyRelease:
     """Released numbers: one row per key, one column of noisy integers per component, in the components' units.
 
     planned: with the mechanisms that made these very numbers; for stored ones that is not what the plan had.
+    estimate: what they were computed of, if no noise was drawn for them.
     """
 
     planned: PlannedRelease
     keys: tuple[Key, ...]
     columns: tuple[Integers, ...]
+    estimate: Estimate | None = None
 
     @classmethod
     def of_rows(cls, planned: PlannedRelease, keys: Iterable[Key], rows: Iterable[Sequence[int]]) -> NoisyRelease:
@@ -71,15 +73,67 @@ class NoisyRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class Sums:
+    """For each key of a release a sum of stored numbers, in integer units of the component that it stands for.
+
+    cells: numbers of all sources, one source after the other. coefficients: of each. start: where each key's begin; one
+    more for the end.
+    """
+
+    start: NDArray[np.intp]
+    cells: NDArray[np.intp]
+    coefficients: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Stored numbers that a release is computed of: arithmetic, on which no privacy rests.
+
+    answers: all that are charged for together, whichever of them have a coefficient. sources: the same as releases of
+    one component each, in this order. sums: component → its numbers; a component without them is public.
+    """
+
+    answers: tuple[Answer, ...]
+    sources: tuple[NoisyRelease, ...] = field(compare=False)
+    sums: Mapping[int, Sums] = field(compare=False)
+
+    def of(self, planned: PlannedRelease) -> NoisyRelease:
+        """The numbers of a release with public keys, each the nearest integer."""
+        stored = np.concatenate([source.columns[0].floats() for source in self.sources])
+        sources, columns = key_sources(planned.measured.node), list[Integers]()
+        keys = public_keys(sources or (), len(planned.measured.node.keys))
+        for i, m in enumerate(planned.measured.measurements):
+            if m.known is not None:
+                columns.append(Integers.of([m.known] * len(keys)))
+                continue
+            sums = self.sums[i]
+            rows = np.repeat(np.arange(len(keys)), np.diff(sums.start))
+            totals = np.bincount(rows, sums.coefficients * stored[sums.cells], len(keys))
+            columns.append(Integers.of([round(total) for total in totals.tolist()]))
+        return NoisyRelease(planned, tuple(keys), tuple(columns), self)
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
-    """Stored answers for some components of a release, by their place; with private keys, the keys they are for."""
+    """Stored answers for some components of a release, by their place; with private keys, the keys they are for.
+
+    estimate: in their place what all components are computed of: then none is drawn.
+    """
 
     answers: Mapping[int, Answer] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
+    estimate: Estimate | None = None
+
+    @property
+    def every(self) -> tuple[Answer, ...]:
+        """All stored answers that the account has to have for it."""
+        return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers))
 
 
 def wanted(measured: MeasuredRelease, given: Given) -> tuple[int, ...]:
-    """The components for which noise is drawn: neither known to everybody nor given."""
+    """The components for which noise is drawn: neither known to everybody, nor given or computed of what is given."""
+    if given.estimate is not None:
+        return ()
     return tuple(i for i, m in enumerate(measured.measurements) if m.known is None and i not in given.answers)
 
 
@@ -170,6 +224,8 @@ def assembled(
 
     exact, noise: not needed where none is wanted.
     """
+    if given.estimate is not None:
+        return given.estimate.of(planned)
     noise = noise or Noise([])
     exact = exact or PrivateIntegers(Keys([], 0), [Integers.zeros(0) for _ in planned.measured.node.components])
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)

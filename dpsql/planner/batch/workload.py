@@ -60,7 +60,7 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
 
     def holds(exprs: Iterable[Expr]) -> NDArray[np.float64]:
         weights = np.ones(shape)
-        for term in (part for expr in exprs for part in _conjuncts(expr)):
+        for term in (part for expr in exprs for part in conjuncts(expr)):
             if term not in kept:
                 kept[term] = _condition(term, classes, env)
             weights = weights * widened(kept[term])
@@ -79,10 +79,10 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
     return Table(tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts))))
 
 
-def _conjuncts(expr: Expr) -> Iterator[Expr]:
+def conjuncts(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Call) and expr.function == "and":
         for part in expr.args:
-            yield from _conjuncts(part)
+            yield from conjuncts(part)
     else:
         yield expr
 

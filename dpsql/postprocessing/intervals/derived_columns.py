@@ -123,6 +123,8 @@ class Output(Column):
         return {(self.place, self.at): 1}
 
     def bounds(self, outside: Fraction) -> Bounds:
+        if self.release.estimate is not None:
+            return Total(self.noises, self.linear()).bounds(outside)
         found = np.full((len(self), 2), np.nan)
         there = np.flatnonzero(~self.missing)
         if len(there):
@@ -141,20 +143,23 @@ class Output(Column):
         rows = np.where(self.missing, 0, self.rows)
         constant, stretches, exact = np.zeros(len(self)), [], True
         for i, worth in terms:
-            first, known = self.noises.first(self.place, i), measured.measurements[i].known
+            column, known = self.noises.column(self.place, i), measured.measurements[i].known
             exact = exact and worth.denominator == 1
-            if first is None:
+            if column is None:
                 own = (
                     self.release.columns[i].floats() if known is None else np.full(len(self.release.keys), float(known))
                 )
                 constant = constant + float(worth) * (own[rows] if len(own) else 0.0)
             else:
                 by = np.where(self.missing, 0.0, float(worth))
-                stretches.append(Stretch(self.noises.every, first + rows, first + rows + 1, by))
+                sequence, starts = column
+                stretches.append(Stretch(sequence, starts[rows], starts[rows + 1], by))
         slack = 0.0
         if not exact:
             kind, scale = output.column.type.kind, output.column.type.scale
             slack = {TypeKind.INTEGER: 0.5, TypeKind.DECIMAL: 0.5 * 10.0**-scale}.get(kind, 0.0)
+        if self.release.estimate is not None:  # each component is the nearest integer
+            slack += sum(0.5 * abs(float(worth)) for _, worth in terms)
         return Linear(np.where(self.missing, 0.0, constant), tuple(stretches), self.missing, np.full(len(self), slack))
 
 
