@@ -125,7 +125,7 @@ class Cursor(Answer):
                 return _rows(summary_rows.LISTED, summary_rows.listed(self.connection.summaries))
             case CreateSummary():
                 made = self.connection.summary_of(sql).run(asked.get("epsilon"), rho=asked.get("rho"))
-                return _rows(summary_rows.MADE, summary_rows.made(made.name, made.spent))
+                return _rows(summary_rows.MADE, summary_rows.made(made.name, made.cost))
             case DropSummary(name=name):
                 self.connection.drop_summary(name)
                 return _rows(summary_rows.DROPPED, [(name,)])

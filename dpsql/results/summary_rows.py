@@ -21,7 +21,7 @@ LISTED: Columns = (
     ("first_receipt", VARCHAR),
     ("state", VARCHAR),
 )
-MADE: Columns = (("summary", VARCHAR), ("spent", VARCHAR))
+MADE: Columns = (("summary", VARCHAR), ("price", VARCHAR))
 DROPPED: Columns = (("summary", VARCHAR),)
 
 
@@ -34,6 +34,6 @@ def listed(summaries: Iterable[Any]) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
-def made(name: str, spent: PrivacyLoss) -> list[tuple[Any, ...]]:
-    """The one row that making a summary gives."""
-    return [(name, "nothing" if spent == PrivacyLoss() else str(spent))]
+def made(name: str, cost: PrivacyLoss) -> list[tuple[Any, ...]]:
+    """The one row that making a summary gives. cost: of all of it."""
+    return [(name, str(cost))]

@@ -118,7 +118,7 @@ class Session:
         read = summary_statement(sql)
         if not isinstance(read, CreateSummary):
             raise reject("DP903", "this is no statement that makes a summary", help=["CREATE DP SUMMARY …"])
-        return SummaryQuery(self, read)
+        return SummaryQuery(self, read, sql)
 
     def drop_summary(self, name: str) -> None:
         """Forget a summary's name; what was paid for stays stored. Raises Rejected DP903: there is none."""

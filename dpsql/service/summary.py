@@ -8,7 +8,7 @@ ledger that charges nobody. Whoever is stopped before has paid for stored answer
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Final
 from dpsql.answers.account import Account
 from dpsql.answers.address import Addresses
 from dpsql.answers.summaries import Definition, definitions
+from dpsql.core.ledger.ledger import Entry
+from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.mechanisms import made_by
-from dpsql.core.privacy_loss import PrivacyLoss, largest, show_spent
+from dpsql.core.privacy_loss import PrivacyLoss, largest, remaining, show_spent
 from dpsql.core.release.charge import Request, define, price
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
 from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Charge, Plan
-from dpsql.planner.summaries.design import SummaryDesign, require_additive
-from dpsql.service.budgets import require_left, total
+from dpsql.planner.summaries.design import SummaryDesign, require_additive, shown_in
+from dpsql.service.budgets import total
 from dpsql.service.planning import Question
 from dpsql.service.settings import Amount, settled
 
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SummaryMade:
-    """A summary that was measured. spent: what was charged for it now; marginals that were stored before are free."""
+    """A summary that was measured. cost: of all of it. spent: what was charged now; what was stored before is free."""
 
     name: str
+    cost: PrivacyLoss
     spent: PrivacyLoss
     notes: tuple[str, ...]
 
@@ -76,13 +79,17 @@ class SummaryQuery:
     PrivacyLoss()
     """
 
-    def __init__(self, session: Session, statement: CreateSummary) -> None:
-        self._session, self.statement = session, statement
+    def __init__(self, session: Session, statement: CreateSummary, sql: str) -> None:
+        """sql: as it was written, for refusals."""
+        self._session, self.statement, self._sql = session, statement, sql
 
     @property
     def design(self) -> SummaryDesign:
         """What is measured. Raises Rejected."""
-        return self._session.service.summaries.design(self.statement)
+        try:
+            return self._session.service.summaries.design(self.statement)
+        except Rejected as refusal:
+            raise shown_in(refusal, self._sql) from None
 
     def _with_amounts(self, epsilon: Amount | None, rho: Amount | None) -> SummaryQuery:
         """With the amount that is asked for, as the definition will say it. Raises Rejected DP401."""
@@ -100,7 +107,7 @@ class SummaryQuery:
                     help=["run(epsilon=0.5)", "WITH (epsilon = 0.5)"],
                 )  # fmt: skip
             amounts = (("epsilon", _written(whole)),)
-        return SummaryQuery(session, replace(self.statement, amounts=amounts))
+        return SummaryQuery(session, replace(self.statement, amounts=amounts), self._sql)
 
     def _plans(self, design: SummaryDesign) -> dict[Marginal, Plan]:
         session = self._session
@@ -125,27 +132,18 @@ class SummaryQuery:
 
     def cost(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> PrivacyLoss:
         """What making it charges now: stored marginals are free. Raises Rejected, CannotOpen."""
-        asked = self._with_amounts(epsilon, rho)
-        plans = asked._plans(asked.design)
-        asked._require_free_name()
-        return largest(total(asked._charges(plans)).values())
-
-    def _charges(self, plans: Mapping[Marginal, Plan]) -> list[Charge]:
-        return [self._session.charge(plan) for plan in plans.values()]
+        return largest(total(self.begun(epsilon, rho).charges).values())
 
     def explain(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> str:
-        """What is measured, at which share, with the spread of each noise. Raises Rejected."""
-        asked = self._with_amounts(epsilon, rho)
-        design = asked.design
-        plans = asked._plans(design)
-        lines = [asked.statement.sql, "", "share   cells  σ of a cell  measured"]
-        for marginal, share in design.shares.items():
-            (m,) = plans[marginal].releases[0].measured.measurements
-            cells = math.prod(design.sizes[place] for place in marginal)
+        """What is measured, at which share, with the spread of each noise. Raises Rejected, CannotOpen."""
+        begun = self.begun(epsilon, rho)
+        lines = [begun.statement.sql, "", "share   cells  σ of a cell  measured"]
+        for marginal, share in begun.design.shares.items():
+            (m,) = begun.plans[marginal].releases[0].measured.measurements
+            cells = math.prod(begun.design.sizes[place] for place in marginal)
             spread = math.sqrt(m.mechanism.variance()) * float(m.unit)
-            lines.append(f"{float(share):.3f} {cells:>7,} {spread:>12.1f}  {design.name(marginal)}")
-        lines += ["", f"cost: {largest(total(asked._charges(plans)).values())}"]
-        return "\n".join(lines)
+            lines.append(f"{float(share):.3f} {cells:>7,} {spread:>12.1f}  {begun.design.name(marginal)}")
+        return "\n".join([*lines, "", f"cost: {largest(total(begun.charges).values())}"])
 
     def run(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> SummaryMade:
         """Measure every marginal that is not stored yet, and name them.
@@ -153,20 +151,19 @@ class SummaryQuery:
         Raises Rejected (also: the name is taken by another summary), BudgetExceeded (nothing ran), EngineError,
         CannotOpen: what was charged stays charged, what was drawn is stored, and the same statement goes on from there.
         """
+        begun = self.begun(epsilon, rho)
+        begun.require_room()
+        spent = PrivacyLoss()
+        for plan in begun.plans.values():
+            spent += self._session.run(plan).spent
+        return SummaryMade(self.statement.name, begun.defined(), spent, begun.notes)
+
+    def begun(self, epsilon: Amount | None = None, rho: Amount | None = None) -> Making:
+        """The summary with its plans. Raises Rejected: it cannot be made, or another one has the name; CannotOpen."""
         asked = self._with_amounts(epsilon, rho)
         design = asked.design
-        plans = asked._plans(design)
         asked._require_free_name()
-        session = self._session
-        charges = asked._charges(plans)
-        require_left(f"summary {self.statement.name}", charges, session.policy, session.budget, session.analyst)
-        spent = PrivacyLoss()
-        for plan in plans.values():
-            spent += session.run(plan).spent
-        asked._define(list(plans.values()))
-        listed = [c.name for c in design.classes.values() if not c.complete]
-        notes = [f"{name} has values that are not listed: conditions on it are not answered" for name in listed]
-        return SummaryMade(self.statement.name, spent, tuple(notes))
+        return Making(self._session, asked.statement, design, asked._plans(design))
 
     def _require_free_name(self) -> None:
         """Raises Rejected: another summary has the name."""
@@ -178,31 +175,6 @@ class SummaryQuery:
         if known is None or known.policy_hash != self._session.policy.hash or known.same(self.statement):
             return
         raise _taken(known)
-
-    def _define(self, plans: Sequence[Plan]) -> None:
-        """Name what is stored. Raises CannotOpen: a part is not; Rejected: somebody else took the name meanwhile."""
-        session, own = self._session, self.statement
-        account = session.service.account(session.analyst)
-        held, answers = account.ledger.received(account.analyst), list[Answer]()
-        for plan in plans:
-            component = plan.releases[0].measured.node.components[0]
-            place = Addresses(plan, account.policy.data_version, account.order).of(0, {}).address(component)
-            stored = [a for a in account.store.find([place]).get(place, ()) if a.id in held]
-            if not stored:
-                raise CannotOpen([_NOT_STORED])
-            answers.append(min(stored, key=lambda a: made_by(a.mechanism, a.parameter).variance()))
-        known = definitions(account.ledger).get(own.name.casefold())
-        wanted = tuple(answer.id for answer in answers)
-        current = known is not None and known.policy_hash == session.policy.hash and known.same(own)
-        if known is not None and current and known.answers == wanted:
-            return
-        define(account.ledger, _request(account, own.sql), answers)
-        now = definitions(account.ledger).get(own.name.casefold())
-        if now is None or not now.same(own):
-            raise reject(
-                "DP903", f"summary {own.name} was dropped, or its name taken, while it was made",
-                help=["make it again, or under another name: what was measured is stored, and free"],
-            )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<dpsql summary: {self.statement.sql}>"
@@ -232,6 +204,72 @@ def _taken(known: Definition) -> Rejected:
         help=["take another name", DropSummary(known.name).sql],
         notes=["nothing was run and nothing was spent"],
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """A summary that is being made: what is measured, and a plan for each part of it."""
+
+    session: Session
+    statement: CreateSummary
+    design: SummaryDesign
+    plans: Mapping[Marginal, Plan]
+
+    @property
+    def charges(self) -> list[Charge]:
+        """What each part charges now: what is stored is free. Raises CannotOpen."""
+        return [self.session.charge(plan) for plan in self.plans.values()]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For whoever makes it."""
+        listed = [c.name for c in self.design.classes.values() if not c.complete]
+        return tuple(f"{name} has values that are not listed: conditions on it are not answered" for name in listed)
+
+    def require_room(self) -> None:
+        """Refuse before the first part what would be refused before the last. Raises BudgetExceeded, CannotOpen."""
+        session, charges = self.session, self.charges
+        account = session.service.account(session.analyst, ceilings=session.ceilings)
+        whole = total(charges)
+        new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
+        received = {unit: remaining(loss, new.get(unit, PrivacyLoss())) for unit, loss in whole.items()}
+        require_fits(
+            Entry("-", account.analyst, new, "", account.policy.hash, received=received), account.caps,
+            account.ledger.spent,
+        )  # fmt: skip
+
+    def missing(self) -> Plan | None:
+        """A part for which something is to be paid; None: all of it is held. Raises CannotOpen."""
+        return next((p for p in self.plans.values() if self.session.charge(p).loss != PrivacyLoss()), None)
+
+    def defined(self) -> PrivacyLoss:
+        """Name what is stored; what that has cost in all. Raises CannotOpen: a part is not stored; Rejected: somebody
+        else took the name meanwhile.
+        """
+        session, own = self.session, self.statement
+        account = session.service.account(session.analyst)
+        held, answers = account.ledger.received(account.analyst), list[Answer]()
+        for plan in self.plans.values():
+            component = plan.releases[0].measured.node.components[0]
+            place = Addresses(plan, account.policy.data_version, account.order).of(0, {}).address(component)
+            stored = [a for a in account.store.find([place]).get(place, ()) if a.id in held]
+            if not stored:
+                raise CannotOpen([_NOT_STORED])
+            answers.append(min(stored, key=lambda a: made_by(a.mechanism, a.parameter).variance()))
+        known = definitions(account.ledger).get(own.name.casefold())
+        wanted = tuple(answer.id for answer in answers)
+        cost = largest(price((), (), answers, session.policy.privacy.accountant).received.values())
+        current = known is not None and known.policy_hash == session.policy.hash and known.same(own)
+        if known is not None and current and known.answers == wanted:
+            return cost
+        define(account.ledger, _request(account, own.sql), answers)
+        now = definitions(account.ledger).get(own.name.casefold())
+        if now is None or not now.same(own):
+            raise reject(
+                "DP903", f"summary {own.name} was dropped, or its name taken, while it was made",
+                help=["make it again, or under another name: what was measured is stored, and free"],
+            )  # fmt: skip
+        return cost
 
 
 def drop(session: Session, statement: DropSummary) -> None:

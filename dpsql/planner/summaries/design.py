@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -19,8 +19,10 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.nodes import BoundContributions, Node, Scan, output_columns
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.policy.policy import Policy
-from dpsql.diagnostics.errors import reject
-from dpsql.frontend.text.summary_statements import CreateSummary, quoted
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.text.lexer import tokens
+from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement, quoted
 from dpsql.planner.batch.classes import Classes, classes_of
 from dpsql.planner.batch.members import read_member
 from dpsql.planner.batch.shares import best_shares, spread
@@ -100,6 +102,35 @@ def design_of(statement: CreateSummary, policy: Policy, public: PublicFacts) -> 
         _shares(classes, min(statement.k, len(uids)), policy.privacy.accountant == "zcdp"),
         policy.privacy.accountant == "zcdp",
     )  # fmt: skip
+
+
+def require_static(statement: SummaryStatement, policy: Policy, sql: str) -> None:
+    """What text and policy alone can refuse. Raises Rejected, shown in the statement."""
+    public = PublicFacts()
+    if not isinstance(statement, CreateSummary):
+        return
+    try:
+        design_of(statement, policy, public)
+    except Rejected as refusal:
+        if public.missing:  # lists of values stand in public tables
+            return
+        raise shown_in(refusal, sql) from None
+
+
+def shown_in(refusal: Rejected, sql: str) -> Rejected:
+    """A refusal of what a statement stands for, shown in the statement."""
+    refusal.diagnostics = tuple(
+        d if d.source is None else replace(d, source=Source(sql), span=_named(d, sql)) for d in refusal.diagnostics
+    )
+    return refusal
+
+
+def _named(found: Diagnostic, sql: str) -> Span | None:
+    """Where the statement has the text that a finding is about."""
+    if found.source is None or found.span is None:
+        return None
+    word = found.source.text[found.span.start : found.span.end]
+    return next((Span(t.start, t.end) for t in tokens(sql) if t.text == word), None)
 
 
 def _shares(classes: Mapping[int, Classes], k: int, gaussian: bool) -> dict[Marginal, Fraction]:

@@ -16,11 +16,13 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
+from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import rows_with_ends, with_ends
+from dpsql.results.summary_rows import DROPPED, MADE, made
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
@@ -57,6 +59,8 @@ class Answering:
         now = dt.datetime.now(dt.UTC)
         ceilings = left_of(self._service, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
+        if (statement := summary_statement(ask.sql)) is not None:
+            return self._summary(ask, session, statement)
         sql, moved = ask.sql, 0
         values: tuple[Value, ...] | Mapping[str, Value] = ask.values
         if names := named_in(sql):
@@ -94,6 +98,28 @@ class Answering:
                 answer = self._shown(ask, session, release)
                 entry = entries[-1] if entries and release.spent != NO_LOSS else ""
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
+
+    def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
+        """Drop one; or, where all of one is held, name it. Else nothing, where looked at; or a part of it is made.
+
+        So each part is a run of its own, which leaves at its own moment; what is refused in the end, is at first.
+        """
+        if isinstance(statement, DropSummary):
+            session.drop_summary(statement.name)
+            return Reply(ask.id, Answer(DROPPED, [(statement.name,)], command=DROP))
+        amounts = (None, None) if statement.amounts else (ask.settings.epsilon, ask.settings.rho)
+        making = session.summary_of(ask.sql).begun(*amounts)
+        plan = making.missing()
+        if plan is None:
+            return Reply(ask.id, Answer(MADE, made(statement.name, making.defined()), making.notes, command=CREATE))
+        making.require_room()
+        if ask.wish == "look":
+            return Reply(ask.id)
+        entries: list[str] = []
+        release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
+        entry = entries[-1] if entries and release.spent != NO_LOSS else ""
+        notices = told(session, release)[:1] if ask.settings.notices else ()
+        return Reply(ask.id, Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE))
 
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:
