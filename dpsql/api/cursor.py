@@ -12,7 +12,7 @@ from dpsql.api.answer import Answer
 from dpsql.api.statements import Explain, Set, Show, ShowSummaries, in_full, setting_text, special
 from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.diagnostics.errors import Error, reject
-from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.results import summary_rows
 from dpsql.results.answer import Release
 from dpsql.service.arguments import Parameters
@@ -113,6 +113,9 @@ class Cursor(Answer):
                 return _setting(name, self.connection.set(name, amount))
             case Show(name=name):
                 return _setting(name, setting(self.connection.settings, name))
+            case Explain(sql=text) if summary_statement(text) is not None:
+                lines = self.connection.summary_of(text).explain(asked.get("epsilon"), rho=asked.get("rho"))
+                return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters)
                 try:

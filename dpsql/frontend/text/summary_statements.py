@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.lexer import RESERVED, Token, tokens
+from dpsql.frontend.text.names import quoted
 
 CREATE, DROP = "CREATE DP SUMMARY", "DROP DP SUMMARY"
 _FORM = "CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5)"
@@ -57,12 +58,6 @@ class DropSummary:
 
 
 SummaryStatement = CreateSummary | DropSummary
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it, in quotes where it needs them."""
-    plain = name.isascii() and name.isidentifier() and name.upper() not in RESERVED
-    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def summary_statement(sql: str) -> SummaryStatement | None:

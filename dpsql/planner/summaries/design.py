@@ -22,7 +22,8 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.lexer import tokens
-from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement, quoted
+from dpsql.frontend.text.names import quoted
+from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement
 from dpsql.planner.batch.classes import Classes, classes_of
 from dpsql.planner.batch.members import read_member
 from dpsql.planner.batch.shares import best_shares, spread
@@ -104,16 +105,16 @@ def design_of(statement: CreateSummary, policy: Policy, public: PublicFacts) -> 
     )  # fmt: skip
 
 
-def require_static(statement: SummaryStatement, policy: Policy, sql: str) -> None:
-    """What text and policy alone can refuse. Raises Rejected, shown in the statement."""
+def require_static(statement: SummaryStatement, policy: Policy, sql: str) -> SummaryDesign | None:
+    """The design, as far as text and policy alone tell; None: they do not. Raises Rejected, shown in the statement."""
     public = PublicFacts()
     if not isinstance(statement, CreateSummary):
-        return
+        return None
     try:
-        design_of(statement, policy, public)
+        return design_of(statement, policy, public)
     except Rejected as refusal:
         if public.missing:  # lists of values stand in public tables
-            return
+            return None
         raise shown_in(refusal, sql) from None
 
 
