@@ -45,7 +45,7 @@ def with_summaries(
     found = list(notes)
     for summary in sorted(usable, key=lambda s: (not _has(s, held), s.name.casefold())):
         missing = _missing(plan, choice)
-        told = {place: summary.part(plan, place) for place in missing}
+        told = {place: part for place, part in summary.parts(plan).items() if place in missing}
         parts = {place: part for place, part in told.items() if isinstance(part, Part)}
         if not parts:
             why = next((part for part in told.values() if isinstance(part, str)), None)

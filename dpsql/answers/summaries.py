@@ -9,27 +9,27 @@ stored answer (`core/release/charge.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
+from dpsql.core.ir.nodes import Release, key_sources
 from dpsql.core.ledger.ledger import Entry, Ledger
 from dpsql.core.ledger.paid import unchanged
 from dpsql.core.ledger.released import Answer
-from dpsql.core.noise.mechanisms import DiscreteLaplace, made_by
-from dpsql.core.release.noisy import Estimate, Given, NoisyRelease, Sums, assembled
-from dpsql.core.release.planned import PlannedRelease
+from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.mechanisms import Additive, made_by
+from dpsql.core.release.noisy import Estimate, NoisyRelease, Source, Sums
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
-from dpsql.planner.batch.estimate import Measured, Noise
 from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Plan
 from dpsql.planner.summaries.design import SummaryDesign
-from dpsql.planner.summaries.fit import Unfit, fit
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from dpsql.planner.summaries.estimates import coefficients, read_columns
+from dpsql.planner.summaries.fit import Fit, Unfit, fit
 
 _MOST_KEPT = 200
 _NOTHING = 1e-9
@@ -82,24 +82,24 @@ def defined(entries: Sequence[Entry]) -> dict[str, Definition]:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A marginal of a summary. release: as it is planned. address: of its numbers. grain: what their unit is worth, in
-    rows."""
+    """A marginal of a summary. release: that measures it. address: of its numbers."""
 
-    release: PlannedRelease
+    release: Release
     address: str
 
     @property
     def grain(self) -> float:
         """What an integer is worth, in rows."""
-        (m,) = self.release.measured.measurements
-        return float(m.unit)
+        (component,) = self.release.components
+        return float(component.worth / component.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a summary says of one release. widths: of each output the largest ± of its numbers, at the plan's
-    confidence."""
+    """What a summary says of one release. columns: of the summary that any part of the same plan varies over. widths:
+    of each output the largest ± of its numbers, at the plan's confidence."""
 
+    columns: frozenset[int]
     sums: Mapping[int, Sums]
     widths: tuple[float, ...]
 
@@ -108,15 +108,15 @@ class Part:
 class Summary:
     """A summary of this policy whose answers are all stored.
 
-    marginals, answers: in one order. made_at: of the newest of them.
+    marginals, answers: in one order.
     """
 
     definition: Definition
     design: SummaryDesign
     marginals: Mapping[Marginal, Stored]
     answers: tuple[Answer, ...]
-    _kept: dict[tuple[str, int], Part | str] = field(default_factory=dict, repr=False)
-    _sources: tuple[NoisyRelease, ...] = ()
+    _kept: dict[str, Mapping[int, Part | str]] = field(default_factory=dict, repr=False)
+    _sources: dict[frozenset[int], tuple[Source, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -128,102 +128,94 @@ class Summary:
         """When the last of it was measured."""
         return max(answer.made_at for answer in self.answers)
 
-    @property
-    def measured(self) -> Measured:
-        """The noise of each marginal, from what its stored answer says of it."""
-        noise = {}
-        for (marginal, stored), answer in zip(self.marginals.items(), self.answers, strict=True):
-            mechanism = made_by(answer.mechanism, answer.parameter)
-            scale = float(mechanism.scale) * stored.grain if isinstance(mechanism, DiscreteLaplace) else None
-            noise[marginal] = Noise(mechanism.variance() * stored.grain**2, scale, stored.grain)
-        return Measured(noise, self.design.sizes)
+    @cached_property
+    def noise(self) -> tuple[Additive, ...]:
+        """Of each marginal, as its stored answer says."""
+        found = [made_by(answer.mechanism, answer.parameter) for answer in self.answers]
+        return tuple(m for m in found if isinstance(m, Additive))
 
-    @property
-    def sources(self) -> tuple[NoisyRelease, ...]:
-        """The stored numbers, as releases: always the same objects."""
-        if not self._sources:
-            self._sources = tuple(
-                assembled(stored.release, Given({0: answer}))
-                for stored, answer in zip(self.marginals.values(), self.answers, strict=True)
-            )
-        return self._sources
-
-    def estimate(self, part: Part) -> Estimate:
-        """What a release is computed of."""
-        return Estimate(self.answers, self.sources, part.sums)
-
-    def part(self, plan: Plan, place: int) -> Part | str:
-        """What it says of a release of a plan, or why it says nothing. Reads no number."""
-        key = f"{plan.hash} {plan.confidence}", place
+    def parts(self, plan: Plan) -> Mapping[int, Part | str]:
+        """What it says of each release of a plan, or why it says nothing. Reads no number."""
+        key = f"{plan.hash} {plan.confidence}"
         if key not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            try:
-                self._kept[key] = self._part(plan, place)
-            except Unfit as why:
-                self._kept[key] = str(why)
+            self._kept[key] = self._parts(plan)
         return self._kept[key]
 
-    def _part(self, plan: Plan, place: int) -> Part:
-        measured = plan.releases[place].measured
-        first = next(iter(self.marginals.values())).release.measured.node
-        k = max(len(m) for m in self.marginals)
-        found = fit(measured, self.design, first, k)
-        own, level = self.measured, float(plan.confidence)
-        rows = {i: [own.coefficients(number) for number in numbers] for i, numbers in found.numbers.items()}
-        units = {i: float(m.unit) for i, m in enumerate(measured.measurements)}
-        sums = {i: _sums(r, [s.grain / units[i] for s in self.marginals.values()]) for i, r in rows.items()}
-        known: dict[bytes, float] = {}
-        widths = []
-        for output in measured.node.outputs:
-            terms = output.recipe.terms(measured.node.components) or ()
-            own_rows = [(rows[i], float(worth) / units[i]) for i, worth in terms if i in rows]
-            each = zip(*(r for r, _ in own_rows), strict=True)
-            widest = [
-                _width(own, [(c, by) for c, (_, by) in zip(cs, own_rows, strict=True)], level, known) for cs in each
-            ]
-            widths.append(max(widest, default=0.0))
-        return Part(sums, tuple(widths))
+    def estimate(self, part: Part) -> Estimate:
+        """What a release is computed of."""
+        if part.columns not in self._sources:
+            self._sources[part.columns] = self._summed(part.columns, [answer.values for answer in self.answers])
+        return Estimate(self.answers, self._sources[part.columns], part.sums)
+
+    def _parts(self, plan: Plan) -> Mapping[int, Part | str]:
+        first = next(iter(self.marginals.values())).release
+        k, found, fits = max(len(m) for m in self.marginals), dict[int, Part | str](), dict[int, Fit]()
+        for place, release in enumerate(plan.releases):
+            try:
+                fits[place] = fit(release.measured, self.design, first, k)
+            except Unfit as why:
+                found[place] = str(why)
+        columns = read_columns([n for own in fits.values() for numbers in own.numbers.values() for n in numbers])
+        without = self._summed(columns, [[0] * len(answer.values) for answer in self.answers])
+        for place, own in fits.items():
+            planned = plan.releases[place]
+            sums = self._sums(own, columns, planned.measured)
+            empty = Estimate((), without, sums).of(planned)
+            found[place] = Part(columns, sums, tuple(largest_widths(empty, plan.confidence)))
+        return found
+
+    def _sums(self, own: Fit, columns: frozenset[int], measured: MeasuredRelease) -> dict[int, Sums]:
+        """Coefficients of the sources of each component, one key after the other."""
+        import numpy as np
+
+        grains = [s.grain for s in self.marginals.values()]
+        variances = {m: n.variance() * g**2 for m, n, g in zip(self.marginals, self.noise, grains, strict=True)}
+        found = {}
+        for i, numbers in own.numbers.items():
+            start, cells, values = [0], list[Any](), list[Any]()
+            for number in numbers:
+                row = coefficients(number, columns, variances, self.design.sizes)
+                flat = np.concatenate([c.ravel() * g for c, g in zip(row.values(), grains, strict=True)])
+                at = np.flatnonzero(np.abs(flat) > _NOTHING * np.abs(flat).max(initial=0.0))
+                cells.append(at)
+                values.append(flat[at] / float(measured.measurements[i].unit))
+                start.append(start[-1] + len(at))
+            empty = np.zeros(0, dtype=np.intp), np.zeros(0)
+            starts = np.array(start, dtype=np.intp)
+            found[i] = Sums(starts, np.concatenate([empty[0], *cells]), np.concatenate([empty[1], *values]))
+        return found
+
+    def _summed(self, columns: frozenset[int], values: Sequence[Sequence[int]]) -> tuple[Source, ...]:
+        """Each marginal added up over all other columns."""
+        sizes, found = self.design.sizes, list[Source]()
+        for marginal, noise, own in zip(self.marginals, self.noise, values, strict=True):
+            gone = tuple(axis for axis, column in enumerate(marginal) if column not in columns)
+            table = Integers.of(own).array.reshape(tuple(sizes[c] for c in marginal))
+            whole = table.sum(axis=gone) if gone else table
+            copies = math.prod(sizes[c] for c in marginal if c not in columns)
+            found.append(Source(noise, copies, Integers.of(np_list(whole))))
+        return tuple(found)
 
 
-Row = Mapping[Marginal, "NDArray[np.float64]"]
-"""What each cell of each marginal counts for."""
+def np_list(table: Any) -> list[int]:
+    """The numbers of an array in order."""
+    return [int(value) for value in table.ravel().tolist()] if hasattr(table, "ravel") else [int(table)]
 
 
-def _width(measured: Measured, parts: Sequence[tuple[Row, float]], level: float, known: dict[bytes, float]) -> float:
-    """The ± of a weighted sum of rows. known: of rows whose noise has one law."""
-    (first, by), *others = parts
-    row = {m: c * by for m, c in first.items()}
-    for other, factor in others:
-        row = {m: c + other[m] * factor for m, c in row.items()}
-    law = _law(row)
-    if law not in known:
-        known[law] = measured.width_of(row, level)
-    return known[law]
+def largest_widths(estimated: NoisyRelease, level: Fraction) -> Iterator[float]:
+    """Of each output the largest ± of its rows, whatever its numbers are."""
+    from dpsql.postprocessing.intervals.derived_columns import whole_output
+    from dpsql.postprocessing.intervals.fieller import widths
+    from dpsql.postprocessing.intervals.linear import Noises, TooMany
 
-
-def _sums(rows: Sequence[Row], worth: Sequence[float]) -> Sums:
-    """Coefficients of all cells, one row after the other. worth: by what a marginal's are multiplied."""
-    import numpy as np
-
-    start, cells, coefficients = [0], list[Any](), list[Any]()
-    for row in rows:
-        flat = np.concatenate([c.ravel() * w for c, w in zip(row.values(), worth, strict=True)])
-        at = np.flatnonzero(np.abs(flat) > _NOTHING * max(worth))
-        cells.append(at)
-        coefficients.append(flat[at])
-        start.append(start[-1] + len(at))
-    empty = np.zeros(0, dtype=np.intp), np.zeros(0)
-    return Sums(
-        np.array(start, dtype=np.intp), np.concatenate(cells or [empty[0]]), np.concatenate(coefficients or [empty[1]])
-    )
-
-
-def _law(row: Row) -> bytes:
-    """Equal for rows of which equally many cells of each marginal count for as much."""
-    import numpy as np
-
-    return b"|".join(np.sort(np.abs(c).ravel()).round(9).tobytes() for c in row.values())
+    noises = Noises([estimated])
+    for at in range(len(estimated.planned.measured.node.outputs)):
+        try:
+            yield float(widths(noises, whole_output(noises, 0, at, estimated).linear(), 1 - level).max(initial=0.0))
+        except TooMany:
+            yield math.inf
 
 
 def complete(
@@ -236,12 +228,12 @@ def complete(
         own = next((a for a in found.get(stored.address, ()) if a.id in wanted and unchanged(a)), None)
         if own is None or own.shown is not None or len(own.values) != cells_of(stored.release):
             return None
+        if not isinstance(made_by(own.mechanism, own.parameter), Additive):
+            return None
         answers.append(own)
     return Summary(definition, design, marginals, tuple(answers)) if len(answers) == len(wanted) else None
 
 
-def cells_of(release: PlannedRelease) -> int:
+def cells_of(release: Release) -> int:
     """How many public keys a marginal has."""
-    from dpsql.core.ir.nodes import key_sources
-
-    return math.prod(len(s.keys) for s in key_sources(release.measured.node) or ())
+    return math.prod(len(s.keys) for s in key_sources(release) or ())

@@ -90,4 +90,4 @@ class SummaryStore:
         plan = self._service.planner.plan(Question(design.sql(marginal)), asked)
         (release,) = plan.releases
         base = Addresses(plan, account.policy.data_version, account.order).of(0, {})
-        return Stored(release, base.address(release.measured.node.components[0]))
+        return Stored(release.measured.node, base.address(release.measured.node.components[0]))

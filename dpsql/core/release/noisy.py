@@ -23,7 +23,7 @@ from dpsql.core.measures.largest import other_picks
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import AdditiveNoise, made_by
+from dpsql.core.noise.mechanisms import Additive, AdditiveNoise, made_by
 from dpsql.core.release.drawing import Ask, Noise, drawn
 from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
@@ -73,11 +73,20 @@ class NoisyRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """For each key of a release a sum of stored numbers, in integer units of the component that it stands for.
+class Source:
+    """Numbers that are each the sum of `copies` stored ones, no stored one in two of them, with this noise in each."""
 
-    cells: numbers of all sources, one source after the other. coefficients: of each. start: where each key's begin; one
-    more for the end.
+    mechanism: Additive
+    copies: int
+    values: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """For each key of a release a sum of numbers of sources, in integer units of the component that it stands for.
+
+    cells: their places among the numbers of all sources, one source after the other. coefficients: of each. start:
+    where each key's begin; one more for the end.
     """
 
     start: NDArray[np.intp]
@@ -89,19 +98,19 @@ class Sums:
 class Estimate:
     """Stored numbers that a release is computed of: arithmetic, on which no privacy rests.
 
-    answers: all that are charged for together, whichever of them have a coefficient. sources: the same as releases of
-    one component each, in this order. sums: component → its numbers; a component without them is public.
+    answers: all that are charged for together, whichever of them have a coefficient. sources: what they say; the same
+    object for all that is computed of the same numbers. sums: component → its numbers; one without them is public.
     """
 
     answers: tuple[Answer, ...]
-    sources: tuple[NoisyRelease, ...] = field(compare=False)
+    sources: tuple[Source, ...] = field(compare=False)
     sums: Mapping[int, Sums] = field(compare=False)
 
     def of(self, planned: PlannedRelease) -> NoisyRelease:
         """The numbers of a release with public keys, each the nearest integer."""
-        stored = np.concatenate([source.columns[0].floats() for source in self.sources])
-        sources, columns = key_sources(planned.measured.node), list[Integers]()
-        keys = public_keys(sources or (), len(planned.measured.node.keys))
+        stored = np.concatenate([source.values.floats() for source in self.sources])
+        columns = list[Integers]()
+        keys = public_keys(key_sources(planned.measured.node) or (), len(planned.measured.node.keys))
         for i, m in enumerate(planned.measured.measurements):
             if m.known is not None:
                 columns.append(Integers.of([m.known] * len(keys)))

@@ -90,11 +90,7 @@ class Measured:
         over s > 0 (Gil-Pelaez 1951), φ the product of the characteristic functions of the cells, as if noise were
         continuous, and half a step more. Else Chernoff's bound.
         """
-        return self.width_of(self.coefficients(number), level)
-
-    def width_of(self, coefficients: Mapping[Marginal, NDArray[np.float64]], level: float) -> float:
-        """The same of a sum of cells with these coefficients."""
-        parts = [(c[abs(c) > _NOTHING], self.noise[m]) for m, c in coefficients.items()]
+        parts = [(c[abs(c) > _NOTHING], self.noise[m]) for m, c in self.coefficients(number).items()]
         parts = [(c, n) for c, n in parts if c.size and n.variance > _LEAST]
         if not parts:
             return 0.0

@@ -59,7 +59,10 @@ class SummaryDesign:
 
     def sql(self, marginal: Marginal) -> str:
         """The query that measures a marginal."""
-        keys = [f"{self.classes[place].sql} AS c{i}" for i, place in enumerate(marginal, 1)]
+        keys = [
+            f"{_number_of_class(self.classes[place], quoted(self.statement.columns[place]))} AS c{i}"
+            for i, place in enumerate(marginal, 1)
+        ]
         group = f" GROUP BY {', '.join(str(i) for i in range(1, len(keys) + 1))}" if keys else ""
         return f"SELECT {', '.join([*keys, 'COUNT(*) AS n'])} FROM {self.statement.table_sql}{group}"
 
@@ -103,6 +106,19 @@ def design_of(statement: CreateSummary, policy: Policy, public: PublicFacts) -> 
         _shares(classes, min(statement.k, len(uids)), policy.privacy.accountant == "zcdp"),
         policy.privacy.accountant == "zcdp",
     )  # fmt: skip
+
+
+def _number_of_class(classes: Classes, column: str) -> str:
+    """The number of a row's class: of whole numbers without a gap by subtraction, so that the text stays short."""
+    listed = [c.example for c in classes.classes if c.listed and type(c.example) is int]
+    rest = [(i, c) for i, c in enumerate(classes.classes) if i >= len(listed)]
+    low, high = (listed[0], listed[-1]) if listed else (0, 0)
+    plain = [c.example for c in classes.classes[: len(listed)]] == list(range(low, high + 1))
+    if len(listed) < 3 or not plain or any(not piece.sql for _, c in rest for piece in c.pieces):
+        return classes.sql
+    whens = " ".join(f"WHEN {' OR '.join(piece.sql for piece in c.pieces)} THEN {i}" for i, c in rest)
+    number = f"COALESCE(CLIP({column}, {low}, {high}), {low}) - {low}"
+    return f"CASE {whens} ELSE {number} END" if whens else number
 
 
 def require_static(statement: SummaryStatement, policy: Policy, sql: str) -> SummaryDesign | None:

@@ -163,6 +163,12 @@ class Output(Column):
         return Linear(np.where(self.missing, 0.0, constant), tuple(stretches), self.missing, np.full(len(self), slack))
 
 
+def whole_output(noises: Noises, place: int, at: int, release: NoisyRelease) -> Output:
+    """An output in all rows of its release."""
+    rows = np.arange(len(release.keys))
+    return Output(noises, place, at, release, rows, np.zeros(len(rows), dtype=np.bool_))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Total(Column):
     """A weighted sum of noisy numbers."""

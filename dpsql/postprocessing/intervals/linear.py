@@ -33,12 +33,13 @@ class TooMany(Exception):
 class Noises:
     """All noise of an answer. Each noise has a number: those of a component stand together, in its release's order.
 
-    law: of each noise which of `laws` it has. values: the noisy integer that it is in. What a release is computed of
-    has its noise once, whatever is computed of it.
+    law: of each noise which of `laws` it has; `copies` of them together are one noise here. values: the noisy
+    integer that it is in. What a release is computed of has its noise once, whatever is computed of it.
     """
 
     def __init__(self, releases: Listed[NoisyRelease]) -> None:
         self.laws: list[Additive] = []
+        self.copies: list[int] = []
         self._starts: dict[tuple[int, int], int] = {}
         self._known: dict[object, int] = {}
         self._parts: list[tuple[Places, Floats]] = [(np.zeros(0, dtype=np.intp), np.zeros(0))]
@@ -52,7 +53,7 @@ class Noises:
             if id(estimate.sources) not in stored:
                 stored[id(estimate.sources)] = self._height
                 for source in estimate.sources:
-                    self._add(-1, source)
+                    self._append(source.mechanism, source.copies, source.values.floats())
             for i, sums in estimate.sums.items():
                 estimated[place, i] = stored[id(estimate.sources)], sums
         self.law, self.values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
@@ -66,13 +67,16 @@ class Noises:
         for i, m in enumerate(noisy.planned.measured.measurements):
             if m.known is not None or not isinstance(m.mechanism, Additive) or not m.noise.scale:
                 continue
-            at = self._known.setdefault(m.mechanism, len(self.laws))
-            if at == len(self.laws):
-                self.laws.append(m.noise)
-            column = noisy.columns[i].floats()
             self._starts[place, i] = self._height
-            self._height += len(column)
-            self._parts.append((np.full(len(column), at, dtype=np.intp), column))
+            self._append(m.noise, 1, noisy.columns[i].floats())
+
+    def _append(self, law: Additive, copies: int, values: Floats) -> None:
+        at = self._known.setdefault((law, copies), len(self.laws))
+        if at == len(self.laws):
+            self.laws.append(law)
+            self.copies.append(copies)
+        self._height += len(values)
+        self._parts.append((np.full(len(values), at, dtype=np.intp), values))
 
     def column(self, place: int, component: int) -> tuple[Sequence, Places] | None:
         """A component as stretches of a sequence, each row's from its place up to the next; None if it has no noise."""
