@@ -15,8 +15,8 @@ from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, Price, Request, charge, charge_reserved
-from dpsql.core.release.noisy import Given
-from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.core.release.noisy import Given, wanted
+from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.planner.plan import Plan
 
 
@@ -82,12 +82,18 @@ class Account:
     def charge(self, plan: Plan, given: tuple[Given, ...]) -> Charged:
         """Charge a run of a plan durably for all that is not given; what follows searches is reserved.
 
-        Raises BudgetExceeded, CannotOpen.
+        Raises BudgetExceeded, CannotOpen; Rejected DP401: nobody said what it may cost, and it is not held any more.
         """
+        if plan.unpriced and not self._is_held(plan, given):
+            raise reject("DP401", "no epsilon was given, and no summary answers this", help=["run(epsilon=0.5)"])
         try:
             return charge(self.ledger, self._request(plan), plan.first.releases, given, plan.later)
         except BudgetExceeded as refusal:
             raise self._said_of(refusal, plan) from None
+
+    def _is_held(self, plan: Plan, given: tuple[Given, ...]) -> bool:
+        drawn = any(wanted(r.measured, own) for r, own in zip(plan.first.releases, given, strict=True))
+        return not drawn and {a.id for own in given for a in own.every} <= self.ledger.received(self.analyst)
 
     @staticmethod
     def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:

@@ -25,7 +25,7 @@ from dpsql.core.release.noisy import Given, wanted
 from dpsql.planner.plan import Plan
 
 _ROUNDING = 0.5
-"""A number of a summary is a whole one."""
+"""A number of a summary is a whole one: one that is less than this off is right."""
 
 
 def with_summaries(
@@ -58,6 +58,7 @@ def with_summaries(
             if good:
                 choice = _taken(choice, summary, good, held)
                 found.append(f"{_said(plan, summary, good)}, cost 0")
+                found += [_LIMITED.format(summary.name)] if summary.limited else []
             else:
                 found.append(f"from summary {summary.name} it would be ± {_widest(parts):.4g}, at cost 0")
             continue
@@ -66,12 +67,16 @@ def with_summaries(
         if good and fits(whole):
             choice = whole
             found.append(f"{_said(plan, summary, good)}, first receipt {receipt}, and the total budget nothing")
+            found += [_LIMITED.format(summary.name)] if summary.limited else []
         else:
             why = ", more than is asked for, or left" if good else ""
             found.append(
                 f"from summary {summary.name} it would be ± {_widest(parts):.4g}, first receipt {receipt}{why}"
             )
     return choice, tuple(found)
+
+
+_LIMITED = "summary {}: a limit of rows counts over the whole table, whatever is filtered"
 
 
 def _missing(plan: Plan, choice: Choice) -> list[int]:
@@ -87,7 +92,9 @@ def _as_accurate(plan: Plan, place: int, part: Part) -> bool:
     """Whether no number is wider than the plan's own."""
     measured, level = plan.releases[place].measured, plan.confidence
     planned = [planned_width(o.recipe, measured.measurements, level) for o in measured.node.outputs]
-    return all(p is not None and width <= p for p, width in zip(planned, part.widths, strict=True))
+    return all(
+        p is not None and (width <= p or width < _ROUNDING) for p, width in zip(planned, part.widths, strict=True)
+    )
 
 
 def _taken(choice: Choice, summary: Summary, parts: Mapping[int, Part], held: Collection[str]) -> Choice:

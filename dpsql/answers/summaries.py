@@ -128,6 +128,11 @@ class Summary:
         """When the last of it was measured."""
         return max(answer.made_at for answer in self.answers)
 
+    @property
+    def limited(self) -> bool:
+        """Whether rows of an id weigh less where it has many: in the whole table, whatever a query filters."""
+        return any(stored.release.components[0].weight > 1 for stored in self.marginals.values())
+
     @cached_property
     def noise(self) -> tuple[Additive, ...]:
         """Of each marginal, as its stored answer says."""

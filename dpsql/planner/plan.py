@@ -36,8 +36,9 @@ class Plan:
     unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
     coverage: what tells how many units are above the limits, where that was asked for.
     searches: what finds limits before the releases can be drawn, which stand here with limits of 1; `cost` is that of
-    both. None: all limits are known. found: what the limits of this plan
-    were read from. unlisted: it measures a part of a batch or summary, and is answered by no other one.
+    both. None: all limits are known. found: what the limits of this plan were read from.
+    unlisted: it measures a part of a batch or summary, and is answered by no other one. unpriced: nobody said what it
+    may cost: it is answered from what is held, or not at all.
     """
 
     source: Source
@@ -61,6 +62,7 @@ class Plan:
     coverage: tuple[Coverage, ...] = ()
     searches: Searches | None = None
     unlisted: bool = False
+    unpriced: bool = False
     found: tuple[Found, ...] = field(default=(), compare=False)
 
     @property

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
+from dpsql.answers.summaries import definitions
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -35,6 +36,10 @@ from dpsql.service.summary import KnownSummary, SummaryQuery, drop, known_summar
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
+
+
+_HARDLY: Final = Fraction(1, 10**6)
+"""An ε whose noise any summary is more accurate than."""
 
 
 class Session:
@@ -165,8 +170,35 @@ class Session:
         return self.planned_with(question, settled(asked, self.settings))
 
     def planned_with(self, question: Question, settings: Settings) -> Plan:
-        """As `planned`, with settings that are complete. Raises Rejected."""
-        return self._limited(lambda s: pipeline.compile(self.service, question, s), settings)
+        """As `planned`, with settings that are complete. Raises Rejected.
+
+        Where nobody says what it may cost, and a summary that the account has answers it, it is a plan for nothing.
+        """
+
+        def compiled(own: Settings) -> Plan:
+            return pipeline.compile(self.service, question, own)
+
+        try:
+            return self._limited(compiled, settings)
+        except Rejected as refusal:
+            found = self._for_nothing(compiled, settings, refusal)
+            if found is None:
+                raise
+            return found
+
+    def _for_nothing(self, compiled: Callable[[Settings], Plan], settings: Settings, refusal: Rejected) -> Plan | None:
+        """A plan that is answered from a summary that the account has; None if there is none."""
+        if any(d.code != "DP401" for d in refusal.diagnostics) or settings.max_error:
+            return None
+        try:
+            if not self.has_ledger or not definitions(self.service.ledger):
+                return None
+            plan = replace(compiled(replace(settings, epsilon=_HARDLY, allow_dearer=False)), unpriced=True)
+            found = resolve(plan, self._account()())
+        except (Rejected, CannotOpen):
+            return None
+        from_summary = any(given.estimate is not None for given in found.given)
+        return plan if from_summary and found.is_held(plan) and found.price.is_nothing else None
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""

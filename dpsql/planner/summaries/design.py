@@ -179,7 +179,8 @@ def require_additive(plan: Plan) -> None:
         below = release.measured.node.input
         cut = isinstance(below, BoundContributions) and below.truncate_groups
         for of in release.measured.contributions.values():
-            if cut or (of.scaled and (of.by_rows is None or of.per_group is not None)):
+            alone = of.groups == of.released_groups == 1  # all rows: M of one group are C of all
+            if cut or (of.scaled and not alone and (of.by_rows is None or of.per_group is not None)):
                 raise reject(
                     "DP101", "limits on groups weigh a row differently in each marginal: they do not add up",
                     help=["custodian: declare max_rows_per_unit alone for this table, or prepare it",

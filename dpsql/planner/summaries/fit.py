@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,11 +83,14 @@ def fit(measured: MeasuredRelease, design: SummaryDesign, marginal: Release, k: 
     keys = keyed_by(node)
     shown = list(public_keys(keys.sources or (), len(node.keys)))
     exprs = [item.expr for item in keys.items]
-    arguments = [node.components[i].arg for i in wanted]
     every = [*filters, *exprs, *(e for i in wanted for e in node.components[i].expressions)]
     read.require(every, dict.fromkeys(table, design.statement))
-    read.prepare([*filters, *(c for i in wanted if (c := node.components[i].filter) is not None)],
-                 [_plain(a) for a in arguments if a is not None], exprs, shown)  # fmt: skip
+    conditions = [*filters, *(c for i in wanted if (c := node.components[i].filter) is not None)]
+    counted = [_plain(c.arg) for i in wanted if (c := node.components[i]).arg is not None and c.arg is not None]
+    for i in wanted:
+        if node.components[i].measure is Measure.SUM and node.components[i].arg is not None:
+            read.require_flat(node.components[i].arg)
+    read.prepare(conditions, counted, exprs, shown)
     found: dict[int, tuple[Number, ...]] = {}
     for i in wanted:
         found[i] = tuple(_numbers(node.components[i], filters, exprs, shown, read, k))
@@ -118,7 +121,9 @@ def _limits(node: Release) -> tuple[object, ...] | None:
     if not isinstance(node.input, BoundContributions):
         return None
     own = node.input
-    return own.id.name, own.rows, own.per_group, own.truncate_groups
+    if own.rows is None and own.groups == 1 and not own.keys:  # all rows: M of one group are C of all
+        return own.id.name, own.per_group, own.truncate_groups
+    return (own.id.name, own.rows, own.truncate_groups) if own.per_group is None else ("groups", own.per_group)
 
 
 def _plain(argument: Expr) -> Expr:
@@ -126,6 +131,23 @@ def _plain(argument: Expr) -> Expr:
     while isinstance(argument, Call) and argument.function == "clip" and isinstance(argument.args[0], Column):
         argument = argument.args[0]
     return argument
+
+
+def _unclipped(expr: Expr, ends: set[LiteralValue]) -> Expr:
+    """The expression with columns in place of clipped ones; the ends of the clips are put into `ends`.
+
+    Where nothing is compared between two neighbouring constants, ends among them, it makes no difference for a whole
+    number which of what lies there it is.
+    """
+    match expr:
+        case Call(
+            function="clip", args=(Column() as column, Literal(value=int() as low), Literal(value=int() as high))
+        ):
+            ends.update((low, high))
+            return column
+        case Call(args=args):
+            return replace(expr, args=tuple(_unclipped(arg, ends) for arg in args))
+    return expr
 
 
 class _Read:
@@ -145,6 +167,26 @@ class _Read:
                 if uid not in self.place:
                     raise Unfit(f"it reads {_named(expr, uid)}, which is not in the summary" if uid in known
                                 else "it computes with other columns")  # fmt: skip
+
+    def require_flat(self, argument: Expr | None) -> None:
+        """Raises Unfit: a column that is summed up takes several values within a class.
+
+        All that is not listed has to be clipped to one value, class by class.
+        """
+        if argument is None or not isinstance(_plain(argument), Column):
+            return  # what is computed is looked at as conditions are
+        column = _plain(argument)
+        assert isinstance(column, Column)
+        classes = self.design.classes[self.place[column.uid]]
+        if all(c.listed or c.example is None for c in classes.classes):
+            return
+        ends = [a.value for a in argument.args[1:] if isinstance(a, Literal)] if isinstance(argument, Call) else []
+        whole = argument is not column and isinstance(argument, Call) and argument.args[0] is column
+        values: list[Any] = sorted(c.example for c in classes.classes if c.listed and type(c.example) is int)
+        if not whole or len(ends) != 2 or not values or ends != [values[0], values[-1]]:
+            raise Unfit(f"{classes.name} may have values that are not listed, and the query sums them up")
+        if values != list(range(values[0], values[-1] + 1)):
+            raise Unfit(f"{classes.name} may have values between those that are listed, and the query sums them up")
 
     def prepare(
         self, conditions: Sequence[Expr], arguments: Sequence[Expr], keys: Sequence[Expr],
@@ -168,7 +210,10 @@ class _Read:
         if all(c.listed for c in classes.classes):
             return found
         values = {c.example for c in classes.classes if c.listed}
-        points = constants_of(own, known) if own else set()
+        ends = set[LiteralValue]()
+        bare = [_unclipped(part, ends) for part in own]
+        points = constants_of(bare, known) if own else set()
+        points = points if points is None else points | ends
         if keys is not None and points is not None:
             points = points | {key for key in keys if key is not None}
         pieces = unlisted_pieces("c", known, values, points)
