@@ -86,10 +86,12 @@ def fit(measured: MeasuredRelease, design: SummaryDesign, marginal: Release, k: 
     every = [*filters, *exprs, *(e for i in wanted for e in node.components[i].expressions)]
     read.require(every, dict.fromkeys(table, design.statement))
     conditions = [*filters, *(c for i in wanted if (c := node.components[i].filter) is not None)]
-    counted = [_plain(c.arg) for i in wanted if (c := node.components[i]).arg is not None and c.arg is not None]
-    for i in wanted:
-        if node.components[i].measure is Measure.SUM and node.components[i].arg is not None:
-            read.require_flat(node.components[i].arg)
+    counted = list[Expr]()
+    for component in (node.components[i] for i in wanted):
+        if component.arg is not None:
+            counted.append(_plain(component.arg))
+            if component.measure is Measure.SUM:
+                read.require_flat(component.arg)
     read.prepare(conditions, counted, exprs, shown)
     found: dict[int, tuple[Number, ...]] = {}
     for i in wanted:
@@ -140,10 +142,8 @@ def _unclipped(expr: Expr, ends: set[LiteralValue]) -> Expr:
     number which of what lies there it is.
     """
     match expr:
-        case Call(
-            function="clip", args=(Column() as column, Literal(value=int() as low), Literal(value=int() as high))
-        ):
-            ends.update((low, high))
+        case Call(function="clip", args=(Column() as column, Literal(value=int() as a), Literal(value=int() as b))):
+            ends.update((a, b))
             return column
         case Call(args=args):
             return replace(expr, args=tuple(_unclipped(arg, ends) for arg in args))
@@ -168,15 +168,14 @@ class _Read:
                     raise Unfit(f"it reads {_named(expr, uid)}, which is not in the summary" if uid in known
                                 else "it computes with other columns")  # fmt: skip
 
-    def require_flat(self, argument: Expr | None) -> None:
+    def require_flat(self, argument: Expr) -> None:
         """Raises Unfit: a column that is summed up takes several values within a class.
 
         All that is not listed has to be clipped to one value, class by class.
         """
-        if argument is None or not isinstance(_plain(argument), Column):
-            return  # what is computed is looked at as conditions are
         column = _plain(argument)
-        assert isinstance(column, Column)
+        if not isinstance(column, Column):
+            return  # what is computed is looked at as conditions are
         classes = self.design.classes[self.place[column.uid]]
         if all(c.listed or c.example is None for c in classes.classes):
             return
