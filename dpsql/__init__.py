@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from dpsql.service.preparing.prepare import Preparation, prepare
     from dpsql.service.query import Query
     from dpsql.service.settings import Options
+    from dpsql.service.summary import KnownSummary, SummaryMade, SummaryQuery
     from dpsql.service.verify import Verification, verify_policy
 
 __version__ = "0.1.0"
@@ -99,6 +100,9 @@ _HOMES = {
     "Batch": "dpsql.service.batch",
     "BatchAnswer": "dpsql.service.batch",
     "BatchRelease": "dpsql.service.batch",
+    "KnownSummary": "dpsql.service.summary",
+    "SummaryMade": "dpsql.service.summary",
+    "SummaryQuery": "dpsql.service.summary",
     "Query": "dpsql.service.query",
     "ROWID": "dpsql.api.types",
     "Rejected": "dpsql.diagnostics.errors",
@@ -143,6 +147,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "KnownSummary",
     "NotSupportedError",
     "NothingFound",
     "OperationalError",
@@ -154,6 +159,8 @@ __all__ = [
     "Query",
     "Rejected",
     "Release",
+    "SummaryMade",
+    "SummaryQuery",
     "Time",
     "TimeFromTicks",
     "Timestamp",

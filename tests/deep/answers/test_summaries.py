@@ -74,10 +74,10 @@ def moved(one: dict[object, int], other: dict[object, int]) -> int:
 def test_a_row_is_in_one_cell_of_each_marginal() -> None:
     """Whatever its values: listed, not listed, NULL. So the losses of all marginals add up to the price, and no more.
 
-    Every row over every table of none, one or several others.
+    Every row beside none, several and all others.
     """
     kinds = list(itertools.product((None, 0, 1, 3, 4, 9), (None, "AA", "zz"), (None, True, False)))
-    tables = [[], *([k] for k in kinds[::5]), kinds[::7], kinds * 2]
+    tables: list[list[tuple[object, ...]]] = [[], list(kinds[::7]), kinds * 2]
     cost = Fraction(0)
     for plan, database, con in marginals("CREATE DP SUMMARY s ON flights (hour, carrier, late)", "flights"):
         (m,) = plan.releases[0].measured.measurements
