@@ -4,7 +4,8 @@
 misses of them: and that only if `fits` admits it. The choice depends on no number. *Why.* What is chosen names every
 answer of the summary (`Estimate.answers`); price and charge ask the ledger which of these the account has. Looked at
 are texts, the noise of stored answers as they state it, ids and prices. *When it would be false.* If an answer of the
-summary were left out of the estimate's. *Tested by* tests/answers/test_summaries.py, tests/service/test_summaries.py.
+summary were left out of the estimate's. *Tested by* tests/core/release/test_define.py,
+tests/service/test_summaries.py, tests/deep/answers/test_summaries.py.
 
 A summary that the account has is taken where it says no number less accurately than the query would buy it, or where
 the query cannot be bought. One that it has not got is taken, and charged, only where it is as accurate.

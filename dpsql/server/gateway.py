@@ -13,6 +13,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final, TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType, value_range
@@ -147,17 +148,19 @@ class Gateway:
         wanted = with_defaults(settings, login)
         ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
         notices, spent = tuple[str, ...](), list[str]()
-        while True:
-            reply = await self.pool.look(ask)
+        for place in count():
+            part = replace(ask, form=str(place))
+            reply = await self.pool.look(part)
             if self._asked[run_id]:
                 raise stopped()
-            if reply.answer is not None or reply.refused:
-                answer = _given(reply, described)
-                return replace(answer, notices=(*notices, *answer.notices), spent=" + ".join(spent))
-            reply = await self.pool.run(replace(ask, wish="run"), alone=True)
-            answer = _given(reply, described)
-            notices = answer.notices
-            spent.append(answer.spent)
+            if reply.refused or (reply.answer is not None and reply.answer.rows):
+                break
+            if reply.answer is None:
+                answer = _given(await self.pool.run(replace(part, wish="run"), alone=True), described)
+                notices = answer.notices
+                spent.append(answer.spent)
+        answer = _given(reply, described)
+        return replace(answer, notices=(*notices, *answer.notices), spent=" + ".join(spent))
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""

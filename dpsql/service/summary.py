@@ -109,12 +109,14 @@ class SummaryQuery:
             amounts = (("epsilon", _written(whole)),)
         return SummaryQuery(session, replace(self.statement, amounts=amounts), self._sql)
 
-    def _plans(self, design: SummaryDesign) -> dict[Marginal, Plan]:
+    def _plans(self, design: SummaryDesign, only: int | None) -> dict[Marginal, Plan]:
         session = self._session
         ((what, amount),) = self.statement.amounts
         settings = replace(session.settings, max_error={}, coverage=False, search=False, weights={})
         found: dict[Marginal, Plan] = {}
-        for marginal, share in design.shares.items():
+        for place, (marginal, share) in enumerate(design.shares.items()):
+            if only not in (None, place):
+                continue
             whole = Fraction(amount.strip("'"))
             if design.gaussian:
                 part = (whole if what == "rho" else whole**2 / 2) * share
@@ -158,12 +160,14 @@ class SummaryQuery:
             spent += self._session.run(plan).spent
         return SummaryMade(self.statement.name, begun.defined(), spent, begun.notes)
 
-    def begun(self, epsilon: Amount | None = None, rho: Amount | None = None) -> Making:
-        """The summary with its plans. Raises Rejected: it cannot be made, or another one has the name; CannotOpen."""
+    def begun(self, epsilon: Amount | None = None, rho: Amount | None = None, only: int | None = None) -> Making:
+        """The summary with its plans, or with one of them. Raises Rejected: it cannot be made, or another one has the
+        name; CannotOpen.
+        """
         asked = self._with_amounts(epsilon, rho)
         design = asked.design
         asked._require_free_name()
-        return Making(self._session, asked.statement, design, asked._plans(design))
+        return Making(self._session, asked.statement, design, asked._plans(design, only))
 
     def _require_free_name(self) -> None:
         """Raises Rejected: another summary has the name."""
@@ -237,10 +241,6 @@ class Making:
             Entry("-", account.analyst, new, "", account.policy.hash, received=received), account.caps,
             account.ledger.spent,
         )  # fmt: skip
-
-    def missing(self) -> Plan | None:
-        """A part for which something is to be paid; None: all of it is held. Raises CannotOpen."""
-        return next((p for p in self.plans.values() if self.session.charge(p).loss != PrivacyLoss()), None)
 
     def defined(self) -> PrivacyLoss:
         """Name what is stored; what that has cost in all. Raises CannotOpen: a part is not stored; Rejected: somebody

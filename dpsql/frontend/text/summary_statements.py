@@ -90,15 +90,16 @@ class _Reader:
         while self.accept(","):
             columns.append(self.name())
         self.sign(")")
-        k, amounts = 2, dict[str, str]()
+        k, amounts, given = 2, dict[str, str](), set[str]()
         if self.here is not None and self.here.upper == "WITH":
             self.at += 1
             self.sign("(")
             while True:
                 at = self.here
                 key = self.name().lower()
-                if key not in ("k", "epsilon", "rho") or key in amounts:
-                    raise self.wrong("an option of a summary is k, epsilon or rho", at)
+                if key not in ("k", "epsilon", "rho") or key in given:
+                    raise self.wrong("an option of a summary is k, epsilon or rho, each once", at)
+                given.add(key)
                 self.sign("=")
                 value = self.number()
                 if key == "k" and not (value.isdecimal() and 0 < int(value) <= 8):

@@ -6,7 +6,7 @@ read, through filters alone, and with the same limits; its filters, keys and arg
 are computed on every class of their values: on classes of values that are not listed only if all that the query
 compares them with lies outside of the class. A sum is told by marginals of k columns if what of it varies over more
 columns at once is nothing. *When it would be false.* A wrong answer, not a less private one: if values of one class
-were told apart by the query. *Tested by* tests/planner/summaries/, tests/service/test_summaries.py.
+were told apart by the query. *Tested by* tests/service/test_summaries.py.
 """
 
 from __future__ import annotations

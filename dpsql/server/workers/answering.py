@@ -100,21 +100,26 @@ class Answering:
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
 
     def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
-        """Drop one; or, where all of one is held, name it. Else nothing, where looked at; or a part of it is made.
+        """Drop one; or make one: each part is a run of its own, which leaves at its own moment.
 
-        So each part is a run of its own, which leaves at its own moment; what is refused in the end, is at first.
+        Of an Ask, `form` is the number of the part. Looked at, one that is held gives an answer without rows, and one
+        that is to be paid for gives none; where there is none with this number, all of them get their name.
         """
         if isinstance(statement, DropSummary):
             session.drop_summary(statement.name)
             return Reply(ask.id, Answer(DROPPED, [(statement.name,)], command=DROP))
-        amounts = (None, None) if statement.amounts else (ask.settings.epsilon, ask.settings.rho)
-        making = session.summary_of(ask.sql).begun(*amounts)
-        plan = making.missing()
-        if plan is None:
-            return Reply(ask.id, Answer(MADE, made(statement.name, making.defined()), making.notes, command=CREATE))
-        making.require_room()
+        given, place = ask.settings, int(ask.form)
+        epsilon, rho = (None, None) if statement.amounts else (given.epsilon, given.rho)
+        making = session.summary_of(ask.sql).begun(epsilon, rho, place if ask.wish == "run" else None)
         if ask.wish == "look":
-            return Reply(ask.id)
+            if place == 0:
+                making.require_room()  # what is refused in the end, is at first
+            if place >= len(making.plans):
+                rows = made(statement.name, making.defined())
+                return Reply(ask.id, Answer(MADE, rows, making.notes, command=CREATE))
+            free = session.charge(list(making.plans.values())[place]).loss == NO_LOSS
+            return Reply(ask.id, Answer(MADE, ()) if free else None)
+        (plan,) = making.plans.values()
         entries: list[str] = []
         release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
         entry = entries[-1] if entries and release.spent != NO_LOSS else ""

@@ -14,7 +14,7 @@ import pytest
 import dpsql
 from tests.deep.server.test_serve import connected, serving
 from tests.support.served import PASSWORD, people
-from tests.support.served_shop import with_serve
+from tests.support.served_shop import FINE, with_serve
 from tests.support.small_shop import Shop
 from tests.support.summary_board import CREATE, POLICY, TILES, make_board
 from tests.support.wire_client import rows
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.processes
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, int]]:
     folder = tmp_path_factory.mktemp("board")
     make_board(folder, POLICY.replace("name: board", "name: shop")).rename(folder / "shop.yaml")
-    shop = with_serve(Shop(folder), "{answers_at: [100ms, 1s, 10s, 600s], workers: 2, memory: 1GB}")
+    shop = with_serve(Shop(folder), f"{FINE}, workers: 2, memory: 1GB}}")
     secret = people().secret_of("ana")
     users = f"users:\n  ana: {{secret: '{secret}', may: [summaries]}}\n  bob: {{secret: '{secret}'}}\n"
     (folder / "users.yaml").write_text(users)
