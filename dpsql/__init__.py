@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from dpsql.service.preparing.prepare import Preparation, prepare
     from dpsql.service.query import Query
     from dpsql.service.settings import Options
+    from dpsql.service.summary import KnownSummary, SummaryMade, SummaryQuery
     from dpsql.service.verify import Verification, verify_policy
 
 __version__ = "0.1.0"
@@ -100,6 +101,9 @@ _HOMES = {
     "Batch": "dpsql.service.batch",
     "BatchAnswer": "dpsql.service.batch_release",
     "BatchRelease": "dpsql.service.batch_release",
+    "KnownSummary": "dpsql.service.summary",
+    "SummaryMade": "dpsql.service.summary",
+    "SummaryQuery": "dpsql.service.summary",
     "Query": "dpsql.service.query",
     "ROWID": "dpsql.api.types",
     "Rejected": "dpsql.diagnostics.errors",
@@ -144,6 +148,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "KnownSummary",
     "NotSupportedError",
     "NothingFound",
     "OperationalError",
@@ -155,6 +160,8 @@ __all__ = [
     "Query",
     "Rejected",
     "Release",
+    "SummaryMade",
+    "SummaryQuery",
     "Time",
     "TimeFromTicks",
     "Timestamp",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from dpsql.answers.address import Addresses
 from dpsql.answers.store.store import AnswerStore
+from dpsql.answers.summaries import Summary
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, Ledger
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, Price, Request, charge, charge_reserved
-from dpsql.core.release.noisy import Given
-from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.core.release.noisy import Given, wanted
+from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.planner.plan import Plan
 
 
@@ -26,6 +27,7 @@ class Account:
     order: whose order decides what is kept where not all is (address.py). charging: told the id of an entry before it
     is reserved. ceilings: of its login, by their names. leaving: called when all that reads private rows
     is done, and before anything of that can be seen by others: it may wait.
+    summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     """
 
     policy: Policy
@@ -36,6 +38,7 @@ class Account:
     charging: Callable[[str], object] | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     leaving: Callable[[], object] | None = None
+    summaries: Callable[[Plan, Account], tuple[Sequence[Summary], Sequence[str]]] | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -83,12 +86,18 @@ class Account:
     def charge(self, plan: Plan, given: tuple[Given, ...]) -> Charged:
         """Charge a run of a plan durably for all that is not given; what follows searches is reserved.
 
-        Raises BudgetExceeded, CannotOpen.
+        Raises BudgetExceeded, CannotOpen; Rejected DP401: nobody said what it may cost, and it is not held any more.
         """
+        if plan.unpriced and not self._is_held(plan, given):
+            raise reject("DP401", "no epsilon was given, and no summary answers this", help=["run(epsilon=0.5)"])
         try:
             return charge(self.ledger, self._request(plan), plan.first.releases, given, plan.later)
         except BudgetExceeded as refusal:
             raise self._said_of(refusal, plan) from None
+
+    def _is_held(self, plan: Plan, given: tuple[Given, ...]) -> bool:
+        drawn = any(wanted(r.measured, own) for r, own in zip(plan.first.releases, given, strict=True))
+        return not drawn and {a.id for own in given for a in own.every} <= self.ledger.received(self.analyst)
 
     @staticmethod
     def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:

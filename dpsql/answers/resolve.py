@@ -16,6 +16,7 @@ from functools import cache
 
 from dpsql.answers.account import Account
 from dpsql.answers.choosing import Choice, choose
+from dpsql.answers.from_summaries import with_summaries
 from dpsql.answers.notes import notes_of_given
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.ledger.released import Answer
@@ -117,7 +118,10 @@ def _resolved(
         choice = choose(
             plan.first, addresses, store, held, paid, fits, dearer=dearer, preview=not to_run, any_own=searched
         )
-        found = _priced(plan, account, _useful(plan, choice, held))
+        choice, notes = with_summaries(
+            plan, account, _useful(plan, choice, held), held, lambda c: _price(plan, account, c), fits
+        )
+        found = _priced(plan, account, choice, notes)
         # He may have bought something since, in another process: he does not receive that, he has it.
         if found.is_held(plan) or paid(account.analyst) == held:
             return found
@@ -144,9 +148,10 @@ def _useful(plan: Plan, choice: Choice, held: Collection[str]) -> Choice:
     return replace(choice, given=tuple(given))
 
 
-def _priced(plan: Plan, account: Account, choice: Choice) -> Resolution:
+def _priced(plan: Plan, account: Account, choice: Choice, notes: tuple[str, ...] = ()) -> Resolution:
     cost = _price(plan, account, choice)
-    return Resolution(choice.given, choice.received, cost, notes_of_given(plan.first, choice, cost.received))
+    told = (*notes_of_given(plan.first, choice, cost.received), *notes)
+    return Resolution(choice.given, choice.received, cost, told)
 
 
 def _price(plan: Plan, account: Account, choice: Choice) -> Price:

@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from dpsql.api.answer import Answer
-from dpsql.api.statements import Explain, Set, Show, in_full, setting_text, special
+from dpsql.api.statements import Explain, Set, Show, ShowSummaries, in_full, setting_text, special
 from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
+from dpsql.results import summary_rows
 from dpsql.results.answer import Release
 from dpsql.service.arguments import Parameters
 from dpsql.service.settings import Amount, Asked, setting
@@ -62,7 +64,8 @@ class Cursor(Answer):
         sql: also `SET epsilon = 0.2` and `RESET epsilon` (or delta, rho, allow_dearer, coverage, limits), which
             hold for later queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the
             policy says), and `EXPLAIN SELECT …`, whose lines are rows; and `SHOW TABLES`, `DESCRIBE t` and
-            `SUMMARIZE t`, which the policy answers. They spend nothing.
+            `SUMMARIZE t`, which the policy answers. They spend nothing. `CREATE DP SUMMARY …` makes a summary and pays
+            for it; `DROP DP SUMMARY …` and `SHOW dpsql.summaries` are free.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
@@ -110,6 +113,9 @@ class Cursor(Answer):
                 return _setting(name, self.connection.set(name, amount))
             case Show(name=name):
                 return _setting(name, setting(self.connection.settings, name))
+            case Explain(sql=text) if summary_statement(text) is not None:
+                lines = self.connection.summary_of(text).explain(asked.get("epsilon"), rho=asked.get("rho"))
+                return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters)
                 try:
@@ -118,6 +124,14 @@ class Cursor(Answer):
                     error.diagnostics = tuple(in_full(d, sql) for d in error.diagnostics)
                     raise
                 return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
+            case ShowSummaries():
+                return _rows(summary_rows.LISTED, summary_rows.listed(self.connection.summaries))
+            case CreateSummary():
+                made = self.connection.summary_of(sql).run(asked.get("epsilon"), rho=asked.get("rho"))
+                return _rows(summary_rows.MADE, summary_rows.made(made.name, made.cost))
+            case DropSummary(name=name):
+                self.connection.drop_summary(name)
+                return _rows(summary_rows.DROPPED, [(name,)])
             case None:
                 query = self.connection.sql(sql, parameters)
                 release = query.run(fresh=fresh, **asked)
@@ -225,6 +239,10 @@ class Cursor(Answer):
 
 def _setting(name: str, now: Fraction | bool | str | None) -> _Set:
     return _Set(("setting", "value"), (VARCHAR, VARCHAR), [(name, None if now is None else setting_text(now))])
+
+
+def _rows(columns: summary_rows.Columns, rows: list[Row]) -> _Set:
+    return _Set(tuple(name for name, _ in columns), tuple(type_ for _, type_ in columns), rows)
 
 
 class _Set:

@@ -1,6 +1,8 @@
-"""What may be asked besides queries: `SET epsilon = 0.2`, `RESET epsilon`, `SHOW epsilon`, `EXPLAIN SELECT …`.
+"""What may be asked besides queries: `SET epsilon = 0.2`, `RESET epsilon`, `SHOW epsilon`, `EXPLAIN SELECT …`,
+`CREATE DP SUMMARY …`, `DROP DP SUMMARY …` and `SHOW dpsql.summaries`.
 
-One reader for cursors and the shell. None of them spends anything, and nothing of their text reaches an engine.
+One reader for cursors and the shell. None of them spends anything but the one that makes a summary, and nothing of
+their text reaches an engine but names of its table and columns.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.frontend.parse import MAX_LENGTH
 from dpsql.frontend.text.split import split_statements
+from dpsql.frontend.text.summary_statements import SummaryStatement, summary_statement
 
 SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "coverage", "consistent_totals", "limits")
 """What SHOW tells, and SET sets where a query does not say more: in Python all but the confidence, of which each query
@@ -31,6 +34,7 @@ _SET: Final = re.compile(
 _RESET: Final = re.compile(rf"RESET\s+(\w+){_END}", re.IGNORECASE | re.DOTALL)
 _SHOW: Final = re.compile(rf"SHOW\s+({'|'.join(SETTINGS)}){_END}", re.IGNORECASE | re.DOTALL)
 _SHOW_ALL: Final = re.compile(rf"SHOW\s+ALL{_END}", re.IGNORECASE | re.DOTALL)
+_SHOW_SUMMARIES: Final = re.compile(rf"SHOW\s+(?:dpsql\s*\.\s*)?summaries{_END}", re.IGNORECASE | re.DOTALL)
 _LONGEST: Final = 1_000
 """Characters of a SET; what is longer is no amount."""
 _EXPLAIN: Final = re.compile(r"EXPLAIN\b\s*(\(?\s*ANALY[SZ]E\b)?", re.IGNORECASE)
@@ -53,19 +57,28 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowSummaries:
+    """The summaries that there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """sql: the query to explain, behind as many spaces as characters stand before it."""
 
     sql: str
 
 
-def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | None:
+def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | ShowSummaries | SummaryStatement | None:
     """The statement if it is one of these; None for what is to be read as a query.
 
     Comments around it and its semicolon count for nothing. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for SHOW
-    ALL, which SQL's parser cannot read.
+    ALL, which SQL's parser cannot read; DP010 for a summary that cannot be read.
     """
-    if len(sql) > MAX_LENGTH or not _PERHAPS.search(sql):
+    if len(sql) > MAX_LENGTH:
+        return None
+    if summary := summary_statement(sql):
+        return summary
+    if not _PERHAPS.search(sql):
         return None
     statements = split_statements(sql, dialect)
     if not statements:
@@ -86,6 +99,8 @@ def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | None:
         return Set(found[1].lower(), None)
     if found := _SHOW.fullmatch(first.text):
         return Show(found[1].lower())
+    if _SHOW_SUMMARIES.fullmatch(first.text):
+        return ShowSummaries()
     if _SHOW_ALL.fullmatch(first.text):
         help = f"SHOW {SETTINGS[0]}  (or {', '.join(SETTINGS[1:])})"
         raise reject("DP903", "settings are shown one by one, not with SHOW ALL", help=[help])

@@ -264,6 +264,7 @@ def _finished(rewritten: Node, query: _Query) -> Plan:
         allow_dearer=ctx.policy.defaults.allow_dearer if settings.allow_dearer is None else settings.allow_dearer,
         unread=analysed.unread,
         coverage=coverage,
+        unlisted=settings.unlisted,
     )
 
 

@@ -36,8 +36,9 @@ class Plan:
     unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
     coverage: what tells how many units are above the limits, where that was asked for.
     searches: what finds limits before the releases can be drawn, which stand here with limits of 1; `cost` is that of
-    both. None: all limits are known. found: what the limits of this plan
-    were read from.
+    both. None: all limits are known. found: what the limits of this plan were read from.
+    unlisted: it measures a part of a batch or summary, and is answered by no other one. unpriced: nobody said what it
+    may cost: it is answered from what is held, or not at all.
     """
 
     source: Source
@@ -60,6 +61,8 @@ class Plan:
     unread: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     searches: Searches | None = None
+    unlisted: bool = False
+    unpriced: bool = False
     found: tuple[Found, ...] = field(default=(), compare=False)
 
     @property

@@ -13,6 +13,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Final, TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType, value_range
@@ -20,10 +21,13 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
 from dpsql.frontend.bind.clock import may_ask, moment
+from dpsql.frontend.text.summary_statements import CREATE, DROP, CreateSummary, SummaryStatement, summary_statement
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings as Planned
+from dpsql.planner.summaries.design import require_static
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.results.interval_columns import with_ends
+from dpsql.results.summary_rows import DROPPED, MADE
 from dpsql.server.asked import DIALECT, asked, with_defaults
 from dpsql.server.limits import stopped
 from dpsql.server.metrics import Spent
@@ -111,6 +115,8 @@ class Gateway:
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
     ) -> Answer:
         now = moment()
+        if (statement := summary_statement(described.sql)) is not None:
+            return await self._summary(login, described, statement, settings, run_id, now)
         preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
         if preview is not None:
             return preview
@@ -133,6 +139,29 @@ class Gateway:
         if reply.answer is None and not reply.refused:
             reply = await self.pool.run(replace(ask, wish="run"))
         return _given(reply, described)
+
+    async def _summary(
+        self, login: Login, described: Described, statement: SummaryStatement, settings: Settings, run_id: str,
+        now: dt.datetime,
+    ) -> Answer:  # fmt: skip
+        """Drop a summary; or make one, part by part: each is a run of its own."""
+        _require_may(login, described.sql)
+        wanted = with_defaults(settings, login)
+        ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
+        notices, spent = tuple[str, ...](), list[str]()
+        for place in count():
+            part = replace(ask, form=str(place))
+            reply = await self.pool.look(part)
+            if self._asked[run_id]:
+                raise stopped()
+            if reply.refused or (reply.answer is not None and reply.answer.rows):
+                break
+            if reply.answer is None:
+                answer = _given(await self.pool.run(replace(part, wish="run")), described)
+                notices = answer.notices
+                spent.append(answer.spent)
+        answer = _given(reply, described)
+        return replace(answer, notices=(*notices, *answer.notices), spent=" + ".join(spent))
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""
@@ -161,6 +190,11 @@ class Gateway:
             raise Refused(error.diagnostics) from None
 
     def _described(self, login: Login, sql: str, settings: Settings) -> Described:
+        if (statement := summary_statement(sql)) is not None:
+            _require_may(login, sql)
+            require_static(statement, self.policy, sql)
+            made = isinstance(statement, CreateSummary)
+            return Described(sql, MADE if made else DROPPED, (), CREATE if made else DROP)
         text = _text(sql, ())
         if text.spoken.batch:
             form = text.spoken.form
@@ -245,6 +279,12 @@ def _text(sql: str, values: tuple[Value, ...]) -> _Text:
     return _Text(said, *with_no_rows(said.sql, values, names))
 
 
+def _require_may(login: Login, sql: str) -> None:
+    """Raises Refused 25006: the login has no right to make or drop summaries."""
+    if "summaries" not in login.may:
+        raise Refused([replace(_MAY_NOT, source=Source(sql))], "25006")
+
+
 def _is_previewed(login: Login, refusal: Rejected) -> bool:
     """Whether a tool that asks for private rows is given their columns, and no rows."""
     return login.kind == "bi" and all(d.code in _PRIVATE_ROWS for d in refusal.diagnostics)
@@ -284,6 +324,12 @@ def _given(reply: Reply, described: Described) -> Answer:
     return replace(reply.answer, columns=described.columns, command=described.command)
 
 
+_MAY_NOT: Final = Diagnostic(
+    "DP903",
+    "this login may not make or drop summaries",
+    help=("custodian: give it the right, in the file of users:  may: [summaries]",),
+    notes=("nothing was run and nothing was spent",),
+)
 _FORGETFUL: Final = Diagnostic(
     "DP407",
     "the policy's ledger is in memory, where each worker would have its own",

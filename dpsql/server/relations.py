@@ -1,4 +1,4 @@
-"""`dpsql.budget`, `dpsql.history` and `dpsql.tables`: public relations of a server, to be selected from like tables.
+"""`dpsql.budget`, `.history`, `.tables`, `.summaries`: public relations of a server, to be selected from like tables.
 
 A query that names one is asked with a WITH query in front of it, whose rows are parameters: so it is planned, refused
 and computed as any other text. The name is replaced by one of the same length, so that places only move.
@@ -11,6 +11,7 @@ from typing import Final
 
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.frontend.text.lexer import Token, tokens
+from dpsql.results.summary_rows import LISTED
 from dpsql.server.statements import Value
 
 Row = tuple[Value, ...]
@@ -36,6 +37,7 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         "nullable": BOOLEAN,
         "declared": VARCHAR,
     },
+    "summaries": dict(LISTED),
 }
 """Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it. history: numbered
 by itself, for the ledger's own numbers count what others ask."""

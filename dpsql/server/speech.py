@@ -1,4 +1,4 @@
-"""Statements that are no query: SHOW budget, SHOW history, and EXPLAIN in its forms. None of them spends anything."""
+"""Statements that are no query: SHOW budget, history or summaries, and EXPLAIN in its forms. All of them are free."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _FORMS: Final[dict[str, Form]] = {
     "COSTS": "text",
     "VERBOSE": "text",
 }
-_SHOW: Final = re.compile(r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history)|dpsql\s*\.\s*(tables))\s*;?", re.IGNORECASE)
+_SHOW: Final = re.compile(
+    r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history|summaries)|dpsql\s*\.\s*(tables))\s*;?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,8 @@ class Login:
     """Somebody who has shown that he knows the secret of a name. Nothing that a client sends later changes it.
 
     account: whose budget is charged, by users.yaml. role: "analyst" or "custodian". kind: "person", or "bi" for a tool
-    that can say nothing of ε. address: from where he came, for the audit log.
+    that can say nothing of ε. address: from where he came, for the audit log. may: what is allowed besides queries:
+    "summaries" for making and dropping them.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Login:
     defaults: Settings = field(default_factory=Settings)
     ceilings: Ceilings = field(default_factory=Ceilings)
     address: str = ""
+    may: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

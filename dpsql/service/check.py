@@ -14,11 +14,13 @@ from dpsql.core.policy.prepared import as_prepared
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.repairs import with_fixes
+from dpsql.frontend.text.summary_statements import SummaryStatement, summary_statement
 from dpsql.planner.compile import compile_query
 from dpsql.planner.computed import understood
 from dpsql.planner.may_search import found_at_run_time
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
+from dpsql.planner.summaries.design import require_additive, require_static
 from dpsql.policy.load import load_policy
 from dpsql.service.arguments import checked_parameters
 from dpsql.service.further_refusals import further
@@ -83,6 +85,12 @@ def examine(
     """
 
     settings = Settings(search=search)
+    try:
+        if (statement := summary_statement(source.text)) is not None:
+            _require_summary(statement, policy, source)
+            return Examined((), None)
+    except Rejected as refusal:
+        return Examined(tuple(d.at(source) for d in refusal.diagnostics), None)
 
     def look(text: Source) -> tuple[Diagnostic, ...]:
         try:
@@ -99,6 +107,15 @@ def examine(
         return Examined(plan.warnings, plan)
     what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.limits))
     return Examined((*plan.warnings, found_at_run_time(what, source)), plan)
+
+
+def _require_summary(statement: SummaryStatement, policy: Policy, source: Source) -> None:
+    """Refuse a summary that declared facts refuse. Raises Rejected."""
+    design = require_static(statement, as_prepared(policy), source.text)
+    if design is not None:
+        nominal = Settings(NOMINAL_EPSILON, NOMINAL_DELTA, unlisted=True)
+        part = Source(design.sql(next(iter(design.shares))))
+        require_additive(compile_query(part, as_prepared(policy), PublicFacts(), nominal))
 
 
 def static_plan(

@@ -27,14 +27,15 @@ from dpsql.service.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
 from dpsql.service.planning import Planner
 from dpsql.service.public_facts import FactStore
 from dpsql.service.session import Session
+from dpsql.service.summary_store import SummaryStore
 
 
 class Service:
     """What the sessions of all analysts share. It owns the engine, the ledger and the stored answers, and closes them.
 
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
-    public facts measured so far. scratch: where noisy numbers are post-processed. running, post_processing: held while
-    a query that is charged runs, and while `scratch` is used.
+    public facts measured so far. summaries: those that the ledger knows. scratch: where noisy numbers are
+    post-processed. running, post_processing: held while a query that is charged runs, and while `scratch` is used.
     A context manager; closing twice is allowed.
     """
 
@@ -44,6 +45,7 @@ class Service:
         self.engine = engine
         self.facts = FactStore(engine)
         self.planner = Planner(policy, self.facts)
+        self.summaries = SummaryStore(self)
         self.scratch = Scratch()
         self.running, self.post_processing = threading.RLock(), threading.RLock()
         self._opening = threading.RLock()
@@ -83,7 +85,8 @@ class Service:
                 self._store = answers_beside(ledger)
             store = self._store
         order = f"{self.engine.dialect.name} {self.engine.version}"
-        return Account(self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving)
+        summaries = self.summaries.for_plan
+        return Account(self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, summaries)
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 

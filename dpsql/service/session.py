@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
+from dpsql.answers.summaries import definitions
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
@@ -31,9 +33,14 @@ from dpsql.service.planning import Question
 from dpsql.service.query import Query
 from dpsql.service.searches import with_held_limits
 from dpsql.service.settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
+from dpsql.service.summary import KnownSummary, SummaryQuery, drop, known_summaries
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
+
+
+_HARDLY: Final = Fraction(1, 10**6)
+"""An ε whose noise any summary is more accurate than."""
 
 
 class Session:
@@ -111,6 +118,33 @@ class Session:
         """
         return Batch(self, written_in(Source(text, name)), skip_refused)
 
+    def summary(self, name: str, table: str, columns: Sequence[str], k: int = 2) -> SummaryQuery:
+        """All marginals of at most k of these columns, to look at and to make: later counts are answered from them.
+
+        name: what it is called from then on. table: of the policy. columns: with public lists of values. Nothing is
+        spent before `run`. Raises Rejected DP010: one of these is none.
+        """
+        made = CreateSummary(name, tuple(table.split(".")), tuple(columns), k)
+        return self.summary_of(made.sql)
+
+    def summary_of(self, sql: str) -> SummaryQuery:
+        """The summary of a CREATE DP SUMMARY. Raises Rejected DP010."""
+        read = summary_statement(sql)
+        if not isinstance(read, CreateSummary):
+            raise reject("DP903", "this is no statement that makes a summary", help=["CREATE DP SUMMARY …"])
+        return SummaryQuery(self, read, sql)
+
+    def drop_summary(self, name: str) -> None:
+        """Forget a summary's name; what was paid for stays stored. Raises Rejected DP903: there is none."""
+        self.require_open()
+        drop(self, DropSummary(name))
+
+    @property
+    def summaries(self) -> tuple[KnownSummary, ...]:
+        """The summaries that the ledger knows, and what each would be charged first. Raises CannotOpen."""
+        self.require_open()
+        return known_summaries(self)
+
     def plan(
         self,
         sql: str,
@@ -145,8 +179,35 @@ class Session:
         return self.planned_with(question, settled(asked, self.settings))
 
     def planned_with(self, question: Question, settings: Settings) -> Plan:
-        """As `planned`, with settings that are complete. Raises Rejected."""
-        return self._limited(lambda s: pipeline.compile(self.service, question, s), settings)
+        """As `planned`, with settings that are complete. Raises Rejected.
+
+        Where nobody says what it may cost, and a summary that the account has answers it, it is a plan for nothing.
+        """
+
+        def compiled(own: Settings) -> Plan:
+            return pipeline.compile(self.service, question, own)
+
+        try:
+            return self._limited(compiled, settings)
+        except Rejected as refusal:
+            found = self._for_nothing(compiled, settings, refusal)
+            if found is None:
+                raise
+            return found
+
+    def _for_nothing(self, compiled: Callable[[Settings], Plan], settings: Settings, refusal: Rejected) -> Plan | None:
+        """A plan that is answered from a summary that the account has; None if there is none."""
+        if any(d.code != "DP401" for d in refusal.diagnostics) or settings.max_error:
+            return None
+        try:
+            if not self.has_ledger or not definitions(self.service.ledger):
+                return None
+            plan = replace(compiled(replace(settings, epsilon=_HARDLY, allow_dearer=False)), unpriced=True)
+            found = resolve(plan, self._account()())
+        except (Rejected, CannotOpen):
+            return None
+        from_summary = any(given.estimate is not None for given in found.given)
+        return plan if from_summary and found.is_held(plan) and found.price.is_nothing else None
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""

@@ -7,6 +7,7 @@ from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
 from dpsql.diagnostics.errors import Error
+from dpsql.frontend.text.summary_statements import summary_statement
 from dpsql.planner.explain.stable_json import as_json, dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
@@ -29,6 +30,9 @@ def run(
     source = one_query(sql, file)
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
+            if summary_statement(source.text) is not None:
+                print(connection.summary_of(source.text).explain(asked.get("epsilon"), rho=asked.get("rho")))
+                return 0
             plan = connection.previewed(Question(source.text, dialect=dialect), asked)
             charge = connection.charge_to_show(plan)
         except Error as error:

@@ -11,9 +11,12 @@ from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.options import Format
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.layout import one_line
+from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement, summary_statement
 from dpsql.results.answer import Release
 from dpsql.service.planning import Question
 from dpsql.service.settings import USUAL, Asked, confidence_level
+from dpsql.service.summary import SummaryMade
 
 
 def run(
@@ -36,6 +39,8 @@ def run(
         policy, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit, progress=progress
     ) as connection:
         try:
+            if (statement := summary_statement(source.text)) is not None:
+                return _summary(connection, statement, source.text, asked)
             plan = connection.planned(Question(source.text, dialect=dialect), asked)
             if against := connection.warnings(plan, fresh=fresh):
                 exits.complain(against)
@@ -48,6 +53,22 @@ def run(
         shown = level if format in WITH_WIDTHS else None
         print_answer(release, format, footer_of(release, left, remarks, shown), sys.stdout, level)
     return 0
+
+
+def _summary(connection: Connection, statement: SummaryStatement, sql: str, asked: Asked) -> int:
+    if isinstance(statement, CreateSummary):
+        print(said(connection.summary_of(sql).run(asked.get("epsilon"), rho=asked.get("rho"))))
+    else:
+        connection.drop_summary(statement.name)
+        print(f"summary {statement.name} is dropped; what was paid for stays stored")
+    return 0
+
+
+def said(made: SummaryMade) -> str:
+    """What came of making a summary, in a line."""
+    spent = "nothing" if made.spent == PrivacyLoss() else str(made.spent)
+    notes = "".join(f"; {one_line(note)}" for note in made.notes)
+    return f"summary {one_line(made.name)} is made: spent {spent}, of {made.cost} in all{notes}"
 
 
 def left_after(connection: Connection, release: Release) -> PrivacyLoss | None:

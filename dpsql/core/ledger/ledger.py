@@ -50,6 +50,15 @@ class Entry:
         """Every unit with a charge or a received loss."""
         return tuple(dict.fromkeys((*self.charges, *self.received)))
 
+    @property
+    def defines(self) -> bool:
+        """Whether it charges nobody and only says what a summary is made of, or that it is forgotten."""
+        return not self.units and self.statement.startswith(DEFINITIONS)
+
+
+DEFINITIONS = ("CREATE DP SUMMARY ", "DROP DP SUMMARY ")
+"""How statements begin that are no queries, and are kept in a ledger for what they say. No query begins so."""
+
 
 def _called(losses: Mapping[str, PrivacyLoss], names: UnitNames) -> dict[str, PrivacyLoss]:
     found: dict[str, PrivacyLoss] = {}
@@ -146,6 +155,10 @@ class Ledger(Protocol):
 
     def history(self) -> Sequence[Receipt]:
         """All entries, oldest first."""
+        ...
+
+    def definitions(self) -> Sequence[Entry]:
+        """The entries that define something (`Entry.defines`), oldest first."""
         ...
 
     @property

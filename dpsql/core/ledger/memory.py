@@ -60,6 +60,11 @@ class MemoryLedger:
         with self._lock:
             return list(self._receipts.values())
 
+    def definitions(self) -> Sequence[Entry]:
+        """The entries that define something, oldest first."""
+        with self._lock:
+            return self._book.definitions()
+
     @property
     def salt(self) -> int:
         """Secret 62-bit number, new for every MemoryLedger."""

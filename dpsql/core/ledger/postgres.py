@@ -177,6 +177,10 @@ class PostgresLedger:
         """All entries, oldest first."""
         return self._reading(self._receipts)
 
+    def definitions(self) -> Sequence[Entry]:
+        """The entries that define something, of other gateways too, oldest first."""
+        return self._reading(lambda _: self._book.definitions())
+
     @property
     def salt(self) -> int:
         """Secret 62-bit number made once per ledger; fixes truncation order."""

@@ -64,6 +64,7 @@ class Book:
         self._names = names
         self._totals: dict[tuple[str, str | None], PrivacyLoss] = {}
         self._answers: dict[str, set[str]] = {}
+        self._definitions: list[Entry] = []
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds."""
@@ -74,6 +75,10 @@ class Book:
         if analyst is None:
             return frozenset().union(*self._answers.values())
         return frozenset(self._answers.get(_plain(analyst), ()))
+
+    def definitions(self) -> Sequence[Entry]:
+        """Entries that define something, in the order in which they were added."""
+        return tuple(self._definitions)
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent: units in order, each one's total before its analysts."""
@@ -89,6 +94,8 @@ class Book:
             self._totals[unit, entry.analyst] = self.spent(unit, entry.analyst) + entry.in_account(unit)
         if entry.answers:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
+        if entry.defines:
+            self._definitions.append(entry)
 
     @property
     def unnamed(self) -> Sequence[str]:

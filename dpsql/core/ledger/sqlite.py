@@ -182,6 +182,10 @@ class SqliteLedger:
         """All entries, oldest first."""
         return self._reading(self._receipts)
 
+    def definitions(self) -> Sequence[Entry]:
+        """The entries that define something, of other processes too, oldest first."""
+        return self._reading(self._book.definitions)
+
     @property
     def salt(self) -> int:
         """Secret 62-bit number made once per ledger; fixes truncation order."""

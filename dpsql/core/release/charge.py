@@ -195,7 +195,7 @@ def charge(
     with it, and named by `charge_reserved`.
     Raises BudgetExceeded, CannotOpen; AssertionError if something given is not paid for.
     """
-    answers = paid(ledger, request.analyst, [a for g in given for a in g.answers.values()])
+    answers = paid(ledger, request.analyst, [a for g in given for a in g.every])
     parts = _parts(releases, given, answers.received)
     cost_of = parts.with_parts(_all_new(later)).price(request.accountant)
     ids, account = _ids(releases, given), (ledger, request.analyst, request.accountant)
@@ -254,6 +254,22 @@ def charge_reserved(
     return Charged(ledger.reserve(entry, request.caps), given, ids, rest)
 
 
+def define(ledger: Ledger, request: Request, answers: Sequence[Answer]) -> Receipt:
+    """An entry that says what the statement of the request stands for, at no charge: stored answers.
+
+    *Claim.* The account holds nothing through it that it did not hold. *Why.* The ledger's own entries are asked. *When
+    it would be false.* If `paid` took an answer for held that no entry of the account names. *Tested by*
+    tests/core/release/test_define.py. Raises CannotOpen; AssertionError: the account does not hold one of them.
+    """
+    if paid(ledger, request.analyst, answers).received:
+        raise AssertionError("an account defines a summary of what it does not hold")
+    names = tuple(answer.id for answer in answers)
+    return ledger.reserve(
+        Entry(uuid.uuid4().hex, request.analyst, {}, "", request.policy_hash, request.statement, answers=names),
+        request.caps,
+    )
+
+
 def _all_new(releases: Sequence[PlannedRelease]) -> _Parts:
     return _parts(releases, [Given() for _ in releases], ())
 
@@ -310,6 +326,11 @@ def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], recei
                 for unit in dict.fromkeys(unit for answer in together for unit in answer.losses):
                     losses = [answer.losses[unit] for answer in together if unit in answer.losses]
                     parts.setdefault(unit, []).append(largest(losses))
+    for answer in received:
+        if answer.id in new:  # numbers that others are computed of: each was drawn from all rows
+            new.remove(answer.id)
+            for unit, loss in answer.losses.items():
+                parts.setdefault(unit, []).append(loss)
     return parts
 
 

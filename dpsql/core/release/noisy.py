@@ -23,7 +23,7 @@ from dpsql.core.measures.largest import other_picks
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import AdditiveNoise, made_by
+from dpsql.core.noise.mechanisms import Additive, AdditiveNoise, made_by
 from dpsql.core.release.drawing import Ask, Noise, drawn
 from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
@@ -37,11 +37,13 @@ class NoisyRelease:
     """Released numbers: one row per key, one column of noisy integers per component, in the components' units.
 
     planned: with the mechanisms that made these very numbers; for stored ones that is not what the plan had.
+    estimate: what they were computed of, if no noise was drawn for them.
     """
 
     planned: PlannedRelease
     keys: tuple[Key, ...]
     columns: tuple[Integers, ...]
+    estimate: Estimate | None = None
 
     @classmethod
     def of_rows(cls, planned: PlannedRelease, keys: Iterable[Key], rows: Iterable[Sequence[int]]) -> NoisyRelease:
@@ -71,15 +73,76 @@ class NoisyRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Numbers that are each the sum of `copies` stored ones, no stored one in two of them, with this noise in each."""
+
+    mechanism: Additive
+    copies: int
+    values: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """For each key of a release a sum of numbers of sources, in integer units of the component that it stands for.
+
+    cells: their places among the numbers of all sources, one source after the other. coefficients: of each. start:
+    where each key's begin; one more for the end.
+    """
+
+    start: NDArray[np.intp]
+    cells: NDArray[np.intp]
+    coefficients: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Stored numbers that a release is computed of: arithmetic, on which no privacy rests.
+
+    answers: all that are charged for together, whichever of them have a coefficient. sources: what they say; the same
+    object for all that is computed of the same numbers. sums: component → its numbers; one without them is public.
+    """
+
+    answers: tuple[Answer, ...]
+    sources: tuple[Source, ...] = field(compare=False)
+    sums: Mapping[int, Sums] = field(compare=False)
+
+    def of(self, planned: PlannedRelease) -> NoisyRelease:
+        """The numbers of a release with public keys, each the nearest integer."""
+        stored = np.concatenate([source.values.floats() for source in self.sources])
+        columns = list[Integers]()
+        keys = public_keys(key_sources(planned.measured.node) or (), len(planned.measured.node.keys))
+        for i, m in enumerate(planned.measured.measurements):
+            if m.known is not None:
+                columns.append(Integers.of([m.known] * len(keys)))
+                continue
+            sums = self.sums[i]
+            rows = np.repeat(np.arange(len(keys)), np.diff(sums.start))
+            totals = np.bincount(rows, sums.coefficients * stored[sums.cells], len(keys))
+            columns.append(Integers.of([round(total) for total in totals.tolist()]))
+        return NoisyRelease(planned, tuple(keys), tuple(columns), self)
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
-    """Stored answers for some components of a release, by their place; with private keys, the keys they are for."""
+    """Stored answers for some components of a release, by their place; with private keys, the keys they are for.
+
+    estimate: in their place what all components are computed of: then none is drawn.
+    """
 
     answers: Mapping[int, Answer] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
+    estimate: Estimate | None = None
+
+    @property
+    def every(self) -> tuple[Answer, ...]:
+        """All stored answers that the account has to have for it."""
+        return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers))
 
 
 def wanted(measured: MeasuredRelease, given: Given) -> tuple[int, ...]:
-    """The components for which noise is drawn: neither known to everybody nor given."""
+    """The components for which noise is drawn: neither known to everybody, nor given or computed of what is given."""
+    if given.estimate is not None:
+        return ()
     return tuple(i for i, m in enumerate(measured.measurements) if m.known is None and i not in given.answers)
 
 
@@ -170,6 +233,8 @@ def assembled(
 
     exact, noise: not needed where none is wanted.
     """
+    if given.estimate is not None:
+        return given.estimate.of(planned)
     noise = noise or Noise([])
     exact = exact or PrivateIntegers(Keys([], 0), [Integers.zeros(0) for _ in planned.measured.node.components])
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)

@@ -94,7 +94,7 @@ def classes_of(members: Sequence[Member], env: Env) -> dict[int, Classes]:
             texts.setdefault(uid, text)
         keyed |= {uid for key in member.keys for uid in columns_of(key)}
         for expr in member.expressions:
-            for uid, part in _parts(expr):
+            for uid, part in parts_by_column(expr):
                 parts.setdefault(uid, {})[part] = None
             for column in walk(expr):
                 if isinstance(column, Column) and column.span is not None:
@@ -108,7 +108,7 @@ def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env, 
     known, name = env[uid], text.rpartition(".")[2].strip('"')
     listed = _listed(known, name, span)
     pieces = [Piece(v, f"{text} IS NULL" if v is None else f"{text} IN ({literal(v)})", True) for v in listed]
-    others = _others(text, known, set(listed), _points(parts, known))
+    others = unlisted_pieces(text, known, set(listed), constants_of(parts, known))
     pieces += others or ()
     try:
         compute = [computation(part, env) for part in parts]
@@ -144,7 +144,7 @@ def _listed(known: Value, name: str, span: Span | None) -> list[LiteralValue]:
     return [*domain.values, *([None] if domain.null else [])]
 
 
-def _points(parts: Sequence[Expr], known: Value) -> set[LiteralValue] | None:
+def constants_of(parts: Sequence[Expr], known: Value) -> set[LiteralValue] | None:
     """The constants that a column is compared with, as values of its type; None if anything else is done with it.
 
     A key that is the column itself shows listed values alone, whatever the others are.
@@ -191,7 +191,9 @@ def _of_type(constants: Sequence[LiteralValue], kind: Kind) -> set[LiteralValue]
     return found
 
 
-def _others(text: str, known: Value, listed: set[LiteralValue], points: set[LiteralValue] | None) -> list[Piece] | None:
+def unlisted_pieces(
+    text: str, known: Value, listed: set[LiteralValue], points: set[LiteralValue] | None
+) -> list[Piece] | None:
     """All values that are not listed, in pieces that behave alike; None if they cannot be told apart."""
     null = [] if None in listed or not known.nullable else [Piece(None, f"{text} IS NULL", False)]
     kind = known.type.kind
@@ -240,14 +242,14 @@ def _step(value: Any, by: int) -> Any:
         return None
 
 
-def _parts(expr: Expr) -> Iterator[tuple[int, Expr]]:
+def parts_by_column(expr: Expr) -> Iterator[tuple[int, Expr]]:
     """The largest parts of an expression that read one column."""
     read = columns_of(expr)
     if len(read) == 1:
         yield next(iter(read)), expr
     elif read:
         for below in children(expr):
-            yield from _parts(below)
+            yield from parts_by_column(below)
 
 
 def _joined(text: str, pieces: Sequence[Piece]) -> tuple[Piece, ...]:

@@ -61,7 +61,7 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
         return number.weights.reshape(tuple(next(own) if uid in number.columns else 1 for uid in columns))
 
     def terms(exprs: Iterable[Expr]) -> Iterator[NDArray[np.float64]]:
-        for term in (part for expr in exprs for part in _conjuncts(expr)):
+        for term in (part for expr in exprs for part in conjuncts(expr)):
             if term not in kept:
                 kept[term] = _condition(term, classes, env)
             yield widened(kept[term])
@@ -87,10 +87,10 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
     return Table(tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts))))
 
 
-def _conjuncts(expr: Expr) -> Iterator[Expr]:
+def conjuncts(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Call) and expr.function == "and":
         for part in expr.args:
-            yield from _conjuncts(part)
+            yield from conjuncts(part)
     else:
         yield expr
 

@@ -18,11 +18,11 @@ from dpsql.postprocessing.intervals.derived_columns import (
     Function,
     Known,
     Nothing,
-    Output,
     Picked,
     Quotient,
     Total,
     as_quotient,
+    whole_output,
 )
 from dpsql.postprocessing.intervals.enclosures import ELSEWHERE, MANY, UNSETTLED
 from dpsql.postprocessing.intervals.gathered_rows import Gathered
@@ -162,10 +162,7 @@ class Derived:
             return self._column(self._steps[source.step].forms[uid], source.step)
         key = source.release, source.outputs[uid]
         if key not in self._inputs:
-            noisy = self._releases[source.release]
-            rows = np.arange(len(noisy.keys))
-            missing = np.zeros(len(rows), dtype=np.bool_)
-            self._inputs[key] = Output(self._noises, *key, noisy, rows, missing, self._consistent)
+            self._inputs[key] = whole_output(self._noises, *key, self._releases[source.release], self._consistent)
         return self._inputs[key]
 
     def _source(self, form: Form, at: int) -> Column:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ class Output(Column):
         return {(self.place, self.at): 1}
 
     def bounds(self, outside: Fraction) -> Bounds:
-        if any((self.place, i) in self.consistent for i, _ in self._terms or ()):
+        if self.release.estimate is not None or any((self.place, n) in self.consistent for n, _ in self._terms or ()):
             return Total(self.noises, self.linear()).bounds(outside)
         found = np.full((len(self), 2), np.nan)
         there = np.flatnonzero(~self.missing)
@@ -151,25 +152,36 @@ class Output(Column):
         rows = np.where(self.missing, 0, self.rows)
         constant, slack, stretches, exact = np.zeros(len(self)), np.zeros(len(self)), list[Stretch](), True
         for i, worth in terms:
-            first, known = self.noises.first(self.place, i), measured.measurements[i].known
+            column, known = self.noises.column(self.place, i), measured.measurements[i].known
             exact = exact and worth.denominator == 1
             if (self.place, i) in self.consistent:
                 found = estimated(self.noises, self.consistent[self.place, i], (self.place, i), rows)
                 constant = constant + float(worth) * found.constant
                 stretches += [s.scaled(np.where(self.missing, 0.0, float(worth))) for s in found.stretches]
                 slack = slack + abs(float(worth)) * found.slack
-            elif first is None:
+            elif column is None:
                 own = (
                     self.release.columns[i].floats() if known is None else np.full(len(self.release.keys), float(known))
                 )
                 constant = constant + float(worth) * (own[rows] if len(own) else 0.0)
             else:
                 by = np.where(self.missing, 0.0, float(worth))
-                stretches.append(Stretch(self.noises.every, first + rows, first + rows + 1, by))
+                sequence, starts = column
+                stretches.append(Stretch(sequence, starts[rows], starts[rows + 1], by))
         if not exact:
             kind, scale = output.column.type.kind, output.column.type.scale
             slack = slack + {TypeKind.INTEGER: 0.5, TypeKind.DECIMAL: 0.5 * 10.0**-scale}.get(kind, 0.0)
+        if self.release.estimate is not None:  # each component is the nearest integer
+            slack = slack + sum(0.5 * abs(float(worth)) for _, worth in terms)
         return Linear(np.where(self.missing, 0.0, constant), tuple(stretches), self.missing, slack)
+
+
+def whole_output(
+    noises: Noises, place: int, at: int, release: NoisyRelease, consistent: Consistent = MappingProxyType({})
+) -> Output:
+    """An output in all rows of its release."""
+    rows = np.arange(len(release.keys))
+    return Output(noises, place, at, release, rows, np.zeros(len(rows), dtype=np.bool_), consistent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

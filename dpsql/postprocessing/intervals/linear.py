@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.noise.mechanisms import Additive
-from dpsql.core.release.noisy import NoisyRelease
+from dpsql.core.release.noisy import NoisyRelease, Sums
 
 Places = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -36,33 +36,62 @@ class TooMany(Exception):
 class Noises:
     """All noise of an answer. Each noise has a number: those of a component stand together, in its release's order.
 
-    law: of each noise which of `laws` it has. values: the noisy integer that it is in.
+    law: of each noise which of `laws` it has; `copies` of them together are one noise here. values: the noisy
+    integer that it is in. What a release is computed of has its noise once, whatever is computed of it.
     """
 
     def __init__(self, releases: Listed[NoisyRelease]) -> None:
         self.laws: list[Additive] = []
+        self.copies: list[int] = []
         self._starts: dict[tuple[int, int], int] = {}
-        known: dict[object, int] = {}
-        law, values, height = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], 0
+        self._known: dict[object, int] = {}
+        self._parts: list[tuple[Places, Floats]] = [(np.zeros(0, dtype=np.intp), np.zeros(0))]
+        self._height = 0
+        stored: dict[int, int] = {}  # the sources of an estimate → where their noise begins
+        estimated: dict[tuple[int, int], tuple[int, Sums]] = {}
         for place, noisy in enumerate(releases):
-            for i, m in enumerate(noisy.planned.measured.measurements):
-                if m.known is not None or not isinstance(m.mechanism, Additive) or not m.noise.scale:
-                    continue
-                at = known.setdefault(m.mechanism, len(self.laws))
-                if at == len(self.laws):
-                    self.laws.append(m.noise)
-                column = noisy.columns[i].floats()
-                self._starts[place, i] = height
-                height += len(column)
-                law.append(np.full(len(column), at, dtype=np.intp))
-                values.append(column)
-        self.law, self.values = np.concatenate(law), np.concatenate(values)
-        self.every = Sequence(self, np.arange(height), np.ones(height))
+            if (estimate := noisy.estimate) is None:
+                self._add(place, noisy)
+                continue
+            if id(estimate.sources) not in stored:
+                stored[id(estimate.sources)] = self._height
+                for source in estimate.sources:
+                    self._append(source.mechanism, source.copies, source.values.floats())
+            for i, sums in estimate.sums.items():
+                estimated[place, i] = stored[id(estimate.sources)], sums
+        self.law, self.values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+        self.every = Sequence(self, np.arange(self._height), np.ones(self._height))
+        self._estimated = {
+            key: (Sequence(self, start + sums.cells, sums.coefficients), sums.start)
+            for key, (start, sums) in estimated.items()
+        }
         self._kept: dict[int, tuple[object, Any]] = {}
 
     def first(self, place: int, component: int) -> int | None:
         """The number of the noise in a component's first row; None if it has none."""
         return self._starts.get((place, component))
+
+    def _add(self, place: int, noisy: NoisyRelease) -> None:
+        for i, m in enumerate(noisy.planned.measured.measurements):
+            if m.known is not None or not isinstance(m.mechanism, Additive) or not m.noise.scale:
+                continue
+            self._starts[place, i] = self._height
+            self._append(m.noise, 1, noisy.columns[i].floats())
+
+    def _append(self, law: Additive, copies: int, values: Floats) -> None:
+        at = self._known.setdefault((law, copies), len(self.laws))
+        if at == len(self.laws):
+            self.laws.append(law)
+            self.copies.append(copies)
+        self._height += len(values)
+        self._parts.append((np.full(len(values), at, dtype=np.intp), values))
+
+    def column(self, place: int, component: int) -> tuple[Sequence, Places] | None:
+        """A component as stretches of a sequence, each row's from its place up to the next; None if it has no noise."""
+        if (place, component) in self._estimated:
+            return self._estimated[place, component]
+        first = self._starts.get((place, component))
+        return None if first is None else (self.every, first + np.arange(self._height - first + 1))
 
     def kept(self, of: object, make: Callable[[], Made]) -> Made:
         """What is made of an object once: sequences are the same only if they are one."""

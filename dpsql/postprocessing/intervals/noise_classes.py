@@ -73,7 +73,7 @@ def classes(noises: Noises, numbers: Listed[Linear]) -> Classes:
     terms = _single(noises, alone, several, height)
     for sequence in sequences:
         terms = _stretched(terms, [(p, s) for p, s in long if s.sequence is sequence], sequence, several)
-    return _grouped([t for t in terms if t[1].count.any()], several, height, scales)
+    return _grouped(noises, [t for t in terms if t[1].count.any()], several, height, scales)
 
 
 def _apart(sequences: Listed[Sequence]) -> bool:
@@ -167,10 +167,10 @@ def _by_writing_out(
         ids.append(i)
         parts.append(both)
     row, noise, part = np.concatenate(rows), np.concatenate(ids), np.concatenate(parts)
-    pairs, at = np.unique(np.stack([row, noise], axis=1), axis=0, return_inverse=True)
-    total = np.zeros((len(pairs), several))
-    np.add.at(total, at.reshape(-1), part)
-    keyed = np.column_stack([pairs[:, 0], noises.law[pairs[:, 1]], _rounded(total)])
+    every = max(1, len(noises.law))
+    pairs, at = np.unique(row.astype(np.int64) * every + noise, return_inverse=True)
+    total: Floats = np.stack([np.bincount(at.reshape(-1), part[:, n], len(pairs)) for n in range(several)], axis=1)
+    keyed = np.column_stack([pairs // every, noises.law[pairs % every], _rounded(total)])
     keyed = keyed[(total != 0).any(axis=1)]
     terms, count = np.unique(keyed, axis=0, return_counts=True)
     sizes = np.bincount(terms[:, 0].astype(np.intp), minlength=len(first))
@@ -182,7 +182,8 @@ def _by_writing_out(
     counts = np.zeros((len(first), max(1, width)), dtype=np.int64)
     coefficients = [np.zeros(law.shape) for _ in range(several)]
     own = terms[:, 0].astype(np.intp), column
-    law[own], counts[own] = terms[:, 1].astype(np.intp), _up(count)
+    law[own] = terms[:, 1].astype(np.intp)
+    counts[own] = _up(count * np.array(noises.copies, dtype=np.int64)[law[own]])
     for number in range(several):
         coefficients[number][own] = terms[:, 2 + number]
     classes = np.column_stack([law, counts, *coefficients])
@@ -192,13 +193,16 @@ def _by_writing_out(
     )
 
 
-def _grouped(terms: list[_Identified], several: int, height: int, scales: tuple[Floats, ...]) -> Classes:
+def _grouped(
+    noises: Noises, terms: list[_Identified], several: int, height: int, scales: tuple[Floats, ...]
+) -> Classes:
     if not terms:
         nothing = np.zeros((1, 1))
         none = np.zeros((1, 1), dtype=np.intp)
         return Classes(np.zeros(height, dtype=np.intp), none, none.astype(np.int64), (nothing,) * several, scales)
     laws = np.stack([t.law for _, t in terms], axis=1)
-    counts = np.stack([_up(t.count) for _, t in terms], axis=1)
+    copies = np.array(noises.copies, dtype=np.int64)
+    counts = np.stack([_up(t.count * copies[t.law]) for _, t in terms], axis=1)
     coefficients = [np.stack([_rounded(t.coefficients[n]) for _, t in terms], axis=1) for n in range(several)]
     used = counts > 0
     whole = np.column_stack([np.where(used, laws, 0), counts, *(np.where(used, c, 0.0) for c in coefficients)])

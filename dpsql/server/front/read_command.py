@@ -36,7 +36,7 @@ _WRITES: Final = frozenset({
     "ANALYZE", "ANALYSE", "REINDEX", "CLUSTER", "COMMENT", "SECURITY", "IMPORT", "REFRESH", "LOCK", "CALL", "DO",
     "NOTIFY", "LISTEN", "LOAD", "CHECKPOINT", "REASSIGN", "ATTACH", "DETACH", "PRAGMA", "INSTALL", "EXPORT", "USE",
 })  # fmt: skip
-_TOLD_BY_OTHERS: Final = frozenset({"tables", "alltables", "budget", "history"})
+_TOLD_BY_OTHERS: Final = frozenset({"tables", "alltables", "budget", "history", "summaries"})
 """What SHOW may be about that is no setting, without spaces."""
 _UNLOCK: Final = re.compile(r"\s*SELECT\s+(?:pg_catalog\.)?pg_advisory_unlock_all\s*\(\s*\)\s*", re.IGNORECASE)
 MAX_LENGTH: Final = 100_000
@@ -53,6 +53,8 @@ def command(text: str) -> Command | None:
         return read(found)
     if found.peek() is None:
         return None
+    if found.word in ("CREATE", "DROP") and [t.upper for t in iter_rest(found)[1:3]] == ["DP", "SUMMARY"]:
+        return Query(text)  # whether the login may, whoever answers says
     if found.word in _WRITES:
         return Write(found.word)
     if _UNLOCK.fullmatch(text):

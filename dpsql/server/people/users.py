@@ -8,6 +8,7 @@
         kind: person                    # or bi, for a tool that says nothing of ε
         defaults: {epsilon: 0.1, delta: 1e-9}
         ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}}
+        may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
 
 No password stands in it. What it says is read once, when the server starts.
 """
@@ -22,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
 
 from dpsql.core.privacy_loss import show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
@@ -36,6 +37,8 @@ from dpsql.server.wire.scram import Secret, read_secret, secret_of_nobody
 if TYPE_CHECKING:
     from dpsql.core.policy.positions import Loc, Places
 
+RIGHTS: Final = ("summaries",)
+"""What a login may be allowed besides queries."""
 _ADD: Final = "dpsql user add NAME  prints the lines of one"
 
 
@@ -48,6 +51,12 @@ def _secret(value: object) -> Secret:
     if found is None:  # what stands there may be a password: it is not shown
         raise wrong("is no secret as PostgreSQL writes it (SCRAM-SHA-256$4096:…); no password stands here")
     return found
+
+
+def _rights(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or any(right not in RIGHTS for right in value):
+        raise wrong(f"must be a list of what the login may do besides queries: [{', '.join(RIGHTS)}]")
+    return tuple(value)
 
 
 class _Loss(_File):
@@ -74,6 +83,7 @@ class _User(_File):
     kind: Annotated[Literal["person", "bi"], one_of("person", "bi")] = "person"
     defaults: _Defaults = _Defaults()
     ceilings: _Ceilings = _Ceilings()
+    may: Annotated[tuple[str, ...], BeforeValidator(_rights)] = ()
 
 
 class _Users(_File):
@@ -193,7 +203,7 @@ def _login(name: str, user: _User) -> Login:
     )  # fmt: skip
     ceilings = Ceilings(*(None if loss is None else _amount(loss.epsilon) for loss in (most.per_query, most.per_hour,
         most.per_day)))  # fmt: skip
-    return Login(name, user.account or name, user.role, user.kind, defaults, ceilings)
+    return Login(name, user.account or name, user.role, user.kind, defaults, ceilings, may=user.may)
 
 
 def _amount(amount: Fraction | None) -> str | None:

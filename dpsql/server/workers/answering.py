@@ -15,10 +15,12 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
+from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import rows_with_ends, with_ends
+from dpsql.results.summary_rows import DROPPED, MADE, made
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
@@ -59,6 +61,8 @@ class Answering:
         session = self._service.session(ask.account, None, ceilings)
         if ask.batch:
             return batch_reply(ask, session, self._rows, lambda: self._leaving(ask.id))
+        if (statement := summary_statement(ask.sql)) is not None:
+            return self._summary(ask, session, statement)
         sql, moved = ask.sql, 0
         values: tuple[Value, ...] | Mapping[str, Value] = ask.values
         if names := named_in(sql):
@@ -98,6 +102,33 @@ class Answering:
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
             case "spent":
                 raise AssertionError(ask.wish)
+
+    def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
+        """Drop one; or make one: each part is a run of its own, which leaves at its own moment.
+
+        Of an Ask, `form` is the number of the part. Looked at, one that is held gives an answer without rows, and one
+        that is to be paid for gives none; where there is none with this number, all of them get their name.
+        """
+        if isinstance(statement, DropSummary):
+            session.drop_summary(statement.name)
+            return Reply(ask.id, Answer(DROPPED, [(statement.name,)], command=DROP))
+        given, place = ask.settings, int(ask.form)
+        epsilon, rho = (None, None) if statement.amounts else (given.epsilon, given.rho)
+        making = session.summary_of(ask.sql).begun(epsilon, rho, place if ask.wish == "run" else None)
+        if ask.wish == "look":
+            if place == 0:
+                making.require_room()  # what is refused in the end, is at first
+            if place >= len(making.plans):
+                rows = made(statement.name, making.defined())
+                return Reply(ask.id, Answer(MADE, rows, making.notes, command=CREATE))
+            free = session.charge(list(making.plans.values())[place]).loss == NO_LOSS
+            return Reply(ask.id, Answer(MADE, ()) if free else None)
+        (plan,) = making.plans.values()
+        entries: list[str] = []
+        release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
+        entry = entries[-1] if entries and release.spent != NO_LOSS else ""
+        notices = told(session, release)[:1] if ask.settings.notices else ()
+        return Reply(ask.id, Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE))
 
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:

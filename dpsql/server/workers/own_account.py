@@ -1,4 +1,4 @@
-"""The rows of the relations `dpsql.budget`, `dpsql.history` and `dpsql.tables`, for one account."""
+"""The rows of the relations `dpsql.budget`, `.history`, `.tables` and `.summaries`, for one account."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 from dpsql.policy.tools.show import declared_of, whose_rows
+from dpsql.results.summary_rows import listed
 from dpsql.server.relations import Row
 from dpsql.service.session import Session
 
@@ -18,7 +19,7 @@ NEWEST: Final = 200
 
 def rows_of(session: Session, names: Collection[str]) -> Mapping[str, Sequence[Row]]:
     """Relation → its rows. Raises CannotOpen (DP407)."""
-    makers = {"budget": _budget, "history": _history, "tables": _tables}
+    makers = {"budget": _budget, "history": _history, "tables": _tables, "summaries": _summaries}
     return {name: makers[name](session) for name in names}
 
 
@@ -54,6 +55,10 @@ def _tables(session: Session) -> list[Row]:
             declared = ", ".join(declared_of(column))
             found.append((table.name, whose_rows(table), column.name, type_, column.is_nullable, declared))
     return found
+
+
+def _summaries(session: Session) -> list[Row]:
+    return listed(session.summaries)
 
 
 def _number(x: Fraction | None) -> float | None:

@@ -55,6 +55,15 @@ class LedgerContract:
         assert [r.entry.id for r in ledger.history()] == ["a", "b"]
         assert ledger.history()[0] == receipt
 
+    def test_definitions_are_entries_that_charge_nobody(self, ledger: Ledger) -> None:
+        create, drop = "CREATE DP SUMMARY s ON t (a)", "DROP DP SUMMARY s"
+        made = Entry("a", "ana", {}, "", "policy", create, answers=("x", "y"))
+        ledger.reserve(entry("b"), Caps())
+        ledger.reserve(made, Caps())
+        ledger.reserve(replace(entry("c"), statement=create), Caps())
+        ledger.reserve(Entry("d", "ben", {}, "", "policy", drop), Caps())
+        assert [e.id for e in ledger.definitions()] == ["a", "d"] and ledger.definitions()[0] == made
+
     @pytest.mark.parametrize("tenth", ["0.1", 0.1, Fraction(1, 10)])
     def test_ten_tenths_fit_exactly_into_one_and_the_eleventh_is_refused(self, ledger: Ledger, tenth: object) -> None:
         caps = Caps(total={"patient": loss(1)})

@@ -230,10 +230,12 @@ CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and ar
   SET epsilon = 0.2;   RESET epsilon;   SHOW epsilon;
   and so with delta, rho, confidence, allow_dearer, coverage, consistent_totals, limits
   EXPLAIN SELECT …;    shows noise and price, and spends nothing
+  CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5);    counts for many later queries
+  DROP DP SUMMARY name;   SHOW dpsql.summaries;
 \\df lists the functions, \\h NAME explains one, \\h DP201 explains a code."""
 
 
-_IN_SQL_HELP: Final = ("SELECT", "WITH", "FROM", "EXPLAIN", "SET", "RESET", "SHOW", "SQL")
+_IN_SQL_HELP: Final = ("SELECT", "WITH", "FROM", "EXPLAIN", "SET", "RESET", "SHOW", "SQL", "CREATE", "DROP")
 """Words on which psql has help, and which the help above is about."""
 
 

@@ -1,4 +1,4 @@
-"""Running one statement: a query with its price and its answer, EXPLAIN, and SET, RESET and SHOW of settings."""
+"""Running one statement: a query with its price and its answer, EXPLAIN, SET, RESET and SHOW of settings, summaries."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from dpsql.api.statements import Explain, Set, Show, in_full, special
+from dpsql.api.statements import Explain, Set, Show, ShowSummaries, in_full, special
 from dpsql.cli import exits
 from dpsql.cli.answer import FOR_PEOPLE, WITH_WIDTHS, Style, answer_text, footer_of
 from dpsql.cli.commands.query import account_remark, left_after
 from dpsql.cli.options import Format, Intervals
-from dpsql.cli.shell.commands import accounts
+from dpsql.cli.shell.commands import accounts, summaries
 from dpsql.cli.shell.input.items import Place
 from dpsql.cli.shell.output.folding import folded
 from dpsql.cli.shell.output.output import line_width
@@ -22,6 +22,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import one_line, printable
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.frontend.text.unfinished import with_variables
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
@@ -55,6 +56,12 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
                     shell.output.tell(printable(shell.confirmation(name, amount)))
             case Show(name=name):
                 shell.output.line(shell.amount(name))
+            case ShowSummaries():
+                summaries.show(shell, [])
+            case CreateSummary() | DropSummary():
+                summaries.do(shell, meant, sql)
+            case Explain(sql=query) if summary_statement(query) is not None:
+                summaries.explain(shell, query)
             case Explain(sql=query):
                 explain(shell, query)
             case None:

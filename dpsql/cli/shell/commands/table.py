@@ -12,6 +12,7 @@ from dpsql.cli.shell.commands import query_commands as asking
 from dpsql.cli.shell.commands import refused_commands as refused
 from dpsql.cli.shell.commands import set_commands as setting
 from dpsql.cli.shell.commands import show_commands as looking
+from dpsql.cli.shell.commands import summaries as summed
 from dpsql.cli.shell.input.items import Meta
 from dpsql.cli.shell.input.meta_words import words
 from dpsql.cli.shell.state import Shell
@@ -56,6 +57,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\dt",), "[TABLE]", "List the tables, or those like pat*.", looking.tables),
         Command(("\\df",), "[NAME]", "List the functions, or those that begin so or like pat*.", looking.functions),
         Command(("\\l", "\\list"), "", "The policy: its data, units and accountant.", looking.databases, 0),
+        Command(("\\summaries",), "", "The summaries: of what, and what each would cost first.", summed.show, 0),
         Command(("\\policy",), "[TABLE]", "The policy in force, with every default filled in.", looking.policy),
     ),
     "Privacy": (

@@ -1,0 +1,93 @@
+"""The summaries of a service: what the ledger's definitions stand for under its policy, made once and kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpsql.answers.account import Account
+from dpsql.answers.address import Addresses
+from dpsql.answers.summaries import Definition, Stored, Summary, complete, definitions
+from dpsql.core.ir.nodes import Scan
+from dpsql.core.ir.walk import walk
+from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.text.summary_statements import CreateSummary
+from dpsql.planner.batch.workload import Marginal
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings import Settings
+from dpsql.planner.summaries.design import SummaryDesign, design_of
+from dpsql.service.planning import Question
+
+if TYPE_CHECKING:
+    from dpsql.service.service import Service
+
+_MOST = 16
+"""Summaries whose numbers are kept."""
+
+
+class SummaryStore:
+    """Finds summaries for plans. It spends nothing, and makes no ledger."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._made: OrderedDict[tuple[object, ...], Summary] = OrderedDict()
+
+    def for_plan(self, plan: Plan, account: Account) -> tuple[list[Summary], list[str]]:
+        """Those over a table that a plan reads, and what is to be said of those that do not hold any more.
+
+        Raises CannotOpen (DP407).
+        """
+        found, notes = list[Summary](), list[str]()
+        known = definitions(account.ledger)
+        if not known:
+            return found, notes
+        read = {node.table for node in walk(plan.tree.node) if isinstance(node, Scan)}
+        policy = self._service.policy
+        for definition in known.values():
+            table = policy.called(*definition.statement.table)
+            if table is None or table.name not in read:
+                continue
+            if definition.policy_hash != policy.hash:
+                notes.append(f"summary {definition.name} was made under another policy or data version: it is not used")
+                continue
+            summary = self.summary(definition, account)
+            if summary is None:
+                notes.append(f"the stored answers of summary {definition.name} are gone: it is not used")
+            else:
+                found.append(summary)
+        return found, notes
+
+    def summary(self, definition: Definition, account: Account) -> Summary | None:
+        """What a definition stands for; None if its answers are gone, or it cannot be made under this policy."""
+        facts = self._service.facts
+        key = definition.answers, definition.statement, facts.changes, account.order
+        if key not in self._made:
+            try:
+                design = self.design(definition.statement)
+                stored = {m: self._stored(design, m, account) for m in design.shares}
+            except Rejected:
+                return None
+            answers = account.store.find([s.address for s in stored.values()])
+            made = complete(definition, design, stored, answers)
+            if made is None:
+                return None
+            self._made[definition.answers, definition.statement, facts.changes, account.order] = made
+            while len(self._made) > _MOST:
+                self._made.popitem(last=False)
+            return made
+        return self._made[key]
+
+    def design(self, statement: CreateSummary) -> SummaryDesign:
+        """What a statement measures. Raises Rejected."""
+        facts, policy = self._service.facts, self._service.policy
+        with facts.lock:
+            return facts.compile(lambda public: design_of(statement, policy, public))
+
+    def _stored(self, design: SummaryDesign, marginal: Marginal, account: Account) -> Stored:
+        """At any price: that has no part in an address."""
+        asked = Settings(rho=Fraction(1), unlisted=True) if design.gaussian else Settings(Fraction(1), unlisted=True)
+        plan = self._service.planner.plan(Question(design.sql(marginal)), asked)
+        (release,) = plan.releases
+        base = Addresses(plan, account.policy.data_version, account.order).of(0, {})
+        return Stored(release.measured.node, base.address(release.measured.node.components[0]))
