@@ -209,7 +209,7 @@ def _keys(release: MeasuredRelease) -> Iterator[str]:
     for source in key_sources(release.node) or ():
         (first, *_) = source.positions
         key = release.node.keys[first]
-        if not source.covers and key.type.kind is not Kind.BOOLEAN:
+        if not (source.covers or source.closed):
             yield f"rows with another {key.name} than the {len(source.keys):,} listed are left out"
 
 
