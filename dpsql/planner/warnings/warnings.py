@@ -135,7 +135,7 @@ def _hidden(own: _Release) -> Iterator[Diagnostic]:
     found, deciding = own.sizes, node.components[node.threshold]
     most = found.per_group if rule(deciding).counts == "rows" else _smaller(found.units, found.per_group)
     if most is None or threshold.threshold <= most.count:
-        yield from _doubtful(own, threshold.threshold, found.units)
+        yield from _doubtful(own, threshold.threshold, most)
         return
     names = ", ".join(identifier(k.name) for k in node.keys)
     yield Diagnostic(
@@ -148,16 +148,15 @@ def _hidden(own: _Release) -> Iterator[Diagnostic]:
     )  # fmt: skip
 
 
-def _doubtful(own: _Release, least: int, units: Most | None) -> Iterator[Diagnostic]:
-    """A threshold above half of all units, or a large one where nobody declares how many there are."""
-    if least <= LARGE_GROUP if units is None else 2 * least <= units.count:
-        return
+def _doubtful(own: _Release, least: int, most: Most | None) -> Iterator[Diagnostic]:
+    """A threshold above half of what there can be, or a large one where nobody declares how much that is."""
     node = own.measured.node
+    asked = node.min_units - 1  # units that somebody wants a group to have, whatever the noise
+    if least <= LARGE_GROUP + asked if most is None else 2 * least <= most.count + asked:
+        return
     names = ", ".join(identifier(k.name) for k in node.keys)
-    wanted = LARGE_GROUP if units is None else max(1, units.count // 2)
-    why = (
-        "nothing declares how many units there are" if units is None else f"{units.why}, so that one group may be shown"
-    )
+    wanted = LARGE_GROUP + asked if most is None else max(1, (most.count + asked) // 2)
+    why = "nothing declares how many units there are" if most is None else f"{most.why}: one group at most is shown"
     yield Diagnostic(
         "DP503",
         f"groups of {names} are shown from {least:,} units on: smaller ones, perhaps all, are paid for and hidden",
