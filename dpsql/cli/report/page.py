@@ -138,9 +138,8 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
     title = "What has been spent, and by whom"
     if not own:
         why = "There is no ledger yet: nothing was ever asked." if entries is None else "Nothing was ever asked."
-        return section(
-            "spent", title, paragraph(why), *(charts.bars(panel) for panel in drawn if panel.part != "delta")
-        )
+        bars = (f"<h3>{text(panel.title)}</h3>{charts.bars(panel)}" for panel in drawn if panel.part != "delta")
+        return section("spent", title, paragraph(why), *bars)
     parts = [
         paragraph(
             "Every query is charged before data are read, and nothing is ever given back. The total counts new noise; "

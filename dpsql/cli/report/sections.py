@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from dpsql.cli.report import charts, odds
@@ -11,13 +11,15 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import DEFAULT_UNIT, PathUnit, RowUnit, Unit
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
-from dpsql.policy.issues import listed, shown
+from dpsql.policy.issues import shown
 from dpsql.policy.tools.audit import protection
 from dpsql.policy.tools.show import loss_text
 
 
 def one_of(unit: Unit) -> str:
-    """What one unit is called in a sentence: `patient`, else `unit`."""
+    """What one unit is called in a sentence: `patient`, `row of visits`, else `unit`."""
+    if unit.kind == "rows":
+        return f"row of {' or '.join(unit.tables)}"
     return "unit" if unit.name == DEFAULT_UNIT else unit.name
 
 
@@ -63,12 +65,17 @@ def _what(policy: Policy, unit: Unit) -> str:
 
 
 def _row_notes(policy: Policy) -> Iterator[str]:
-    for unit in _units(policy):
-        if unit.kind == "rows":
-            yield (
-                f"In {listed(unit.tables)} a row is protected, not a person. Somebody with n rows there is protected "
-                "n times less: at n times the ε that this page states."
-            )
+    """Said once for all tables in which as many rows are the unit."""
+    found: dict[int, list[str]] = {}
+    for name, known in policy.tables.items():
+        if isinstance(known.protection, RowUnit):
+            found.setdefault(known.protection.rows, []).append(name)
+    for rows, tables in found.items():
+        many = "n" if rows == 1 else f"n/{rows}"
+        yield (
+            f"In {', '.join(tables)} a row is protected, not a person. Somebody with n rows there is protected at "
+            f"{many} times the ε that this page states: less, the more rows there are."
+        )
 
 
 def meaning(policy: Policy, spent: Mapping[str, PrivacyLoss]) -> str:
@@ -76,12 +83,16 @@ def meaning(policy: Policy, spent: Mapping[str, PrivacyLoss]) -> str:
     parts = [
         paragraph(
             "An answer with noise moves what somebody believes about a person only a little, and ε says how far: the "
-            "odds of a guess change by a factor of at most e<sup>ε</sup>. The smaller ε, the better. These are worst "
-            "cases: whoever guesses is assumed to know everything but this one person."
+            "odds that somebody is in the data change by a factor of at most e<sup>ε</sup>. The smaller ε, the better. "
+            "These are worst cases: whoever guesses is assumed to know everything but this one person."
         )
     ]
+    alike: dict[tuple[int, tuple[tuple[str, str, Fraction], ...]], list[Unit]] = {}
     for unit in _units(policy):
-        parts += _odds_of(policy, unit, spent.get(unit.name, NO_LOSS), alone=len(_units(policy)) == 1)
+        stages = tuple(_stages(policy, unit, spent.get(unit.name, NO_LOSS)))
+        alike.setdefault((odds.steps(unit.neighbours), stages), []).append(unit)
+    for (step, stages), units in alike.items():
+        parts += _odds_of(text(" or ".join(map(one_of, units))), step, stages, alone=len(alike) == 1)
     parts += [
         paragraph(_delta_words(policy)),
         paragraph(
@@ -102,9 +113,8 @@ def meaning(policy: Policy, spent: Mapping[str, PrivacyLoss]) -> str:
     return section("meaning", "What the numbers mean", *parts)
 
 
-def _odds_of(policy: Policy, unit: Unit, spent: PrivacyLoss, *, alone: bool) -> Iterator[str]:
-    step, name = odds.steps(unit.neighbours), text(one_of(unit))
-    stages = list(_stages(policy, unit, spent))
+def _odds_of(name: str, step: int, stages: Sequence[tuple[str, str, Fraction]], *, alone: bool) -> Iterator[str]:
+    """Of units for which the same may be asked. name: of one of them, as HTML."""
     if not alone:
         yield f"<h3>{name}</h3>"
     one = next((e for said, _, e in stages if said == ONE_QUERY), None)
