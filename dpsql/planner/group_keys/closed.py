@@ -7,6 +7,7 @@ bounds is not asked here, for rows may break it; only types, functions and the q
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.domains import ENUMERABLE
@@ -18,6 +19,20 @@ from dpsql.core.values import replace
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.compute import Condition, Unknown, computation
 from dpsql.planner.group_keys.narrow import listed, narrowed
+
+if TYPE_CHECKING:
+    from dpsql.planner.group_keys.search import Part
+
+
+def told(part: Part, items: Sequence[Expr], env: Mapping[int, Value], terms: Sequence[Expr]) -> Part:
+    """A part that says whether a row can have another key. Of several expressions together nothing is said.
+
+    items: all expressions, of which a part has the keys of some. env, terms: as of `closed`.
+    """
+    if part.covers or part.unread or len(part.positions) != 1 or part.size > ENUMERABLE:
+        return part
+    keys = list(part.domain.keys()) if part.domain is not None else [key for (key,) in part.keys]
+    return replace(part, closed=closed(items[part.positions[0]], keys, env, terms))
 
 
 def closed(item: Expr, keys: Sequence[LiteralValue], env: Mapping[int, Value], terms: Sequence[Expr]) -> bool:

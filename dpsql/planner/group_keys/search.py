@@ -21,7 +21,7 @@ from dpsql.core.policy.tables import TableDomain
 from dpsql.core.values import replace
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.bins import bins, bins_between
-from dpsql.planner.group_keys.closed import closed
+from dpsql.planner.group_keys.closed import told
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by
 from dpsql.planner.group_keys.narrow import Narrowed, narrowed, subjects
 from dpsql.planner.group_keys.rows import Origin, Padding, Rows
@@ -147,14 +147,7 @@ class _Case:
         tables = [without_null(t, self.present) for t in tables]
         joined = combined(tables, items, self.terms, self.env, self.ctx.analysis.max_keys)
         found = self._assigned(items, joined, missing, names)
-        return None if found is None else [self._told(part, items) for part in found]
-
-    def _told(self, part: Part, items: Sequence[Expr]) -> Part:
-        """A part that says whether a row can have another key. Of several expressions nothing is said."""
-        if part.covers or part.unread or len(part.positions) != 1 or part.size > ENUMERABLE:
-            return part
-        keys = list(part.domain.keys()) if part.domain is not None else [key for (key,) in part.keys]
-        return replace(part, closed=closed(items[part.positions[0]], keys, self.env, self.terms))
+        return None if found is None else [told(part, items, self.env, self.terms) for part in found]
 
     # --- variables of their own ------------------------------------------------------------------------------------
 
