@@ -69,6 +69,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
     **diagrams.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
+    "dpsql/cli/shell/commands/clauses.json": grammar_text.clauses,
     **{
         name: partial(filled, name)
         for name in (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from dpsql.core.functions.registry import describe_registry
 from dpsql.core.printing.dialects import postgres_functions, spark_functions
 from dpsql.core.printing.dialects.postgres import POSTGRES
@@ -61,6 +64,24 @@ def _on_servers(function: str) -> str:
     """What the SQL page says of a function on each of them."""
     said = (limits.get(function, "yes") if d.spells(function) else "no" for d, limits in _SERVERS)
     return " | ".join(said)
+
+
+_KEYWORD = re.compile(r'"([A-Z][A-Z_]*)"i')
+
+
+def clauses() -> str:
+    """dpsql/cli/shell/commands/clauses.json: what the shell's help says of each part, and the keywords of its rules."""
+    found = [
+        {
+            "heading": part.heading,
+            "words": sorted({word for _, rule in part.parts for word in _KEYWORD.findall(rule)}),
+            "texts": [" ".join(comment.replace("`", "").split()) for comment, _ in part.parts if comment],
+            "example": EXAMPLES.get(part.heading, ""),
+        }
+        for part in sections()
+        if part.heading not in ("Names", "Functions")
+    ]
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def sql_page() -> str:

@@ -14,9 +14,10 @@ from dpsql.planner.plan import Plan
 
 
 def notes_of_given(plan: Plan, choice: Choice, cost: Mapping[str, PrivacyLoss]) -> tuple[str, ...]:
-    """`n, mean answered from 2026-11-20, cost 0`: one note for each day that answers are from.
+    """`n, mean answered from 2026-11-20`: one note for each day that answers are from.
 
-    cost: what the analyst pays for those that he gets for the first time, in all.
+    Where other numbers of the query are drawn or paid for, the last of these notes says that they cost nothing; else
+    the price of the answer says so. cost: what the analyst pays for those that he gets for the first time, in all.
     """
     new = {a.id for a in choice.received}
     old: dict[str, list[str]] = {}
@@ -28,7 +29,10 @@ def notes_of_given(plan: Plan, choice: Choice, cost: Mapping[str, PrivacyLoss]) 
             names = days.setdefault(answer.made_at.date().isoformat(), [])
             if name not in names:
                 names.append(name)
-    notes = [f"{', '.join(names)} answered from {day}, cost 0" for day, names in sorted(old.items())]
+    notes = [f"{', '.join(names)} answered from {day}" for day, names in sorted(old.items())]
+    drawn = any(wanted(plan.releases[at].measured, given) for at, given in enumerate(choice.given))
+    if notes and (first or drawn):
+        notes[-1] += ", cost 0" if len(notes) == 1 else ", all of these cost 0"
     price = largest(cost.values()) if cost else NO_LOSS
     for day, names in sorted(first.items()):
         notes.append(f"{', '.join(names)} answered from {day}, new to this account")

@@ -87,7 +87,11 @@ def answer_text(release: Release, format: Format, style: Style, level: Fraction,
 
 
 def _for_people(release: Release, format: Format, style: Style, level: Fraction) -> str:
-    header, rows = columns_and_cells(release, style, level)
+    return cells_text(*columns_and_cells(release, style, level), format, style)
+
+
+def cells_text(header: Sequence[str], rows: Sequence[Sequence[Cell]], format: Format, style: Style) -> str:
+    """Cells as people read them: any of `WITH_WIDTHS`."""
     match format:
         case Format.BOX:
             return box_table(header, rows, heading=style.heading)

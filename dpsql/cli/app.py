@@ -188,7 +188,7 @@ def budget(
     plot: Annotated[
         str | None,
         typer.Option(
-            "--plot", metavar="FILE", help="Draw spending over time against the limits, too: FILE.html or FILE.png."
+            "--plot", metavar="FILE", help="Draw what is spent and left, and over time, too: FILE.html or FILE.png."
         ),
     ] = None,
     accept_head: Annotated[
@@ -392,6 +392,31 @@ def prepare(
     from dpsql.cli.commands import prepare as command
 
     return command.run(file, threads, memory_limit, not quiet)
+
+
+@policy_app.command("report", epilog=EXIT_CODES)
+def policy_report(
+    file: o.Policy,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file, e.g. report.html.")
+    ] = None,
+    ledger: o.Ledger = None,
+    data: Annotated[
+        bool,
+        typer.Option(
+            "--data", help="Custodian: read the data, too, and print exactly what the limits cut. That copy is private."
+        ),
+    ] = False,
+    threads: o.Threads = None,
+    memory_limit: o.MemoryLimit = None,
+) -> int:
+    """Write one page about the policy for lawyers and boards: whom it protects, how far, what is spent and promised.
+
+    It is HTML that loads nothing and runs nothing, to be read, printed and signed. Without --data no data are opened.
+    """
+    from dpsql.cli.commands import policy_report as command
+
+    return command.run(file, output, ledger, data, threads, memory_limit)
 
 
 @policy_app.command("suggest", epilog=EXIT_CODES)

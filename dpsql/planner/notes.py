@@ -13,7 +13,7 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import SATURATED, Component, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.render import expression, identifier
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.table import rule
@@ -200,7 +200,7 @@ def _choices(release: MeasuredRelease) -> Iterator[str]:
 def _keys(release: MeasuredRelease) -> Iterator[str]:
     """What becomes of rows whose group is not shown."""
     if release.threshold is not None:
-        keys = ", ".join(k.name for k in release.node.keys)
+        keys = ", ".join(identifier(k.name) for k in release.node.keys)
         least = release.threshold.threshold
         shown = f"groups of {keys} are shown only where the noisy number of units reaches {least}"
         yield f"{shown}: less with more ε or a smaller max_groups_per_unit, none with a public list (domain)"
@@ -209,8 +209,8 @@ def _keys(release: MeasuredRelease) -> Iterator[str]:
     for source in key_sources(release.node) or ():
         (first, *_) = source.positions
         key = release.node.keys[first]
-        if not source.covers and key.type.kind is not Kind.BOOLEAN:
-            yield f"rows with another {key.name} than the {len(source.keys):,} listed are left out"
+        if not (source.covers or source.closed):
+            yield f"rows with another {identifier(key.name)} than the {len(source.keys):,} listed are left out"
 
 
 def _limits(release: MeasuredRelease) -> list[str]:

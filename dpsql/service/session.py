@@ -21,6 +21,7 @@ from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, s
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
+from dpsql.policy.tools.draft import undecided
 from dpsql.results.answer import Release
 from dpsql.service import pipeline
 from dpsql.service.arguments import Parameters, checked_parameters
@@ -65,6 +66,7 @@ class Session:
         self.analyst = service.policy.account(analyst)
         self._settings = self._opened_with = settings or Settings()
         self._setting = threading.Lock()
+        self._has_told = False
 
     @property
     def policy(self) -> Policy:
@@ -307,7 +309,13 @@ class Session:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        return pipeline.run(self.service, plan, self._account(charging, leaving), fresh=fresh)
+        return self._told(pipeline.run(self.service, plan, self._account(charging, leaving), fresh=fresh))
+
+    def _told(self, release: Release) -> Release:
+        """The answer with what a session's first reader has to know of its policy, once."""
+        said = () if self._has_told else undecided(self.policy, release.plan.cost)
+        self._has_told = self._has_told or bool(said)
+        return replace(release, notes=(*release.notes, *said)) if said else release
 
     def held(self, plan: Plan) -> Release | None:
         """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.

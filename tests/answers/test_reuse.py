@@ -25,7 +25,7 @@ COUNT = "SELECT COUNT(*) AS n FROM members"
 BY_CITY = "SELECT city, COUNT(*) AS n, SUM(age) AS s, AVG(hours) AS h FROM members JOIN visits USING (id) GROUP BY city"
 BY_NOTE = "SELECT note, COUNT(*) AS n, SUM(age) AS s FROM members GROUP BY note"
 NESTED = "SELECT COUNT(*) AS n FROM members WHERE age > (SELECT AVG(age) FROM members)"
-TODAY = re.compile(r"answered from \d{4}-\d\d-\d\d, cost 0")
+TODAY = re.compile(r"answered from \d{4}-\d\d-\d\d$")
 
 
 def eps(value: object) -> PrivacyLoss:

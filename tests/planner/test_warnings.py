@@ -81,7 +81,7 @@ SMALL = Fraction(1, 100)
         ("SELECT day, STDDEV_POP(cost) FROM visits GROUP BY day", ["DP504"]),
         ("SELECT day, COUNT(*), SUM(cost), AVG(cost) FROM visits GROUP BY day", ["DP503", "DP504"]),
         ("SELECT ward, AVG(cost) FROM visits GROUP BY ward", []),
-        ("SELECT name, AVG(cost) FROM visits GROUP BY name", []),
+        ("SELECT name, AVG(cost) FROM visits GROUP BY name", ["DP503"]),
         ("SELECT AVG(CLIP(cost, 10, 20)) FROM visits", []),
     ],
 )
@@ -94,7 +94,7 @@ def test_each_kind_is_warned_of(sql: str, expected: list[str]) -> None:
     [
         "SELECT day, COUNT(*), AVG(cost) FROM visits GROUP BY day",
         "SELECT COUNT(DISTINCT ward), AVG(cost) FROM visits",
-        "SELECT ward, COUNT(*), COUNT(DISTINCT id), SUM(cost), AVG(cost) FROM visits GROUP BY ward",
+        "SELECT COUNT(*), COUNT(DISTINCT id), SUM(cost), AVG(cost) FROM visits",
     ],
 )
 def test_without_declared_numbers_nothing_is_said(sql: str) -> None:
@@ -250,6 +250,22 @@ def test_a_threshold_that_no_group_can_reach() -> None:
     enough = re.search(r"use an ε of ([\d.]+) or more", " ".join(warning.help))
     assert enough is not None
     better = {**settings, "epsilon": Fraction(enough[1])}
-    assert not [w for w in warnings(sql, few, **better) if "are shown from" in w.message]
+    assert not [w for w in warnings(sql, few, **better) if "none can have over" in w.message]
     many = policy(visits=visits())
     assert not [w for w in warnings(sql, many, **settings) if "are shown from" in w.message]
+
+
+def test_a_threshold_that_groups_may_not_reach() -> None:
+    """Above half of what there can be, or large where nobody declares how much that is; and the ε named is enough."""
+    sql = "SELECT name, COUNT(*) AS n FROM visits GROUP BY name"
+    undeclared = {**visits()["columns"], "id": {"type": "bigint", "nullable": False}}  # type: ignore[dict-item]
+    for of, why in (
+        (policy(visits=visits()), "one group at most"),
+        (policy(visits=visits(columns=undeclared)), "nothing declares"),
+    ):
+        settings = {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**9)}
+        (warning,) = (w for w in warnings(sql, of, **settings) if w.code == "DP503")
+        assert "perhaps all, are paid for and hidden" in warning.message and why in warning.notes[0]
+        enough = re.search(r"use an ε of ([\d.]+) or more", warning.help[0])
+        assert enough is not None
+        assert "DP503" not in codes(sql, of, **{**settings, "epsilon": Fraction(enough[1])})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from dpsql.cli.exits import complain
@@ -16,7 +17,7 @@ from dpsql.planner.computed import understood
 from dpsql.policy.file.schema import policy_schema
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.load import load_policy
-from dpsql.policy.tools.audit import promises, protection
+from dpsql.policy.tools.audit import Promised, grouped, promises, protection
 from dpsql.policy.tools.show import describe, show_policy
 from dpsql.policy.tools.unsaid import unsaid
 
@@ -59,16 +60,30 @@ def audit(file: str, format: ExplainFormat) -> int:
     match format:
         case ExplainFormat.JSON:
             listed = [{**asdict(p), "page": p.page} for p in found]
+            for promise in listed:
+                promise.pop("column")
             print(document({"policy": policy.name, "promises": listed, "protection": list(protection(policy))}))
         case ExplainFormat.TEXT:
-            print(f"The guarantee of policy {policy.name} rests on {_counted(len(found), 'promise')}.")
-            for p in found:
-                print(
-                    printable(f"\n{p.where}\n  promise:  {p.claim}\n  if false: {p.when_false}\n  page:     {p.page}")
-                )
+            groups = grouped(policy)
+            kinds = f", of {_counted(len(groups), 'kind')}" if found else ""
+            print(f"The guarantee of policy {policy.name} rests on {_counted(len(found), 'promise')}{kinds}.")
+            for group in groups:
+                print(printable("\n".join(_promised(group))))
             for line in protection(policy):
                 print(printable(f"\nsomeone's protection when {line}"))
     return 0
+
+
+def _promised(group: Promised) -> Iterator[str]:
+    """What promises of one kind say, where they stand, and what follows if one is false: each said once."""
+    yield f"\n{group.heading} ({len(group.promises)})"
+    if group.kind == "not_null":
+        yield from (f"  promise:  {claim}" for claim in group.claims)
+    else:
+        for p in group.promises:
+            yield f"  promise:  {p.claim}   ({p.where})"
+    yield f"  if false: {group.when_false}"
+    yield f"  page:     {group.page}"
 
 
 def show(file: str, table: str | None, format: ExplainFormat) -> int:

@@ -23,6 +23,7 @@ from dpsql.cli.shell.input.history import History, default_path
 from dpsql.cli.shell.input.reading import Step, interactive, run_steps, run_stream
 from dpsql.cli.shell.looks import Looks, changed
 from dpsql.cli.shell.output.output import Output
+from dpsql.cli.shell.output.wrapping import wrapped_lines
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
@@ -135,7 +136,8 @@ def _greet(shell: Shell) -> None:
     if shell.analyst is not None and shell.connection.analyst != shell.analyst:
         who += f", charged to the shared account {shell.connection.analyst}"
     name = one_line(shell.connection.policy.name)
-    print(f"dpsql {dpsql.__version__}: policy {name}, {one_line(who)}. \\? for help, \\q to leave.")
+    said = f"dpsql {dpsql.__version__}: policy {name}, {one_line(who)}. \\? for help, \\q to leave."
+    print("\n".join(wrapped_lines(said, shell.output.columns)))
     if warnings := unsaid(shell.connection.policy):
         exits.complain(warnings)
     if shell.history is not None and not shell.history.durable:

@@ -17,7 +17,7 @@ from dpsql.core.functions.value import Domain, Value, type_range
 from dpsql.core.ir.expressions import Column, Expr, columns_of
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import KeysOf
-from dpsql.core.ir.render import identifier
+from dpsql.core.ir.render import identifier, qualified
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Exact, Interval, everything, exact
 from dpsql.core.policy.tables import Bound, Table, TableDomain, ValuesDomain
@@ -110,7 +110,7 @@ def declared_bounds(declared: Declared, column: Column) -> Interval | None:
 
 
 def _unbounded(column: Column, table: Table, declared: Declared) -> Reason:
-    where = f"tables.{table.name}.columns.{column.name}"
+    where = f"tables.{qualified(table.name)}.columns.{identifier(column.name)}"
     low, high = _example(declared)
     missing = "`bounds` open at one end" if declared.bounds is not None else "no `bounds`"
     return Reason(

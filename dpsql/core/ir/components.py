@@ -25,6 +25,7 @@ class KeySource:
     covers: the input rows' keys lie in the list by construction (columns of an inner-joined public table), so the
         engine need not filter; a row outside is dropped after the fetch all the same.
     ends: the first and the last of a single column's keys, if all of its values between them are keys.
+    closed: as far as the query and its types tell, no row has another key. For readers alone: rows are dropped as ever.
     """
 
     positions: tuple[int, ...]
@@ -32,6 +33,7 @@ class KeySource:
     origin: str
     covers: bool = False
     ends: tuple[LiteralValue, LiteralValue] | None = None
+    closed: bool = field(default=False, compare=False)
 
 
 Norm = Literal["l1", "l2"]

@@ -23,6 +23,11 @@ where window with"""
 _RESERVED = frozenset(_WORDS.split())
 
 
+def qualified(name: str) -> str:
+    """A table's name with its schema, each part as a query has to write it."""
+    return ".".join(map(identifier, name.split(".")))
+
+
 def expression(expr: Expr) -> str:
     """One line, close to what was written; the clips that the plan added are left out."""
     match expr:

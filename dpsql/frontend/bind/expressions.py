@@ -15,6 +15,7 @@ from dpsql.core.functions.signature import compared
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
+from dpsql.core.ir.render import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -22,6 +23,7 @@ from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind import literals
+from dpsql.frontend.bind.clocks import as_clock
 from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.made_columns import declared_field, made_column
 from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
@@ -238,6 +240,10 @@ class ExprBinder:
         try:
             value = value_of_call(name, tuple([self.value(a) for a in args]), span)
         except Rejected:
+            if (clock := as_clock(args, self.entries)) is not None and name in _UNIFYING:
+                raise reject(
+                    "DP106", f"{symbol(name)}: a moment is compared with a clock", span=span, help=[clock]
+                ) from None
             if (numbers := as_numbers(args)) is None:
                 raise
             args = numbers
@@ -265,6 +271,8 @@ class ExprBinder:
                 if found is None:
                     cast = target.kind in (Kind.TIME, Kind.UUID)  # which texts become by a cast alone
                     own = "compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast
+                    if target.kind is Kind.TIMESTAMP and (clock := as_clock(args, self.entries)) is not None:
+                        own = clock
                     raise reject(
                         "DP106", f"{arg.value!r} is {'a text, and ' * cast}not {with_article(target)}", span=arg.span,
                         help=literals.AS_MOMENT if target.kind is Kind.TIMESTAMPTZ else [own],

@@ -7,12 +7,15 @@ Where the policy makes a column of just that by `from:`, it is this column. Else
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from operator import attrgetter
 
 from sqlglot import exp
 
+from dpsql.core.ir.render import identifier
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
 from dpsql.diagnostics.diagnostic import Span
@@ -96,7 +99,26 @@ def declared_field(node: exp.Column, entries: Sequence[Entry]) -> tuple[str, ...
     if node.args.get("db") or not names or node.name.lower() in names or _is_table(node, entries):
         return ()
     made = Derived(node.table, (node.name,))
-    return (f"if {node.table} is a column, custodian: declare its field:  {line(made)}",)
+    declare = f"if {identifier(node.table)} is a column, custodian: declare its field:  {line(made)}"
+    known = _fields_of(node.table, entries)
+    if not known:
+        return (declare,)
+    close = get_close_matches(node.name.lower(), [name.lower() for name in known], n=1)
+    meant = [name for name in known if name.lower() in close] or known
+    written = " or ".join(f"{identifier(node.table)}.{identifier(name)}" for name in meant[:12])
+    return (f"did you mean {written}?" if close else f"its declared fields are {written}", declare)
+
+
+def _fields_of(column: str, entries: Sequence[Entry]) -> list[str]:
+    """Names of the fields of a STRUCT of which the policy makes columns, as they are there in the end."""
+    found: dict[str, None] = {}
+    for entry in entries:
+        if not entry.made:
+            continue
+        names, path, zone = literal_eval(entry.made)
+        if len(names) == 2 and names[0] == column.lower() and not path and not zone:
+            found[names[1]] = None
+    return list(found)
 
 
 def _is_table(node: exp.Column, entries: Sequence[Entry]) -> bool:

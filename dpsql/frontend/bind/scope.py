@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Node
+from dpsql.core.ir.render import identifier
 from dpsql.core.ir.step_count import take
 from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Span
@@ -156,11 +157,13 @@ def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Sp
     names = [e.name for e in entries if relation is None or e.relation.lower() == relation.lower()]
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.6)
     meant = [n for n in dict.fromkeys(names) if n.lower() in close]
-    advice = [f"did you mean {' or '.join(meant)}?"] if meant else []
+    advice = [f"did you mean {' or '.join(map(identifier, meant))}?"] if meant else []
     if not meant and names:
         listed = list(dict.fromkeys(names))
-        advice.append("declared columns: " + ", ".join(listed[:12]) + (", …" if len(listed) > 12 else ""))
+        advice.append(
+            "declared columns: " + ", ".join(map(identifier, listed[:12])) + (", …" if len(listed) > 12 else "")
+        )
     advice += more
     advice.append("custodian: a column must be listed in the policy to exist")
-    shown = name if relation is None else f"{relation}.{name}"
+    shown = ".".join(identifier(part) for part in (relation, name) if part is not None)
     return reject("DP103", f"column {shown} does not exist", span=span, help=advice)

@@ -8,6 +8,7 @@ from functools import partial
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Scan
+from dpsql.core.ir.render import qualified
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Span
@@ -54,5 +55,7 @@ def named(parts: Sequence[str], policy: Policy, written: Span) -> Table:
     name, known = ".".join(parts), [t.name for t in policy.tables.values()]
     close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=2)
     meant = [k for k in known if k.lower() in close]
-    advice = f"did you mean {' or '.join(meant)}?" if meant else f"tables of the policy: {', '.join(known[:12])}"
-    raise reject("DP102", f"table {name} does not exist", span=written, help=[advice])
+    advice = f"did you mean {' or '.join(map(qualified, meant))}?"
+    if not meant:
+        advice = f"tables of the policy: {', '.join(map(qualified, known[:12]))}"
+    raise reject("DP102", f"table {qualified(name)} does not exist", span=written, help=[advice])

@@ -118,8 +118,8 @@ def public_keys(exprs: Sequence[Expr], node: Node, ctx: RewriteContext) -> list[
 def source_of(part: Part, origin: str) -> KeySource:
     """A part as the plan holds it."""
     if part.unread or part.domain is None:
-        return KeySource(part.positions, () if part.unread else part.keys, origin, part.covers)
-    return KeySource(part.positions, lazy_keys(part.domain), origin, part.covers, ends(part.domain))
+        return KeySource(part.positions, () if part.unread else part.keys, origin, part.covers, closed=part.closed)
+    return KeySource(part.positions, lazy_keys(part.domain), origin, part.covers, ends(part.domain), part.closed)
 
 
 def _distinguished(exprs: Sequence[Expr], rows: Rows) -> list[Padding]:
@@ -175,7 +175,7 @@ def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -
             domain = keys if domain is None else united(domain, keys)
             if domain is None:
                 return None
-        return Part(positions, (), domain, covers, tables)
+        return Part(positions, (), domain, covers, tables, closed=all(p.covers or p.closed for p in parts))
     tuples: dict[tuple[LiteralValue, ...], None] = {}
     for option in options:
         if prod(p.size for p in option) > most:

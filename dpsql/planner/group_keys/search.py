@@ -21,6 +21,7 @@ from dpsql.core.policy.tables import TableDomain
 from dpsql.core.values import replace
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.bins import bins, bins_between
+from dpsql.planner.group_keys.closed import told
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by
 from dpsql.planner.group_keys.narrow import Narrowed, narrowed, subjects
 from dpsql.planner.group_keys.rows import Origin, Padding, Rows
@@ -44,6 +45,7 @@ class Part:
 
     covers: every row's key is among them. tables: where they come from (`VALUES` for a list in the query).
     unread: they stand in a public table that has not been read. listed: the query's own conditions list them.
+    closed: a row can have no other (see closed.py).
     """
 
     positions: tuple[int, ...]
@@ -53,6 +55,7 @@ class Part:
     tables: tuple[str, ...]
     unread: bool = False
     listed: bool = False
+    closed: bool = False
 
     @property
     def size(self) -> int:
@@ -143,7 +146,8 @@ class _Case:
                 tables.append(KeyTable((uid,), tuple(zip(domain.keys())), covers, False))
         tables = [without_null(t, self.present) for t in tables]
         joined = combined(tables, items, self.terms, self.env, self.ctx.analysis.max_keys)
-        return self._assigned(items, joined, missing, names)
+        found = self._assigned(items, joined, missing, names)
+        return None if found is None else [told(part, items, self.env, self.terms) for part in found]
 
     # --- variables of their own ------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.render import identifier
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -122,17 +123,21 @@ def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
 
 # --- DP503: too many groups for ε ------------------------------------------------------------------------------------
 
+LARGE_GROUP: Final = 100
+"""Units of a group that nobody has declared to be so large: a threshold above it is told before it is paid for."""
+
 
 def _hidden(own: _Release) -> Iterator[Diagnostic]:
-    """A threshold above the most units that a private group can have by declared numbers: all would stay hidden."""
+    """A threshold that private groups cannot reach by declared numbers, or that they may well not reach."""
     threshold, node = own.measured.threshold, own.measured.node
     if threshold is None or node.threshold is None:
         return
     found, deciding = own.sizes, node.components[node.threshold]
     most = found.per_group if rule(deciding).counts == "rows" else _smaller(found.units, found.per_group)
     if most is None or threshold.threshold <= most.count:
+        yield from _doubtful(own, threshold.threshold, most)
         return
-    names = ", ".join(k.name for k in node.keys)
+    names = ", ".join(identifier(k.name) for k in node.keys)
     yield Diagnostic(
         "DP503",
         f"groups of {names} are shown from {threshold.threshold:,} units on, and none can have over {most.count:,}",
@@ -140,6 +145,25 @@ def _hidden(own: _Release) -> Iterator[Diagnostic]:
         (*_enough_for(own, threshold.threshold / max(1, most.count), partial(_shows, most=most.count)),
          "or use a larger delta, or group by something that more people share"),
         (f"from declared numbers alone: {most.why}; ε is {float(own.epsilon):g}",), severity="warning",
+    )  # fmt: skip
+
+
+def _doubtful(own: _Release, least: int, most: Most | None) -> Iterator[Diagnostic]:
+    """A threshold above half of what there can be, or a large one where nobody declares how much that is."""
+    node = own.measured.node
+    asked = node.min_units - 1  # units that somebody wants a group to have, whatever the noise
+    if least <= LARGE_GROUP + asked if most is None else 2 * least <= most.count + asked:
+        return
+    names = ", ".join(identifier(k.name) for k in node.keys)
+    wanted = LARGE_GROUP + asked if most is None else max(1, (most.count + asked) // 2)
+    why = "nothing declares how many units there are" if most is None else f"{most.why}: one group at most is shown"
+    yield Diagnostic(
+        "DP503",
+        f"groups of {names} are shown from {least:,} units on: smaller ones, perhaps all, are paid for and hidden",
+        own.source, node.keys[0].span or node.span, "there may be no group so large",
+        (*_enough_for(own, least / wanted, partial(_shows, most=wanted)),
+         "or use a larger delta, group by something that more people share, or ask for a public list (domain)"),
+        (f"from declared numbers alone: {why}; ε is {float(own.epsilon):g}",), severity="warning",
     )  # fmt: skip
 
 

@@ -22,13 +22,17 @@ DANGLING = "ε is as stated, but answers about joined rows leave out the rows th
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One trusted claim. `where`: its dotted path. `unit`: whose protection rests on it (None: anybody's)."""
+    """One trusted claim. `where`: its dotted path. `unit`: whose protection rests on it (None: anybody's).
+
+    column: of a claim about one column, its table and its name.
+    """
 
     kind: Kind
     where: str
     claim: str
     when_false: str
     unit: str | None = None
+    column: tuple[str, str] | None = None
 
     @property
     def page(self) -> str:
@@ -43,6 +47,64 @@ def promises(policy: Policy) -> tuple[Promise, ...]:
         found += list(_public(table) if table.public else _private(table))
         found += [p for column in table.columns.values() for p in _column(table, column)]
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """Promises of one kind that have one consequence. heading: what they say; claims: one line for each thing said."""
+
+    kind: Kind
+    heading: str
+    when_false: str
+    promises: tuple[Promise, ...]
+
+    @property
+    def page(self) -> str:
+        """As of a promise."""
+        return self.promises[0].page
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """What is promised; the columns that are never NULL on one line for each table."""
+        if self.kind != "not_null":
+            return tuple(p.claim for p in self.promises)
+        tables: dict[str, list[str]] = {}
+        for table, column in (p.column for p in self.promises if p.column is not None):
+            tables.setdefault(table, []).append(column)
+        return tuple(f"of {table}: {', '.join(columns)}" for table, columns in tables.items())
+
+
+_HEADINGS: dict[Kind, str] = {
+    "public": "Public tables tell nothing about anybody",
+    "unit": "The rows belong to whom the policy says",
+    "primary_key": "Primary keys never repeat",
+    "unique": "Keys never repeat",
+    "foreign_key": "What is referred to is there",
+    "max_frequency": "Values repeat no more often than declared",
+    "max_rows_per_unit": "Nobody has more rows than declared",
+    "not_null": "These columns are never NULL",
+    "size": "Sizes are known to everybody",
+}
+
+
+_OF_LISTS = "Lists of groups were not made of private rows"
+
+
+def grouped(policy: Policy) -> tuple[Promised, ...]:
+    """The promises, those of one kind with one consequence together; kinds in the order of `Kind`."""
+    found: dict[tuple[Kind, str], list[Promise]] = {}
+    for promise in promises(policy):
+        found.setdefault((promise.kind, promise.when_false), []).append(promise)
+    order = list(_HEADINGS)
+    return tuple(
+        Promised(
+            kind,
+            _OF_LISTS if kind == "public" and together[0].column is not None else _HEADINGS[kind],
+            when_false,
+            tuple(together),
+        )
+        for (kind, when_false), together in sorted(found.items(), key=lambda item: order.index(item[0][0]))
+    )
 
 
 def protection(policy: Policy) -> tuple[str, ...]:
@@ -153,12 +215,12 @@ def _column(table: Table, column: Column) -> Iterator[Promise]:
             "COUNT of it counts NULLs, too, at the stated ε; where rows are replaced, a SUM moves by its larger bound "
             "B instead of its range R: ε is B/R times what is stated; and keys on it may repeat"
         )
-        yield Promise("not_null", dotted((*loc, "nullable")), claim, effect, table.unit)
+        yield Promise("not_null", dotted((*loc, "nullable")), claim, effect, table.unit, (table.name, column.name))
     if isinstance(column.domain, TableDomain) and not table.public:
         domain = column.domain
         claim = f"{domain.table}.{domain.column} was not chosen by looking at {table.name}"
         effect = "the list of groups gives away which values occur: ε is unlimited for who alone has one of them"
-        yield Promise("public", dotted((*loc, "domain")), claim, effect, table.unit)
+        yield Promise("public", dotted((*loc, "domain")), claim, effect, table.unit, (table.name, column.name))
 
 
 def _times(rows: int) -> str:

@@ -7,11 +7,12 @@ what only a person can decide: whose rows these are, which values can occur.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.derived import Derived
+from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.server import names_server
 from dpsql.policy.file.scalars import usable_name
 from dpsql.policy.tools.struct_fields import fields
@@ -22,6 +23,23 @@ _MOST_PROPOSED = 50
 """Longest list of an ENUM that is proposed as a domain."""
 _CLOCKS = "   # DECIDE: the clocks of which zone? bounds: [first, last]"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+UNDECIDED = "# DECIDE: whom do you protect?"
+"""Stands in a draft until somebody has decided, and takes the line out."""
+
+
+def undecided(policy: Policy, units: Iterable[str]) -> tuple[str, ...]:
+    """What readers of an answer about these units are told while a policy is as it was drafted, and protects rows."""
+    source = policy.places.source
+    if source is None or UNDECIDED not in source.text:
+        return ()
+    if not any(policy.units[name].kind == "rows" for name in units if name in policy.units):
+        return ()
+    return (
+        "the policy is a draft in which nobody has decided whom it protects: a single row, not a person; somebody with "
+        "n rows is protected n times less",
+    )
 
 
 def draft_policy(
@@ -59,7 +77,7 @@ def _lines(
     if database is not None:
         yield f"database: {_scalar(database)}"
     yield "privacy: {neighbours: add_remove, accountant: approx_dp}"
-    yield "# DECIDE: whom do you protect? If it is a person with many rows, name the unit and give each of its tables"
+    yield f"{UNDECIDED} If it is a person with many rows, name the unit and give each of its tables"
     yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}   and"
     yield "#   max_rows_per_unit: <rows of a person that count>, or where each has one row  primary_key: [<id>]"
     yield "# units:"

@@ -66,7 +66,7 @@ def test_nothing_spent_is_drawn_too_and_makes_no_ledger(dpsql: Call, clinic: Cli
     page = tmp_path / "empty.html"
     assert dpsql("budget", clinic.policy, "--plot", page).status == 0
     text = page.read_text(encoding="utf-8")
-    assert "total: 0 of 10" in text and "1970" not in text and "UTC" not in text
+    assert "ε 0 of 10 · 10 left" in text and "1970" not in text and "UTC" not in text
     assert dpsql("budget", clinic.policy, "--plot", tmp_path / "empty.png").status == 0
     assert not clinic.ledger.exists()
 

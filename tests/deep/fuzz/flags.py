@@ -35,11 +35,13 @@ MAY_BE_MADE = (LEDGER, "clinic.ledger.head", "other.sqlite", "state")
 """By a refusal: a ledger that is not there yet, and its head."""
 COMMANDS = ("query clinic.yaml", "explain clinic.yaml", "check --policy clinic.yaml", "budget clinic.yaml", "rule",
             "audit clinic.yaml", "policy check", "policy show", "policy schema", "policy init", "policy audit",
-            "policy verify", "policy suggest clinic.yaml", "policy", "demo", "", "check . --policy clinic.yaml",
+            "policy verify", "policy report", "policy suggest clinic.yaml", "policy", "demo", "",
+            "check . --policy clinic.yaml",
             "shell clinic.yaml", "clinic.yaml", "diff --against HEAD --policy clinic.yaml",
             "lsp --policy clinic.yaml")  # fmt: skip
 WORDS = (
-    "query", "explain", "check", "budget", "rule", "policy", "show", "audit", "verify", "schema", "init", "suggest",
+    "query", "explain", "check", "budget", "rule", "policy", "show", "audit", "verify", "report", "schema", "init",
+    "suggest",
     "demo", "clinic.yaml", "clinic.duckdb", "q.sql", "binary", "empty", "folder", "nowhere", "p.yaml", COUNT, GROUPED,
     PAID, "-",
     "SELECT", "", "é", "DP201", "DP999", "--", "-1", "patients", "t", "\udce9", "a\x00b", "x" * 300, " ", "*", "*.sql",

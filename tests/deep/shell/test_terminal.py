@@ -151,3 +151,54 @@ def test_ctrl_d_leaves(folder: Path) -> None:
         terminal.wait_for_prompt()
         terminal.type("\x04")
         assert terminal.ended() == 0 and "Traceback" not in terminal.everything
+
+
+# A terminal of 80 columns, and what people type who come from elsewhere -----------------------------------------------
+
+
+def _words_of(screen: str) -> set[str]:
+    return {word.strip("|;:,.()") for word in screen.split()}
+
+
+def test_no_word_is_broken_at_the_edge(folder: Path) -> None:
+    """Every word on the screen of a narrow terminal is one that a wide one shows, too."""
+    typed = (
+        "\\?",
+        "\\? all",
+        "\\d visits",
+        "\\d+ visits",
+        "\\policy visits",
+        "\\h",
+        "\\h group by",
+        "\\h clip",
+        "\\pset",
+    )
+    shown: dict[int, list[set[str]]] = {}
+    for columns in (80, 240):
+        with Terminal(
+            ["clinic.yaml", "--analyst", "ana", "-P", "pager=off"], folder, columns=columns, lines=60
+        ) as terminal:
+            terminal.wait_for_prompt()
+            shown[columns] = [_words_of(terminal.ask(command)) for command in typed]
+    for narrow, wide, command in zip(shown[80], shown[240], typed, strict=True):
+        broken = {word for word in narrow - wide if not set(word) <= set("-+ |")}
+        assert not broken, (command, broken)
+
+
+def test_others_commands_at_a_prompt(shell: Terminal) -> None:
+    assert "(3 tables)" in shell.ask(".tables")
+    assert "there is no .mode here" in shell.ask(".mode csv")
+    assert "as always" in shell.ask("SET search_path = public;")
+    help_ = shell.ask("help")
+    assert "\\? all" in help_ and "\\conninfo" not in help_ and "\\conninfo" in shell.ask("\\? all")
+
+
+def test_an_answer_is_crossed_or_kept_in_a_file_at_a_prompt(shell: Terminal, folder: Path) -> None:
+    both = "SELECT region, smoker, COUNT(*) AS n FROM patients GROUP BY ALL"
+    assert re.search(r"region +\| +false +\| +true", shell.ask(f"{both} \\crosstabview"))
+    assert "spent" not in shell.ask("\\g crossed.txt") and "(8 rows)" in (folder / "crossed.txt").read_text(
+        encoding="utf-8"
+    )
+    assert "exists already" in shell.ask("\\g crossed.txt")
+    assert "not piped into programs" in shell.ask("\\g |cat")
+    assert "may be asked" in shell.ask("\\d+ patients")

@@ -72,6 +72,8 @@ def test_item_69_no_command_shows_a_planted_value(
         ("policy", "check", clinic.policy),
         *(("policy", what, p, "--format", f) for what in ("show", "audit", "verify") for f in ("text", "json")
           for p in (clinic.policy, broken.policy)),
+        ("policy", "report", clinic.policy),
+        ("policy", "report", clinic.policy, "-o", str(tmp_path / "report.html"), "--data"),
         ("policy", "init", clinic.folder / "d.duckdb"),
         ("policy", "init", clinic.folder / "d.duckdb", "-o", str(tmp_path / "drafted.yaml")),
     ):  # fmt: skip

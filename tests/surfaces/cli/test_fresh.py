@@ -15,7 +15,7 @@ def test_the_second_answer_is_the_first_and_costs_nothing(dpsql: Call, clinic: C
     assert first.status == second.status == 0
     assert first.out.splitlines()[2] == second.out.splitlines()[2]  # the number and its ±
     footer = second.out.splitlines()[-1]
-    assert footer.startswith("(1 row)  spent nothing; m answered from 20") and ", cost 0" in footer
+    assert footer.startswith("(1 row)  spent nothing; m answered from 20") and "cost 0" not in footer
     budget = json.loads(dpsql("budget", clinic.policy, "--format", "json").out)
     assert budget["queries"] == 1
 
@@ -33,7 +33,7 @@ def test_json_says_so_in_its_notes(dpsql: Call, clinic: Clinic) -> None:
     assert first["rows"] == second["rows"] and first["intervals"] == second["intervals"]
     assert first["spent"]["epsilon"] == 0.1 and second["spent"] == {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
     (note,) = set(second["notes"]) - set(first["notes"])
-    assert note.startswith("n answered from 20") and note.endswith(", cost 0")
+    assert note.startswith("n answered from 20") and "cost" not in note
 
 
 def test_another_analyst_is_told_what_it_costs_his_account(dpsql: Call, clinic: Clinic) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dpsql import Policy
+from dpsql.cli.shell.commands.search_path import accept
+from dpsql.diagnostics.errors import Rejected
 from tests.support.command_line import Call, Clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
@@ -167,3 +170,134 @@ def test_a_batch_of_a_file_shows_its_price_first(dpsql: Call, clinic: Clinic, tm
     assert again.out.startswith("2 queries, together: would cost nothing") and "spent ε 0" in again.out
     for wrong in ("\\batch", f"\\batch {board} now", f"\\batch {tmp_path}/none.sql"):
         assert dpsql("shell", clinic.policy, "-c", wrong).codes == {"DP903"}
+
+
+# What psql's and DuckDB's users type ----------------------------------------------------------------------------------
+
+BOTH = "SELECT region, smoker, COUNT(*) AS n FROM patients GROUP BY ALL"
+
+
+def test_an_answer_goes_to_a_new_file(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    text = f"{COUNT} \\g '{tmp_path}/an answer.txt'\n{COUNT};\n".encode()
+    done = dpsql("shell", clinic.policy, stdin=text)
+    assert done.status == 0 and done.out.count("(1 row)") == 1
+    kept = (tmp_path / "an answer.txt").read_text(encoding="utf-8")
+    assert kept.splitlines()[2] == done.out.splitlines()[2]  # the same stored answer
+
+
+@pytest.mark.parametrize(
+    ("behind", "code"),
+    [("| cat", "DP906"), ("|cat", "DP906"), ("a b", "DP903"), ("nowhere/x", "DP903"), ("POLICY", "DP903"),
+     ("LEDGER", "DP903")],
+)  # fmt: skip
+def test_where_no_answer_goes(dpsql: Call, clinic: Clinic, behind: str, code: str) -> None:
+    behind = behind.replace("POLICY", clinic.policy).replace("LEDGER", str(clinic.ledger))
+    done = dpsql("shell", clinic.policy, stdin=f"{COUNT} \\g {behind}\n".encode())
+    assert done.codes == {code} and not clinic.ledger.exists()  # nothing was paid for
+
+
+def test_an_answer_is_crossed_and_costs_what_it_costs(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, stdin=f"{BOTH} \\crosstabview smoker region\n\\crosstabview\n".encode())
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert [w.strip() for w in lines[0].split("|")] == ["smoker", "north", "south", "east", "west"]
+    assert [line.split("|")[0].strip() for line in lines[2:4]] == ["false", "true"] and "spent ε 0.5" in lines[4]
+    assert [w.strip() for w in lines[5].split("|")] == ["region", "false", "true"] and "spent nothing" in lines[-1]
+    done = dpsql("shell", clinic.policy, stdin=f"{COUNT} AND false \\crosstabview\n".encode())
+    assert done.status != 0
+    done = dpsql("shell", clinic.policy, stdin=f"{COUNT} \\crosstabview\n\\budget\n".encode())
+    assert done.codes == {"DP903"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [
+        (".tables", "\\dt"), (".schema visits", "\\d visits"), (".help", "\\?"), ("  .TABLES", "\\dt"),
+        (".print a", "\\echo a"), (".schema", "\\d"),
+    ],
+)  # fmt: skip
+def test_commands_of_other_shells(dpsql: Call, clinic: Clinic, typed: str, same: str) -> None:
+    done = dpsql("shell", clinic.policy, stdin=f"{typed}\n".encode())
+    assert done.status == 0 and done.out == dpsql("shell", clinic.policy, stdin=f"{same}\n".encode()).out != ""
+    assert dpsql("shell", clinic.policy, stdin=b".quit\n\\echo never\n").out == ""
+
+
+def test_unknown_commands_of_other_shells_are_refused_by_name(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, stdin=b".mode csv\n")
+    assert done.codes == {"DP903"} and "there is no .mode here" in done.err and ".tables (\\dt)" in done.err
+    # A number that begins with its point, on a line of its own within a statement, is none.
+    assert dpsql("shell", clinic.policy, "--csv", "-q", stdin=b"SELECT 1 +\n.5 AS n;\n").out == "n\n1.5\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["public", "main", '"$user", public', "'public'", "DEFAULT", "clinic", "PUBLIC , main"]
+)
+def test_a_search_path_that_changes_nothing(dpsql: Call, clinic: Clinic, path: str) -> None:
+    done = dpsql(
+        "shell", clinic.policy, stdin=f"SET search_path TO {path};\nSHOW search_path;\nRESET search_path;".encode()
+    )
+    assert done.status == 0 and done.out == "public, main\n", done.err
+
+
+def test_a_search_path_of_other_schemas_is_refused(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, "-c", "SET search_path = sales")
+    assert done.codes == {"DP903"} and "no schema 'sales'" in done.err
+    tables = {"ref.codes": {"public": True}, "plain": {"public": True}}
+    policy = Policy.from_dict({"version": 1, "name": "p", "tables": tables})
+    with pytest.raises(Rejected) as refusal:
+        accept(policy, "ref")
+    assert refusal.value.diagnostics[0].help == ("write  `ref.codes`",)
+    accept(policy, "public")
+
+
+def test_more_about_a_table(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, "--analyst", "ana", "-c", "\\d+ patients", "-c", "\\d+ visits", "-c", "\\d+")
+    assert done.status == 0 and not clinic.ledger.exists()
+    asked = {line.split("|")[0].strip(): line.split("|")[-1].strip() for line in done.out.splitlines() if "|" in line}
+    assert asked["cost"] == "SUM, AVG, MEDIAN; COUNT(DISTINCT)" and asked["surcharge"].startswith("SUM(CLIP(…))")
+    assert asked["town"] == "GROUP BY above a threshold, for δ; COUNT(DISTINCT)" and "MODE; GROUP BY" in asked["region"]
+    assert "SUM" not in asked["patient_id"] and "SUM" not in asked["visit_id"]
+    assert "one query: at most ε 1" in done.out and "left for you, of each patient: ε 3" in done.out
+    assert "at most 12 rows per unit [enforced]" in asked["visits"]
+
+
+def test_what_may_be_asked_is_what_is_answered(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, "-c", "\\d+ visits")
+    for line in done.out.splitlines()[2:9]:
+        name, *_, asked = (part.strip() for part in line.split("|"))
+        for aggregate in ("SUM", "AVG", "MEDIAN", "MODE"):
+            plain = aggregate in asked.replace("SUM(CLIP(…))", "").replace(";", ",").replace(" ", "").split(",")
+            status = dpsql("explain", clinic.policy, f"SELECT {aggregate}({name}) FROM visits", "--epsilon", "1").status
+            if name in ("visit_id", "patient_id"):
+                continue
+            assert (status == 0) == plain, (name, aggregate)
+
+
+def test_octaves_that_an_account_holds(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change("    max_rows_per_unit: 12", "    max_rows_per_unit: search #")
+    assert "octaves" not in dpsql("shell", clinic.policy, "--analyst", "ana", "-c", "\\d+ visits").out
+    asked = ["-c", "SET limits = search", "-c", "SELECT COUNT(*) AS n FROM visits"]
+    assert dpsql("shell", clinic.policy, "--analyst", "ana", "--epsilon", "1", *asked).status == 0
+    found = dpsql("shell", clinic.policy, "--analyst", "ana", "--epsilon", "1", "-c", "\\d+ visits").out
+    assert "you hold the octaves of COUNT(*): a query at ε 1 takes at most" in found and "about so many" in found
+    assert "octaves" not in dpsql("shell", clinic.policy, "-c", "\\d+ visits").out  # nobody else holds them
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("median", "quantile_cont(x, 0.5)"), ("group by", "GROUP BY ROLLUP"), ("LEFT JOIN", "on the privacy unit"),
+        ("row_number", "row's number"), ("percentile_cont", "WITHIN GROUP"), ("exists", "EXISTS"), ("mean", "avg(x"),
+        ("interval", "INTERVAL 3 DAY"), ("count()", "Number of rows"), ("qualify", "released values only"),
+    ],
+)  # fmt: skip
+def test_help_on_functions_and_clauses(dpsql: Call, clinic: Clinic, words: str, said: str) -> None:
+    done = dpsql("shell", clinic.policy, "-c", f"\\h {words}")
+    assert done.status == 0 and said in done.out, done.out
+
+
+def test_help_on_a_misspelt_name(dpsql: Call, clinic: Clinic) -> None:
+    assert "did you mean  \\h median" in dpsql("shell", clinic.policy, "-c", "\\h medain").err
+    assert dpsql("shell", clinic.policy, "-c", "\\? some").codes == {"DP903"}
+    whole = dpsql("shell", clinic.policy, "-c", "\\? all").out
+    assert "\\conninfo" in whole and "\\conninfo" not in dpsql("shell", clinic.policy, "-c", "\\?").out

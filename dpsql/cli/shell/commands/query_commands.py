@@ -11,7 +11,8 @@ from dpsql.api.statements import Explain, special
 from dpsql.cli.inputs import read_file
 from dpsql.cli.shell.commands import statements
 from dpsql.cli.shell.input.items import Place
-from dpsql.cli.shell.output.output import open_new
+from dpsql.cli.shell.input.meta_words import unquoted, words
+from dpsql.cli.shell.output.output import Output, open_new
 from dpsql.cli.shell.output.pager import edited
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.diagnostic import Source
@@ -30,10 +31,29 @@ def leave(shell: Shell, arguments: list[str]) -> None:
 
 
 def go(shell: Shell, arguments: list[str]) -> None:
-    """Run what was typed, else the last query."""
+    """Run what was typed, else the last query; its answer goes to a new file if one is named."""
     text, place = _current(shell, shell.last)
     shell.feed.drop()
-    statements.run_statement(shell, text, place)
+    if not arguments:
+        statements.run_statement(shell, text, place)
+        return
+    before, shell.output = shell.output, Output()
+    try:
+        shell.output.open(_file(shell, arguments[0]), kept_files(shell))  # before anything is paid for
+        statements.run_statement(shell, text, place)
+    finally:
+        shell.output.close()
+        shell.output = before
+
+
+def _file(shell: Shell, text: str) -> str:
+    """The name of a file behind a command. Raises Rejected DP903 for several, DP906 for a program."""
+    if text.lstrip().startswith("|"):
+        return text  # which is refused as everywhere
+    found, more = words(text.rstrip().rstrip(";"), shell.variables.get)
+    if len(found) != 1 or more:
+        raise reject("DP903", "\\g takes nothing or the name of one new file", help=["\\g answer.txt"])
+    return found[0]
 
 
 def go_expanded(shell: Shell, arguments: list[str]) -> None:
@@ -44,6 +64,15 @@ def go_expanded(shell: Shell, arguments: list[str]) -> None:
         go(shell, arguments)
     finally:
         shell.looks = before
+
+
+def go_crossed(shell: Shell, arguments: list[str]) -> None:
+    """As `go`, the answer crossed by two of its columns."""
+    shell.crossed = [unquoted(word) for word in arguments]
+    try:
+        go(shell, [])
+    finally:
+        shell.crossed = None
 
 
 def _current(shell: Shell, before: tuple[str, Place] | None) -> tuple[str, Place]:

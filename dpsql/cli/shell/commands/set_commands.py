@@ -8,6 +8,7 @@ from typing import Final
 from dpsql.cli.layout import plain_table
 from dpsql.cli.options import Format
 from dpsql.cli.shell.looks import OPTIONS, changed, option
+from dpsql.cli.shell.output.wrapping import wrapped
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import printable
@@ -37,7 +38,9 @@ def pset(shell: Shell, arguments: list[str]) -> None:
     match arguments:
         case []:
             rows = [[cell(o.name), cell(o.shown(shell.looks)), cell(o.values)] for o in OPTIONS.values()]
-            shell.output.tell(plain_table(("option", "now", "values"), rows))
+            header = ("option", "now", "values")
+            columns = shell.output.columns
+            shell.output.tell(plain_table(header, rows if columns is None else wrapped(header, rows, columns)))
         case [name] if not option(name).switches:
             shell.output.tell(printable(f"{option(name).name}: {option(name).shown(shell.looks)}"))
         case [name, *value]:

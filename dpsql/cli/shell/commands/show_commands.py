@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,8 +12,10 @@ from typing import Final
 from dpsql.cli.commands import budget as budgets
 from dpsql.cli.commands.rule import for_terminal
 from dpsql.cli.layout import Row, plain_table
+from dpsql.cli.shell.commands import clauses, details
 from dpsql.cli.shell.commands.accounts import spent
 from dpsql.cli.shell.input.meta_words import unquoted
+from dpsql.cli.shell.output.wrapping import wrapped, wrapped_lines
 from dpsql.cli.shell.state import Shell
 from dpsql.core.functions.registry import describe_registry
 from dpsql.core.policy.policy import Policy
@@ -21,7 +24,7 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.layout import printable
 from dpsql.diagnostics.pages_loader import load_page
-from dpsql.editor.words import AGGREGATES
+from dpsql.editor.words import AGGREGATES, QUANTILES, WINDOWS
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.tools.show import promises, show_policy, whose_rows
 from dpsql.results.cells import cell
@@ -32,8 +35,38 @@ _VALUES = 8
 
 
 def _table(shell: Shell, header: Sequence[str], rows: Sequence[Row], *after: str) -> None:
-    text = plain_table(header, rows, color=shell.output.color)
-    shell.output.write("\n".join([text, *map(printable, after)]) + "\n", shell.looks.pager)
+    columns = shell.output.columns
+    text = plain_table(header, rows if columns is None else wrapped(header, rows, columns), color=shell.output.color)
+    below = [line for said in map(printable, after) for line in wrapped_lines(said, columns)]
+    shell.output.write("\n".join([text, *below]) + "\n", shell.looks.pager)
+
+
+def _prose(shell: Shell, text: str) -> None:
+    """Lines for people, folded between words on a terminal that is narrower."""
+    lines = [line for said in text.split("\n") for line in wrapped_lines(said, shell.output.columns)]
+    shell.output.write("\n".join(lines) + "\n", shell.looks.pager)
+
+
+def describe_more(shell: Shell, arguments: list[str]) -> None:
+    """All tables with their limits, or one with what may be asked of each column and what was found. Spends nothing."""
+    policy = shell.connection.policy
+    if not arguments:
+        rows = [
+            [cell(t.name), cell("public" if t.public else "private"), cell(_whose(policy, t.name)),
+             cell(len(t.columns)), cell("; ".join(p for p in promises(t) if "rows" in p or "groups" in p))]
+            for t in policy.tables.values()
+        ]  # fmt: skip
+        count = f"({len(rows)} table{'' if len(rows) == 1 else 's'})"
+        _table(shell, ("table", "kind", "unit", "columns", "limits"), rows, count)
+        return
+    for table in _matching(policy, arguments[0]):
+        rows = [
+            [cell(c.name), cell(_type(c)), cell(_known(c)), cell(details.asked_of(shell.connection, table, c))]
+            for c in table.columns.values()
+        ]
+        facts = [*promises(table), *details.limits_of(shell.connection, table)]
+        header = ("column", "type", "known in public", "may be asked")
+        _table(shell, header, rows, f"{table.name}: {whose_rows(table)}", *(f"  {fact}" for fact in facts))
 
 
 def describe(shell: Shell, arguments: list[str]) -> None:
@@ -49,7 +82,7 @@ def _describe(shell: Shell, table: Table) -> None:
     rows = [
         [
             cell(c.name),
-            cell(c.type or ("unknown" if c.sql_type is None else str(c.sql_type))),
+            cell(_type(c)),
             cell("" if c.is_nullable else "not null"),
             cell(_known(c)),
         ]
@@ -57,6 +90,10 @@ def _describe(shell: Shell, table: Table) -> None:
     ]
     facts = [f"  {text}" for text in promises(table)]
     _table(shell, ("column", "type", "nullable", "known in public"), rows, f"{table.name}: {whose_rows(table)}", *facts)
+
+
+def _type(column: Column) -> str:
+    return column.type or ("unknown" if column.sql_type is None else str(column.sql_type))
 
 
 def _found(policy: Policy, name: str) -> Table:
@@ -151,7 +188,13 @@ class _Function:
 
 
 def _functions() -> list[_Function]:
-    aggregates = [_Function((name.upper(),), a.signature, a.summary, "aggregate") for name, a in AGGREGATES.items()]
+    known = (("aggregate", AGGREGATES), ("quantile", QUANTILES), ("window", WINDOWS))
+    aggregates = [
+        _Function((name.upper(),), a.signature, a.summary, family)
+        for family, found in known
+        for name, a in found.items()
+        if family == "aggregate" or name not in AGGREGATES
+    ]
     return aggregates + [
         _Function(tuple(n.upper() for n in _names(f)), str(f["signature"]), str(f["summary"]), family)
         for family, found in describe_registry().items()
@@ -182,7 +225,7 @@ def policy(shell: Shell, arguments: list[str]) -> None:
     """The policy in force, or one table of it."""
     loaded = shell.connection.policy
     name = _found(loaded, unquoted(arguments[0])).name if arguments else None
-    shell.output.write(printable(show_policy(loaded, name)) + "\n", shell.looks.pager)
+    _prose(shell, printable(show_policy(loaded, name)))
 
 
 def conninfo(shell: Shell, arguments: list[str]) -> None:
@@ -193,15 +236,15 @@ def conninfo(shell: Shell, arguments: list[str]) -> None:
     loaded, account = connection.policy, connection.analyst
     who = f"analyst {shell.analyst}" if shell.analyst is not None else "no analyst"
     data = "the files of its tables" if loaded.database is None else loaded.server or loaded.database_path
-    for line in (
+    lines = (
         f"policy {loaded.name} ({loaded.file}), {loaded.privacy.accountant}",
         f"{who}, account {account}",
         f"data: {data}, read only",
         f"ledger: {shown(connection.ledger_place)}",
         f"epsilon: {shell.amount('epsilon')}, delta: {shell.amount('delta')}",
         f"dpsql {__version__}",
-    ):
-        shell.output.line(printable(line))
+    )
+    _prose(shell, "\n".join(map(printable, lines)))
 
 
 def budget(shell: Shell, arguments: list[str]) -> None:
@@ -225,37 +268,47 @@ One SELECT (or WITH … SELECT) at a time, ended by ;
   GROUP BY region
   ORDER BY n DESC;
 
-Aggregates: COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM, AVG, VAR_SAMP, STDDEV_SAMP … over private tables;
-CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and arithmetic above the aggregates are free.
+Aggregates over private tables: COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM, AVG, MEDIAN, STDDEV …
+CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and arithmetic above aggregates are free.
   SET epsilon = 0.2;   RESET epsilon;   SHOW epsilon;
   and so with delta, rho, confidence, allow_dearer, coverage, consistent_totals, limits
   EXPLAIN SELECT …;    shows noise and price, and spends nothing
   CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5);    counts for many later queries
   DROP DP SUMMARY name;   SHOW dpsql.summaries;
-\\df lists the functions, \\h NAME explains one, \\h DP201 explains a code."""
+\\df lists the functions, \\h NAME explains one, \\h GROUP BY a clause, \\h DP201 a code."""
 
 
-_IN_SQL_HELP: Final = ("SELECT", "WITH", "FROM", "EXPLAIN", "SET", "RESET", "SHOW", "SQL", "CREATE", "DROP")
-"""Words on which psql has help, and which the help above is about."""
+_ABOUT_SQL: Final = ("SELECT", "EXPLAIN", "SET", "RESET", "SHOW", "SQL", "CREATE", "DROP")
+"""Words that the help above is about."""
+
+_OTHERWISE: Final = {
+    "AVERAGE": "AVG", "MEAN": "AVG", "STDEV": "STDDEV", "STD": "STDDEV", "VARIANCE": "VAR_SAMP", "VAR": "VAR_SAMP",
+    "PERCENTILE": "QUANTILE_CONT", "IFNULL": "COALESCE", "NVL": "COALESCE", "LEN": "LENGTH", "CEILING": "CEIL",
+    "CLAMP": "CLIP",
+}  # fmt: skip
+"""Names of other systems, and what does the same here."""
 
 
 def help_on(shell: Shell, arguments: list[str]) -> None:
-    """On SQL, a function or a code."""
-    name = arguments[0].upper() if arguments else "SQL"
-    if name in _IN_SQL_HELP:
-        shell.output.write(_SQL_HELP + "\n", shell.looks.pager)
-        return
-    if name in CODES:
+    """On SQL, a function, a clause or a code. Raises Rejected DP903."""
+    name = " ".join(arguments).upper() or "SQL"
+    name = name.rstrip("()") if name.rstrip("()") else name
+    if name in _ABOUT_SQL:
+        _prose(shell, _SQL_HELP)
+    elif name in CODES:
         page, columns = load_page(name), shell.output.columns
         text = for_terminal(page, columns) if shell.output.color and columns is not None else page
         shell.output.write(text, shell.looks.pager)
-        return
-    found = [f for f in _functions() if name.rstrip("()") in f.names]
-    if not found:
-        raise _no_help(arguments[0])
-    for f in found:
-        shell.output.line(f"{f.signature}\n  {f.summary}")
+    elif found := [f for f in _functions() if name in f.names or _OTHERWISE.get(name) in f.names]:
+        _prose(shell, "\n".join(f"{f.signature}\n  {f.summary}" for f in found))
+    elif text := clauses.about(name):
+        _prose(shell, text)
+    else:
+        raise _no_help(" ".join(arguments))
 
 
 def _no_help(name: str) -> Rejected:
-    return reject("DP903", f"there is no help on {name!r}", help=["\\df  lists functions,  \\?  meta-commands"])
+    known = [n.lower() for f in _functions() for n in f.names] + [w.lower() for w in clauses.words()]
+    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7)
+    meant = ["did you mean  " + "  or  ".join(f"\\h {c}" for c in dict.fromkeys(close))] if close else []
+    return reject("DP903", f"there is no help on {name!r}", help=[*meant, "\\df  lists functions,  \\?  meta-commands"])

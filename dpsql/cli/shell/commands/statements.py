@@ -10,18 +10,19 @@ from typing import Final
 
 from dpsql.api.statements import Explain, Set, Show, ShowSummaries, in_full, special
 from dpsql.cli import exits
-from dpsql.cli.answer import FOR_PEOPLE, WITH_WIDTHS, Style, answer_text, footer_of
+from dpsql.cli.answer import FOR_PEOPLE, WITH_WIDTHS, Style, answer_text, cells_text, columns_and_cells, footer_of
 from dpsql.cli.commands.query import account_remark, left_after
 from dpsql.cli.options import Format, Intervals
-from dpsql.cli.shell.commands import accounts, summaries
+from dpsql.cli.shell.commands import accounts, search_path, summaries
 from dpsql.cli.shell.input.items import Place
+from dpsql.cli.shell.output import crosstab
 from dpsql.cli.shell.output.folding import folded
 from dpsql.cli.shell.output.output import line_width
 from dpsql.cli.shell.state import Shell
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
-from dpsql.diagnostics.layout import one_line, printable
+from dpsql.diagnostics.layout import inert, one_line, printable
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.frontend.text.unfinished import with_variables
 from dpsql.planner.explain.text import as_text
@@ -46,6 +47,8 @@ def run_statement(shell: Shell, text: str, place: Place) -> None:
     shell.last = text, place
     sql = with_variables(text, shell.variables.get, shell.dialect)
     try:
+        if search_path.spoken(shell, sql):
+            return
         meant = special(sql, shell.dialect)
         if meant is None or isinstance(meant, Explain):
             shell.query = shell.last
@@ -129,6 +132,8 @@ def percent(share: Fraction) -> str:
 def _query(shell: Shell, sql: str) -> None:
     try:
         plan = shell.connection.planned(Question(sql, dialect=shell.dialect), shell.asked)
+        if shell.crossed is not None:
+            crosstab.places([column.name for column in plan.columns], shell.crossed)  # before anything is paid for
         against = shell.connection.warnings(plan, fresh=shell.fresh)
         _complain(against)
         may_run = agreed(shell, plan, bool(against))
@@ -194,8 +199,16 @@ def show(shell: Shell, release: Release) -> None:
     format = looks.format
     if looks.expanded and format in (Format.TABLE, Format.BOX, Format.UNALIGNED):
         format = Format.VERTICAL
-    text = answer_text(release, format, style, level, out.stream)
-    if looks.expanded is None and format in (Format.TABLE, Format.BOX) and _too_wide(text, out.columns):
+    if shell.crossed is None:
+        text = answer_text(release, format, style, level, out.stream)
+    else:
+        text = _crossed(shell, release, format, style, level)
+    if (
+        shell.crossed is None
+        and looks.expanded is None
+        and format in (Format.TABLE, Format.BOX)
+        and _too_wide(text, out.columns)
+    ):
         text = answer_text(release, Format.VERTICAL, style, level, out.stream) if release.rows else text
     remarks = tuple(r for r in (account_remark(shell.connection, shell.analyst),) if r)
     shown = level if format in WITH_WIDTHS and looks.intervals is not Intervals.OFF else None
@@ -209,6 +222,15 @@ def show(shell: Shell, release: Release) -> None:
     out.write(text, looks.pager, below)
     if format not in FOR_PEOPLE and footer and not shell.quiet:
         exits.say(footer)
+
+
+def _crossed(shell: Shell, release: Release, format: Format, style: Style, level: Fraction) -> str:
+    """The answer by two of its columns, as a table for people."""
+    header, rows = columns_and_cells(release, style, level)
+    assert shell.crossed is not None
+    crossed = crosstab.crossed(header, rows, crosstab.places(release.columns, shell.crossed))
+    text = inert(cells_text(*crossed, format if format in WITH_WIDTHS else Format.TABLE, style))
+    return f"{text}\n" if text else ""
 
 
 def _too_wide(text: str, columns: int | None) -> bool:

@@ -15,6 +15,7 @@ from dpsql.cli.shell.commands import show_commands as looking
 from dpsql.cli.shell.commands import summaries as summed
 from dpsql.cli.shell.input.items import Meta
 from dpsql.cli.shell.input.meta_words import words
+from dpsql.cli.shell.output.wrapping import wrapped_lines
 from dpsql.cli.shell.state import Shell
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Error, Rejected, reject
@@ -47,13 +48,14 @@ class Command:
 # fmt: off
 GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
     "General": (
-        Command(("\\?",), "", "List the meta-commands.", lambda shell, _: show_help(shell), 0),
-        Command(("\\h", "\\help"), "[NAME]", "Help on a function, a code such as DP201, or SQL.", looking.help_on),
+        Command(("\\?",), "[all]", "The meta-commands that are used most; all of them.", lambda s, a: show_help(s, a)),
+        Command(("\\h", "\\help"), "[NAME]", "Help on a function, a clause or a code.", looking.help_on, _MANY),
         Command(("\\q", "\\quit", "\\exit"), "", "Leave the shell.", asking.leave, 0),
         Command(("\\conninfo",), "", "Policy, account, data and ledger of this shell.", looking.conninfo, 0),
     ),
     "Tables and policy": (
         Command(("\\d",), "[TABLE]", "List the tables, or show those like pat*: columns, keys.", looking.describe),
+        Command(("\\d+",), "[TABLE]", "… and what may be asked, limits, what you have found.", looking.describe_more),
         Command(("\\dt",), "[TABLE]", "List the tables, or those like pat*.", looking.tables),
         Command(("\\df",), "[NAME]", "List the functions, or those that begin so or like pat*.", looking.functions),
         Command(("\\l", "\\list"), "", "The policy: its data, units and accountant.", looking.databases, 0),
@@ -70,8 +72,9 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\fresh",), "[on | off]", "Pay for new noise even where a stored answer would do.", setting.fresh),
     ),
     "Input": (
-        Command(("\\g",), "", "Run what was typed, as `;` does, or the last query again.", asking.go, 0),
-        Command(("\\gx",), "", "As \\g, one line for each value.", asking.go_expanded, 0),
+        Command(("\\g",), "[FILE]", "Run what was typed, or the last query; to a new file.", asking.go, 1, True),
+        Command(("\\gx",), "[FILE]", "As \\g, one line for each value.", asking.go_expanded, 1, True),
+        Command(("\\crosstabview",), "[COLUMN …]", "As \\g: one column down, one across.", asking.go_crossed, 3),
         Command(("\\e", "\\edit"), "[FILE]", "Edit what was typed, the last query or a copy of FILE.", asking.edit),
         Command(("\\p", "\\print"), "", "Show what was typed, or the last query.", asking.show_pending, 0),
         Command(("\\r", "\\reset"), "", "Forget what was typed.", asking.reset, 0),
@@ -105,6 +108,17 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
 """Every meta-command, in the order of the help."""
 
 COMMANDS: Final = {name: command for group in GROUPS.values() for command in group for name in command.names}
+FIRST: Final = (
+    "\\d", "\\d+", "\\h", "\\cost", "\\explain", "\\epsilon", "\\budget", "\\g", "\\x", "\\i", "\\o", "\\q",
+)  # fmt: skip
+"""A dozen that whoever begins needs."""
+
+DOTTED: Final = {
+    ".tables": "\\dt", ".schema": "\\d", ".help": "\\?", ".quit": "\\q", ".exit": "\\q", ".read": "\\i",
+    ".output": "\\o", ".print": "\\echo",
+}  # fmt: skip
+"""Commands of DuckDB's and SQLite's shells, and those that do the same here."""
+
 _ELSEWHERE: Final = {
     "\\c": "a shell has one policy: leave it with  \\q  and start another:  dpsql shell POLICY",
     "\\connect": "a shell has one policy: leave it with  \\q  and start another:  dpsql shell POLICY",
@@ -132,7 +146,8 @@ def run_command(shell: Shell, item: Meta) -> None:
 def _run_first(shell: Shell, text: str) -> str:
     """Run the first command of a line; what is left of it."""
     name, arguments = split_name(text)
-    command = COMMANDS.get(name) or COMMANDS.get(name.rstrip("+"))  # \d+ shows what \d does
+    name = DOTTED.get(name.lower(), name)
+    command = COMMANDS.get(name) or COMMANDS.get(name.rstrip("+"))  # of \dt+
     if command is None:
         raise unknown(name)
     if command.raw:
@@ -162,6 +177,11 @@ def split_name(text: str) -> tuple[str, str]:
 
 def unknown(name: str) -> Rejected:
     """The refusal of a command that is none, with the likeliest meant."""
+    if name.startswith("."):
+        known = ", ".join(f"{dot} ({own})" for dot, own in DOTTED.items())
+        return reject(
+            "DP903", f"there is no {name} here", help=[f"\\?  lists what there is; of its like {known} are read"]
+        )
     if name in _ELSEWHERE:
         return reject("DP903", f"there is no {name} here", help=[_ELSEWHERE[name]])
     close = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.7)
@@ -169,13 +189,28 @@ def unknown(name: str) -> Rejected:
     return reject("DP903", f"there is no meta-command {name}", help=[*meant, "\\?  lists them"])
 
 
-def show_help(shell: Shell) -> None:
-    """Print the table."""
-    shell.output.write(help_text(), shell.looks.pager)
+def show_help(shell: Shell, arguments: list[str]) -> None:
+    """Print the first commands, or all. Raises Rejected DP903."""
+    if arguments and arguments[0].lower() != "all":
+        raise reject("DP903", f"\\? takes nothing or all, not {arguments[0]!r}", help=["\\? all", "\\h NAME"])
+    lines = (help_text() if arguments else first_help()).splitlines()
+    folded = [part for line in lines for part in wrapped_lines(line, shell.output.columns)]
+    shell.output.write("\n".join(folded) + "\n", shell.looks.pager)
+
+
+def first_help() -> str:
+    """`\\?`: a dozen commands."""
+    commands = [COMMANDS[name] for name in FIRST]
+    size = max(len(c.usage) for c in commands)
+    lines = [f"  {c.usage.ljust(size)}  {c.help}" for c in commands]
+    return (
+        "\n".join(["A query ends with ; and may have several lines.", "", *lines, "", "\\? all  lists the others."])
+        + "\n"
+    )
 
 
 def help_text() -> str:
-    """`\\?`: every command in a line, by groups."""
+    """`\\? all`: every command in a line, by groups."""
     size = max(len(c.usage) for group in GROUPS.values() for c in group)
     lines: list[str] = []
     for title, commands in GROUPS.items():

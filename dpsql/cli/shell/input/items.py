@@ -1,7 +1,8 @@
 """From lines to what is to be done: statements that a semicolon ends, and meta-commands, in their order.
 
 A meta-command is a line that begins with a backslash, where that backslash is no part of a string or a comment; or what
-follows a semicolon. `\\g`, `\\gx` and `\\watch` may also stand behind a statement in the place of its semicolon.
+follows a semicolon. `\\g`, `\\gx`, `\\crosstabview` and `\\watch` may also stand behind a statement in the place of its
+semicolon. A line that begins with a dot and a word, where no statement has begun, is one of another shell's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from dpsql.frontend.parse import MAX_LENGTH
 from dpsql.frontend.text.split import Statement, split_statements
 from dpsql.frontend.text.unfinished import ends_outside, is_empty, scan
 
-_GO: Final = re.compile(r"\\(?:gx?|watch[ \t0-9.]*)(?=[ \t]*$)")
+_GO: Final = re.compile(r"\\(?:gx?|crosstabview|watch)(?:[ \t][^\\]*)?$")
+DOTTED: Final = re.compile(r"[ \t]*\.[A-Za-z]+\b")
+"""A command as DuckDB's and SQLite's shells have it: no statement begins so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,9 @@ class Feed:
     def _take_line(self, line: str) -> Iterator[Item]:
         stripped = line.strip()
         if stripped.startswith("\\") and ends_outside(self.pending, self._dialect):
+            yield Meta(stripped, Place(self.name, self._line, len(line) - len(line.lstrip())))
+            return
+        if DOTTED.match(line) and not self.waiting:
             yield Meta(stripped, Place(self.name, self._line, len(line) - len(line.lstrip())))
             return
         if not self.pending:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from dpsql.cli import exits
-from dpsql.cli.shell.input.items import Feed, Meta, Place, command_behind
+from dpsql.cli.shell.input.items import DOTTED, Feed, Meta, Place, command_behind
 from dpsql.cli.shell.input.prompt import continuation_text, prompt_text
 from dpsql.cli.shell.input.reading import run_items, smart
 from dpsql.cli.shell.state import Shell
@@ -54,6 +54,8 @@ def finished(text: str, pending: str, dialect: str) -> bool:
         return True
     if is_look(text, pending):
         return ends_outside(text, dialect)
+    if DOTTED.match(text) and is_empty(pending, dialect):
+        return True
     whole = (pending + text).rstrip()
     if not text.strip() or is_empty(whole, dialect):
         return True

@@ -31,6 +31,7 @@ from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
+from dpsql.core.ir.render import identifier, qualified
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, times
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected
@@ -135,11 +136,12 @@ def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         hints = [side.columns[e.uid].hint for e in ends if isinstance(e, Column)]
         by_rows = not side.ids and not side.hops  # an id has to be promised few rows as well: better join on it
         if by_rows and isinstance(m, Unbounded) and hints and all(h is not None for h in hints):
-            columns = ", ".join(h.column for h in hints if h is not None)
+            columns = ", ".join(identifier(h.column) for h in hints if h is not None)
             help_.append(
-                f"custodian: cap how often a key repeats, in tables.{hints[0].table}:  "  # type: ignore[union-attr]
+                f"custodian: cap how often a key repeats, in tables.{qualified(hints[0].table)}:  "  # type: ignore[union-attr]
                 f"max_frequency: [{{columns: [{columns}], rows: …, enforce: truncate}}]"
             )
+    help_ = [*_whose(node, left, right), *dict.fromkeys(help_)]
     reason = Reason(
         "DP230",
         "two private tables are joined on something other than their privacy unit",
@@ -148,3 +150,26 @@ def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         tuple(help_) or ("join on equalities of columns, or join a public table instead",),
     )
     return Rejected([Diagnostic.from_reason(reason)])
+
+
+def _whose(node: Join, left: Facts, right: Facts) -> list[str]:
+    """Where rows are protected one by one, and joined by one column of one type: it may say whose they are."""
+    if left.ids or left.hops or right.ids or right.hops or len(node.equalities) != 1:
+        return []
+    (equality,) = node.equalities
+    ends = [(side, e) for side, e in ((left, equality.left), (right, equality.right)) if isinstance(e, Column)]
+    hints = [side.columns[e.uid].hint for side, e in ends]
+    if len(hints) != 2 or len({e.type for _, e in ends}) != 1:
+        return []
+    if any(h is None or h.public for h in hints):
+        return []
+    tables: dict[str, list[str]] = {}
+    for h in hints:
+        tables.setdefault(identifier(h.column), []).append(f"tables.{qualified(h.table)}")  # type: ignore[union-attr]
+    said = "  and  ".join(
+        f"in {' and '.join(dict.fromkeys(found))}  unit: {{column: {column}}}" for column, found in tables.items()
+    )
+    return [
+        f"custodian: if it says whose rows these are, protect all rows of one together:  {said}  with  "
+        "max_rows_per_unit: 20  in each"
+    ]

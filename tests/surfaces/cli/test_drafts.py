@@ -1,0 +1,140 @@
+"""Repairs that whoever has a fresh draft needs: each is pasted as it is printed, and works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.api.connection import connect
+from dpsql.diagnostics.errors import Rejected
+from tests.support.command_line import Call
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dpsql: Call) -> Path:
+    """A database whose names have blanks, with a STRUCT and a time with a zone, and its draft."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("d.duckdb") as con:
+        con.execute("""
+            CREATE TABLE persons("person id" INTEGER, "first name" VARCHAR, home STRUCT(city VARCHAR, zip INTEGER));
+            CREATE TABLE calls(call_id INTEGER, "person id" INTEGER, seen TIMESTAMPTZ, "net amount" DOUBLE);
+            INSERT INTO persons SELECT i, 'n' || i % 7, {city: 'c' || i % 5, zip: i} FROM range(50) t(i);
+            INSERT INTO calls SELECT i, i % 50, TIMESTAMPTZ '2025-01-01 00:00:00+00' + INTERVAL 1 HOUR * i, i
+            FROM range(90) t(i);
+        """)
+    assert dpsql("policy", "init", "d.duckdb", "-o", "draft.yaml").status == 0
+    return tmp_path
+
+
+def refused(sql: str, policy: str = "draft.yaml") -> Any:
+    with connect(policy, ledger=":memory:") as con, pytest.raises(Rejected) as refusal:
+        con.plan(sql, epsilon=1)
+    return refusal.value.diagnostics[0]
+
+
+def test_a_join_of_rows_proposes_the_unit_and_it_works(folder: Path) -> None:
+    sql = 'SELECT COUNT(*) AS n FROM persons JOIN calls USING ("person id")'
+    d = refused(sql)
+    assert d.code == "DP230"
+    found = re.search(r"in tables\.(\w+) and tables\.(\w+)  (unit: \{.*?\})  with  (max_rows_per_unit: \d+)", d.help[0])
+    assert found is not None and {found[1], found[2]} == {"persons", "calls"}, d.help[0]
+    text = Path("draft.yaml").read_text(encoding="utf-8")
+    assert text.count("    unit: {rows: 1}\n") == 2
+    Path("fixed.yaml").write_text(text.replace("    unit: {rows: 1}\n", f"    {found[3]}\n    {found[4]}\n"), "utf-8")
+    with connect("fixed.yaml", ledger=":memory:") as con:
+        assert con.sql(sql).run(epsilon=1).rows
+
+
+def test_a_join_of_a_table_with_itself_says_it_once(folder: Path) -> None:
+    d = refused('SELECT COUNT(*) AS n FROM calls a JOIN calls b USING ("person id")')
+    assert "in tables.calls  unit:" in d.help[0] and len(set(d.help)) == len(d.help)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("written", ["TIMESTAMPTZ '2025-01-02 00:00:00+01'", "'2025-01-02 00:00:00+01'"])
+def test_a_moment_against_a_clock_proposes_the_clock(folder: Path, zone: str, written: str) -> None:
+    text = Path("draft.yaml").read_text(encoding="utf-8").replace("'UTC'", f"'{zone}'")
+    Path("zone.yaml").write_text(text, encoding="utf-8")
+    d = refused(f"SELECT COUNT(*) AS n FROM calls WHERE seen >= {written}", "zone.yaml")
+    assert d.code == "DP106" and zone in d.help[0]
+    (clock,) = re.findall(r"TIMESTAMP '[^']+'", d.help[0])
+    with connect("zone.yaml", ledger=":memory:") as con:
+        con.plan(f"SELECT COUNT(*) AS n FROM calls WHERE seen >= {clock}", epsilon=1)
+    with duckdb.connect("d.duckdb", read_only=True) as rows:
+        of_clock = f"SELECT COUNT(*) FROM calls WHERE seen AT TIME ZONE '{zone}' >= {clock}"
+        of_moment = "SELECT COUNT(*) FROM calls WHERE seen >= TIMESTAMPTZ '2025-01-02 00:00:00+01'"
+        found = rows.execute(of_clock).fetchone()
+        assert found == rows.execute(of_moment).fetchone() and found is not None and 0 < found[0] < 90
+
+
+def test_a_field_that_is_misspelled_or_missing(folder: Path) -> None:
+    d = refused("SELECT COUNT(*) AS n FROM persons WHERE home.zipp = 3")
+    assert d.code == "DP102" and "did you mean home.zip?" in d.help
+    with connect("draft.yaml", ledger=":memory:") as con:
+        con.plan("SELECT COUNT(*) AS n FROM persons WHERE home.zip = 3", epsilon=1)
+    assert (
+        "its declared fields are home.city or home.zip" in refused("SELECT COUNT(*) FROM persons WHERE home.x = 3").help
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ('SELECT COUNT("frist name") FROM persons', 'column "frist name" does not exist'),
+        ('SELECT COUNT("frist name") FROM persons', 'did you mean "first name"?'),
+        ('SELECT SUM("net amount") FROM calls', 'tables.calls.columns."net amount"'),
+        ('SELECT COUNT(*) FROM "no such"', 'table "no such" does not exist'),
+        ('SELECT COUNT(nosuch) FROM persons', 'declared columns: "person id", "first name", home_city'),
+    ],
+)  # fmt: skip
+def test_names_with_blanks_are_shown_in_quotes(folder: Path, sql: str, said: str) -> None:
+    d = refused(sql)
+    assert any(said in text for text in (d.message, d.label or "", *d.help))
+
+
+def test_a_draft_says_once_that_it_protects_rows(folder: Path) -> None:
+    with connect("draft.yaml", ledger=":memory:") as con:
+        answers = [con.sql("SELECT COUNT(*) AS n FROM persons").run(epsilon=0.01) for _ in range(3)]
+        assert [sum("nobody has decided whom it protects" in n for n in a.notes) for a in answers] == [1, 0, 0]
+    text = Path("draft.yaml").read_text(encoding="utf-8")
+    for name, changed in (
+        ("decided.yaml", text.replace("# DECIDE: whom do you protect?", "# rows, on purpose.")),
+        ("ids.yaml", text.replace("unit: {rows: 1}", 'unit: {column: "person id"}\n    max_rows_per_unit: 2')),
+    ):
+        Path(name).write_text(changed, encoding="utf-8")
+        with connect(name, ledger=":memory:") as con:
+            notes = con.sql("SELECT COUNT(*) AS n FROM persons").run(epsilon=0.01).notes
+            assert not any("decided" in n for n in notes), name
+
+
+def test_a_threshold_that_groups_may_not_reach_is_told_before_it_is_paid(folder: Path) -> None:
+    sql = 'SELECT "first name", COUNT(*) AS n FROM persons GROUP BY 1'
+    with connect("draft.yaml", ledger=":memory:") as con:
+        (warning,) = con.plan(sql, epsilon="0.1", delta="1e-8").warnings
+        assert warning.code == "DP503" and 'groups of "first name" are shown from' in warning.message
+        (epsilon,) = re.findall(r"use an ε of (\S+) or more", warning.help[0])
+        assert con.plan(sql, epsilon=epsilon, delta="1e-8").warnings == ()
+        assert con.plan("SELECT COUNT(*) AS n FROM persons", epsilon="0.1").warnings == ()
+
+
+def test_a_threshold_above_half_of_a_public_size_is_told(folder: Path) -> None:
+    policy = dpsql.Policy.from_dict(
+        {
+            "version": 1, "name": "p", "database": "d.duckdb", "privacy": {"neighbours": "replace_one"},
+            "tables": {
+                "persons": {"unit": {"rows": 1}, "size": {"exact": 50}, "columns": {"first name": {"type": "varchar"}}}
+            },
+            "budgets": {"total": {"epsilon": 9, "delta": 1e-6}},
+        }
+    )  # fmt: skip
+    sql = 'SELECT "first name", COUNT(*) AS n FROM persons GROUP BY 1'
+    with connect(policy, ledger=":memory:") as con:
+        found = {
+            float(e): [w.code for w in con.plan(sql, epsilon=e, delta="1e-6").warnings] for e in ("0.1", "1", "2", "9")
+        }
+    assert "DP503" in found[0.1] and found[9.0] == [] and "DP503" in found[1.0] + found[2.0]
