@@ -6,7 +6,9 @@ import asyncio
 import signal
 import ssl
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpsql.cli import exits
 from dpsql.core.policy.policy import Policy
@@ -20,7 +22,13 @@ from dpsql.server.front.login import Door
 from dpsql.server.front.route import Route
 from dpsql.server.gateway import Gateway
 from dpsql.server.people.users import Users, load_users
+from dpsql.server.refusals import Refusals
 from dpsql.server.workers.link import Starting, command, connected, started
+
+if TYPE_CHECKING:
+    from dpsql.server.web.doors import Address
+
+    Consoles = tuple[Address | None, Address | None]
 
 
 def run(
@@ -32,6 +40,8 @@ def run(
     key: str | None,
     log: str | None,
     workers: str | None,
+    http: str | None,
+    custodian_http: str | None,
 ) -> int:
     """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
     policy = load_policy(file)
@@ -42,13 +52,37 @@ def run(
     require_tls(host, tls)
     for remark in _remarks(policy, found):
         exits.say(remark)
-    recording = NoLog() if log is None else AuditLog(Path(log))
+    consoles = _consoles(http, custodian_http, tls)
+    recording = Refusals(NoLog() if log is None else AuditLog(Path(log)))
     door = Door(found, frozenset({policy.name}), recording, tls)
     start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
-    return asyncio.run(_serve(start, policy, door, host, port))
+    return asyncio.run(_serve(start, policy, door, recording, host, port, consoles))
 
 
-async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: int) -> int:
+def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None) -> Consoles | None:
+    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or no extra `server`."""
+    if http is None and custodian_http is None:
+        return None
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise reject(
+            "DP903", "the console needs dpsql's extra `server`, which is not installed",
+            help=["pip install 'dpsql[server]'"],
+        )  # fmt: skip
+    from dpsql.server.web.doors import read_address
+
+    found = (
+        None if http is None else read_address(http, "--http"),
+        None if custodian_http is None else read_address(custodian_http, "--custodian-http"),
+    )
+    for address in found:
+        if address is not None:
+            require_tls(address.host, tls)
+    return found
+
+
+async def _serve(
+    start: Starting, policy: Policy, door: Door, refusals: Refusals, host: str, port: int, consoles: Consoles | None
+) -> int:
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -58,16 +92,27 @@ async def _serve(start: Starting, policy: Policy, door: Door, host: str, port: i
     catalogue = CatalogueOfLogins(gateway.policy, policy.name)
     try:
         limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
-        front = Front(door, Route(gateway, catalogue), limits)
+        route = Route(gateway, catalogue)
+        front = Front(door, route, limits)
         try:
             found = await front.start(host, port)
         except OSError as error:
             reason = (error.strerror or "unknown reason").lower()
             raise reject("DP903", f"{host}:{port} cannot be listened at: {reason}", help=["--port 5433"]) from None
+        web = None
+        if consoles is not None:
+            from dpsql.server.web.doors import Web
+            from dpsql.server.web.pages.reference import Place
+            from dpsql.server.web.site import House
+
+            house = House(door, route, gateway.policy, limits)
+            web = Web(house, front, Place(host, found, policy.name, door.tls is not None), refusals)
+            for url in await web.start(*consoles):
+                print(f"console: {url}", flush=True)
         print(_where(policy, door.tls, host, found), flush=True)
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
-        await front.stop()
+        await asyncio.gather(front.stop(), *([web.stop()] if web is not None else []))
     finally:
         catalogue.close()
         await gateway.close()
