@@ -48,7 +48,10 @@ class _Elements:
     """`h.p("text", class_="note")` → `<p class="note">text</p>`."""
 
     def __getattr__(self, name: str) -> Maker:
-        tag = name.rstrip("_")
+        return self.of(name.rstrip("_"))
+
+    def of(self, tag: str) -> Maker:
+        """The maker of a name that is not written in the program, but known to it."""
 
         def make(*children: Node, **attributes: Value) -> Element:
             own = tuple((_attribute(key), value) for key, value in attributes.items())

@@ -38,7 +38,7 @@ def spending(title: str, lines: Sequence[Line], now: datetime) -> Element | None
         return f"{_WIDTH * (at - begin).total_seconds() / seconds:.1f}"
 
     def up(value: float) -> str:
-        return f"{_HEIGHT * (1 - value / top / 1.05):.1f}"
+        return f"{_HEIGHT * (1 - value / top):.1f}"
 
     drawn: list[Node] = [h.path(class_="grid", d=f"M0 {up(top * q / 4)}H{_WIDTH}") for q in range(5)]
     for number, line in enumerate(lines):
@@ -49,7 +49,8 @@ def spending(title: str, lines: Sequence[Line], now: datetime) -> Element | None
         path = f"M0 {up(0.0)}{steps}H{_WIDTH}"
         if number == 0:
             drawn.append(h.path(class_="area", d=f"{path}V{up(0.0)}H0Z"))
-        drawn.append(h.path(h.title(f"{line.name}: {amount(last)}"), class_=f"line line-{number % 6}", d=path))
+        whole = " all" if number == 0 and len(lines) > 1 else ""
+        drawn.append(h.path(h.title(f"{line.name}: {amount(last)}"), class_=f"line line-{number % 6}{whole}", d=path))
         if line.limit is not None:
             drawn.append(h.path(class_=f"limit line-{number % 6}", d=f"M0 {up(line.limit)}H{_WIDTH}"))
     ticks = [amount(top * q / 4) for q in (4, 3, 2, 1, 0)]

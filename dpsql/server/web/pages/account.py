@@ -122,7 +122,7 @@ def history(frame: Frame, entries: Sequence[tuple[Row, str]], page: int, pages: 
         h.p(f"{total} quer{'y was' if total == 1 else 'ies were'} charged to you. To ask one again is free: "
             "its answer is stored.", class_="lead"),
         [
-            table(("#", "UTC", "Statement", "Charged", "± 95 %", ""), rows, caption="What was charged"),
+            table(("#", "UTC", "Statement", "Charged", "± 95 %", ""), rows, caption="What was charged", class_="stack"),
             more if pages > 1 else None,
             h.p("± is half the width of an interval that holds the true number 95 times of 100, for noise of that "
                 "price. Where it depends on the data it stands beside the answer only.", class_="note"),

@@ -44,7 +44,7 @@ def _unit(unit: str, rows: Sequence[Row], spending: Sequence[Row], now: dt.datet
         delta = number(row["delta_spent"])
         shown.append(
             [h.span(h.span("", class_=f"key line-{color}", aria_hidden="true"), " ",
-                    "shared account *" if name == "*" else name),
+                    "shared account *" if name == "*" else name, class_="time"),
              plot.amount(spent), "no limit" if left is None else plot.left(left),
              plot.amount(delta) if delta else "–", meter(symbol, spent, limit) or "–"]
         )  # fmt: skip
@@ -56,7 +56,7 @@ def _unit(unit: str, rows: Sequence[Row], spending: Sequence[Row], now: dt.datet
         h.figure(drawing, h.figcaption(f"{symbol} spent; the dashed line is the total that may be spent"))
         if drawing else h.p("Nothing was spent yet.", class_="note"),
         table(("Account", f"{symbol} spent", f"{symbol} left", "δ spent", "Share of the limit"), shown, (1, 2, 3),
-              f"Accounts of {unit}"),
+              f"Accounts of {unit}", "stack"),
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def sessions(frame: Frame, visitors: Sequence[tuple[int, Visitor]], said: str = 
         h.p(said, class_="said", role="status") if said else None,
         h.p("A statement that is stopped stays charged. Who is ended may log in again: to keep him out, take his name "
             "out of the file of users and start the server anew.", class_="lead"),
-        table(("Name", "Door", "From", "Runs now", ""), rows, caption="Who is there"),
+        table(("Name", "Door", "From", "Runs now", ""), rows, caption="Who is there", class_="stack"),
     )  # fmt: skip
 
 

@@ -139,18 +139,38 @@ def _place(found: Diagnostic) -> Node:
 
 
 def table(
-    head: Sequence[Node], rows: Sequence[Sequence[Node]], numbers: Sequence[int] = (), caption: str = ""
+    head: Sequence[Node],
+    rows: Sequence[Sequence[Node]],
+    numbers: Sequence[int] = (),
+    caption: str = "",
+    class_: str = "",
 ) -> Element:
-    """A table that scrolls by itself where the page is narrow. numbers: columns that are set to the right."""
+    """A table that scrolls by itself where the page is narrow. numbers: columns that are set to the right.
+
+    class_: "stack" for one whose rows become blocks there; roles are said, for a table in blocks is none to a reader.
+    """
     kinds = ["number" if at in numbers else None for at in range(len(head))]
-    body = [h.tr([h.td(cell, class_=kind) for cell, kind in zip(row, kinds, strict=True)]) for row in rows]
+    labels = [text if isinstance(text, str) else None for text in head]
+    body = [
+        h.tr(
+            [h.td(cell, class_=kind, data_label=label or None, role="cell")
+             for cell, kind, label in zip(row, kinds, labels, strict=True)],
+            role="row",
+        )
+        for row in rows
+    ]  # fmt: skip
+    heads = [
+        h.th(cell, scope="col", class_=kind, role="columnheader") if cell else h.td("", role="cell")
+        for cell, kind in zip(head, kinds, strict=True)
+    ]
     return h.div(
         h.table(
             h.caption(caption, class_="hidden") if caption else None,
-            h.thead(h.tr([h.th(cell, scope="col", class_=kind) for cell, kind in zip(head, kinds, strict=True)])),
-            h.tbody(body),
+            h.thead(h.tr(heads, role="row"), role="rowgroup"),
+            h.tbody(body, role="rowgroup"),
+            role="table",
         ),
-        class_="scroll", tabindex="0", role="region", aria_label=caption or "table",
+        class_=f"scroll {class_}".strip(), tabindex="0", role="region", aria_label=caption or "table",
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from dpsql.server.web.pages.layout import Frame, card, document, refusal, table,
 
 MOST_ROWS = 1_000
 """Rows of an answer that a page shows."""
+_SHOWN = re.compile(r"^charged |^nothing was charged| ± (?:up to )?\S+ \(95 %\)$")
+"""Notices that the page says in its own way."""
 _NUMBERS = (Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL)
 
 
@@ -111,7 +114,7 @@ def _errors(errors: Mapping[str, float | None]) -> Node:
         [h.code(name), "known with the answer: it depends on the data" if width is None else f"± {width:,.6g}"]
         for name, width in errors.items()
     ]
-    return table(("Column", "Largest error, 95 %"), rows, caption="Largest error of each column")
+    return table(("Column", "Largest error, 95 %"), rows, caption="Largest error of each column", class_="fit")
 
 
 def _curve(frame: Frame, written: Written, curve: Sequence[tuple[str, Mapping[str, float | None]]]) -> Node:
@@ -133,7 +136,7 @@ def _curve(frame: Frame, written: Written, curve: Sequence[tuple[str, Mapping[st
     return card(
         "What other prices would give",
         h.figure(drawing, h.figcaption("Largest error against ε, both in powers of ten")) if drawing else None,
-        table(("ε", *known, ""), rows, range(1, len(known) + 1), "Largest error for other ε"),
+        table(("ε", *known, ""), rows, range(1, len(known) + 1), "Largest error for other ε", "fit tight"),
     )
 
 
@@ -183,7 +186,7 @@ def answered(frame: Frame, written: Written, given: Given) -> bytes:
     """The answer, what was spent, and what is told with it."""
     answer = given.answer
     spent = answer.spent or "nothing"
-    rest = [note for note in answer.notices if not note.startswith(("charged", "nothing was charged"))]
+    rest = [note for note in answer.notices if not _SHOWN.search(note)]
     left = next((n.partition("; ")[2] for n in answer.notices if n.startswith("charged")), "")
     return query(
         frame,
@@ -217,7 +220,7 @@ def result(given: Given) -> Node:
     numbers = [at for at, (_, type_) in enumerate(given.columns) if type_.kind in _NUMBERS]
     more = len(given.answer.rows) - len(rows)
     return [
-        table([h.span(name) for name, _ in given.columns], rows, numbers, "The rows of the answer"),
+        table([h.span(name) for name, _ in given.columns], rows, numbers, "The rows of the answer", "fit"),
         h.p(f"{more:,} rows more are not shown here: psql and the API give all.", class_="note") if more else None,
         h.p("no rows", class_="note") if not rows else None,
     ]

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
 from dpsql.policy.tools.show import declared_of, promises, show_policy, whose_rows
+from dpsql.server.web.markdown import from_markdown
 from dpsql.server.web.markup import Element, Node, h
 from dpsql.server.web.pages.layout import Frame, card, document, table
+from dpsql.server.web.plot import amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def _table(number: int, found: Table) -> Element:
         h.p(h.span("public", class_="tag good") if found.public else h.span("private", class_="tag"), " ",
             whose_rows(found) if not found.public else "everybody knows what it says"),
         h.ul([h.li(text) for text in said], class_="notes") if said else None,
-        table(("Column", "Type", "NULL", "Declared"), rows, caption=f"Columns of {found.name}")
+        table(("Column", "Type", "NULL", "Declared"), rows, caption=f"Columns of {found.name}", class_="stack")
         if rows else h.p("Only COUNT(*) can be asked." if not found.public else "Its columns are those of the data."),
         class_="card",
     )  # fmt: skip
@@ -62,9 +64,9 @@ def _table(number: int, found: Table) -> Element:
 def _defaults(policy: Policy) -> Element:
     own = policy.defaults
     lines = [
-        f"A query that says nothing spends ε {float(own.epsilon):g}." if own.epsilon is not None
+        f"A query that says nothing spends ε {amount(float(own.epsilon))}." if own.epsilon is not None
         else "A query has to say how much ε it spends.",
-        f"For private group keys it may use δ {float(own.delta):g}." if own.delta is not None
+        f"For private group keys it may use δ {amount(float(own.delta))}." if own.delta is not None
         else "Private group keys need a δ.",
         f"An answer leaves the server at {_moments(policy)} after its query began; what is slower ends, paid.",
     ]  # fmt: skip
@@ -123,8 +125,9 @@ def _copied(title: str, text: str) -> Element:
 
 
 def code(frame: Frame, name: str, text: str) -> bytes:
-    """The page of a diagnostic's code."""
-    return document(frame, name, h.pre(text, class_="page-of-code", tabindex="0", role="region", aria_label=name))
+    """The page of a diagnostic's code. text: in Markdown; its title stands in its first line."""
+    title, _, rest = text.partition("\n")
+    return document(frame, title.removeprefix("# ") or name, h.section(from_markdown(rest), class_="card prose"))
 
 
 def policy_in_words(frame: Frame, policy: Policy) -> bytes:
