@@ -62,6 +62,7 @@ class Given:
 class Cost:
     """What a query would cost now. errors: column → ±, None where it depends on the data. left: in words.
 
+    is_nominal: nobody has said an ε, so that price and errors are those of ε 1, which no run would take.
     tree: operators of the plan, each with its depth and what is said of it. plan: the data of EXPLAIN (FORMAT JSON).
     """
 
@@ -73,13 +74,16 @@ class Cost:
     tree: tuple[tuple[int, str, str], ...] = ()
     plan: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
+    is_nominal: bool = False
 
 
 class Asker:
     """Asks for one session, over the interface that the wire uses."""
 
-    def __init__(self, session: Session, answering: Answering, recording: Recording) -> None:
+    def __init__(self, session: Session, answering: Answering, recording: Recording, has_default: bool) -> None:
+        """has_default: whether the policy says an ε for queries that say none."""
         self._session, self._answering, self._recording = session, answering, recording
+        self._has_default = has_default
 
     async def typed(self, sql: str, values: tuple[Value, ...] | None, settings: Settings, client: Waiting) -> Given:
         """The answer to what somebody typed, charged and noted as over the wire. Raises Refused, Gone.
@@ -127,7 +131,20 @@ class Asker:
         first = priced.rows[0]
         errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None}
         times = first[4] if isinstance(first[4], int) else None
-        return Cost(str(first[0]), errors, str(first[3]), times, priced.notices, operators, plan, priced.plan)  # type: ignore[arg-type]
+        own, clause = self._session.login.defaults, "DIFFERENTIAL_PRIVACY" in sql.upper()
+        said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
+        nominal = not (any(said) or clause or self._has_default) and str(first[0]) != "ε 0"
+        return Cost(
+            str(first[0]),
+            {name: width if isinstance(width, float) else None for name, width in errors.items()},
+            str(first[3]),
+            times,
+            priced.notices,
+            operators,
+            plan,
+            priced.plan,
+            nominal,
+        )
 
     def note(self, sql: str) -> None:
         """A line of the log: somebody has asked what this costs."""

@@ -47,6 +47,10 @@ class House:
     policy: Policy
     limits: Limits
 
+    def asker(self, session: Session) -> Asker:
+        """Who asks for a session."""
+        return Asker(session, self.answering, self.door.recording, self.policy.defaults.epsilon is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -112,7 +116,7 @@ class Site:
                     return self.message(
                         "Not taken", "This form is not of your session. Go back, and load its page anew.", 403
                     )
-            asker = Asker(session, self.house.answering, self.house.door.recording)
+            asker = self.house.asker(session)
             frame = Frame(self.house.policy.name, self.role, session.login.name, session.form_token, request.url.path)
             try:
                 found = await page(Visit(request, session, asker, frame, form))

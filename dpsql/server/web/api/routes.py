@@ -68,7 +68,7 @@ class Api:
                     return problems.problem(
                         401, "name and password are needed, or the token of a session", headers=_ASK
                     )
-                asker = Asker(session, self._house.answering, self._house.door.recording)
+                asker = self._house.asker(session)
                 return await answer(request, asker, session)
             except Busy:
                 return problems.problem(503, "too many are logging in", headers={"retry-after": "60"})
@@ -138,13 +138,13 @@ class Api:
             asker.note(question.sql)
             found.append(_priced(cost))
             left = problems.loss(cost.left)
-            price = problems.loss(cost.price) or {}
+            price = {} if cost.is_nominal else problems.loss(cost.price) or {}
             if cost.hash not in known:  # an equal question is paid once
                 total = {name: total[name] + Decimal(repr(price.get(name, 0.0))) for name in total}
             known.add(cost.hash)
         price_of_all = {name: float(amount) for name, amount in total.items()}
         fits = left is None or all(price_of_all[name] <= left[name] for name in total)
-        answerable = not any("refused" in item for item in found)
+        answerable = not any("refused" in item or item["price"] is None for item in found)
         return answered({"queries": found, "price": price_of_all, "left": left, "fits": fits and answerable})
 
     async def _budget(self, request: Request, asker: Asker, session: Session) -> Response:
@@ -191,10 +191,12 @@ def answered(data: Any) -> Response:
 
 
 def _priced(cost: Cost) -> dict[str, Any]:
+    notes = [*cost.notes, "no ε is known: times and errors are those of ε 1"] if cost.is_nominal else list(cost.notes)
     return {
-        "price": problems.loss(cost.price), "left": problems.loss(cost.left), "times": cost.times,
+        "price": None if cost.is_nominal else problems.loss(cost.price),
+        "left": problems.loss(cost.left), "times": cost.times,
         "errors": {name: plain(width) for name, width in cost.errors.items()}, "confidence": 0.95,
-        "notes": list(cost.notes),
+        "notes": notes,
     }  # fmt: skip
 
 

@@ -79,28 +79,33 @@ def _hidden(frame: Frame, written: Written, epsilon: str) -> list[Node]:
 
 def price(frame: Frame, written: Written, cost: Cost, curve: Sequence[tuple[str, Mapping[str, float | None]]]) -> bytes:
     """What it would cost, with its plan and other prices."""
-    free = cost.price in ("ε 0", "ρ 0", "0")
+    free = cost.price in ("ε 0", "ρ 0")
     pay = h.form(
         _hidden(frame, written, written.epsilon),
         h.button("Run it, for nothing" if free else f"Pay {cost.price} and run", type="submit", class_="main pay"),
         method="post", action="/query/run",
     )  # fmt: skip
+    priced = [
+        h.h2("What it would cost", id="cost"),
+        h.dl(
+            h.div(h.dt("price"), h.dd(cost.price)),
+            h.div(h.dt("you have left"), h.dd(cost.left)),
+            h.div(h.dt("enough for"), h.dd(f"{cost.times:,} such")) if cost.times is not None else None,
+            class_="figures",
+        ),
+        _errors(cost.errors),
+        pay,
+        h.p("Its answer is stored: asked again, it is free.", class_="note"),
+    ]
+    unpriced = [
+        h.h2("Say how much to spend", id="cost"),
+        h.p("Neither you, nor your login, nor the policy has said an ε. Take one below, or fill in the field."),
+        h.dl(h.div(h.dt("you have left"), h.dd(cost.left)), class_="figures"),
+    ]
     return query(
         frame,
         written,
-        h.section(
-            h.h2("What it would cost", id="cost"),
-            h.dl(
-                h.div(h.dt("price"), h.dd(cost.price)),
-                h.div(h.dt("you have left"), h.dd(cost.left)),
-                h.div(h.dt("enough for"), h.dd(f"{cost.times:,} such")) if cost.times is not None else None,
-                class_="figures",
-            ),
-            _errors(cost.errors),
-            pay,
-            h.p("Its answer is stored: asked again, it is free.", class_="note"),
-            class_="card price", aria_labelledby="cost",
-        ),
+        h.section(unpriced if cost.is_nominal else priced, class_="card price", aria_labelledby="cost"),
         _curve(frame, written, curve),
         card("How it would be computed", _tree(cost.tree), _released(cost.plan),
              h.ul([h.li(note) for note in _notes(cost)], class_="notes")),
