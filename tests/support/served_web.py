@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import ssl
@@ -41,6 +42,7 @@ class ServedWeb:
     waits: list[float]
     urls: tuple[str, str] = ("", "")
     clients: list[httpx.Client] = field(default_factory=list)
+    programs: dict[str, httpx.Client] = field(default_factory=dict)
 
     def client(self, name: str = "", *, custodian: bool = False, **options: Any) -> httpx.Client:
         """A browser of sorts; logged in if a name is given."""
@@ -52,21 +54,25 @@ class ServedWeb:
         return found
 
     def api(self, name: str = "ana") -> httpx.Client:
-        """A program with a name and a password."""
-        found = httpx.Client(base_url=self.urls[0], timeout=120, auth=(name, PASSWORD))
-        self.clients.append(found)
-        return found
+        """A program with a name and a password, always the same one of a name."""
+        if name not in self.programs:
+            self.programs[name] = httpx.Client(base_url=self.urls[0], timeout=120, auth=(name, PASSWORD))
+            self.clients.append(self.programs[name])
+        return self.programs[name]
 
     @property
     def port(self) -> int:
         return httpx.URL(self.urls[0]).port or 0
 
     def raw(self, data: bytes) -> bytes:
-        """All that comes back for some bytes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=120) as connection:
+        """All that comes back for some bytes; nothing where the connection was closed on them."""
+        found = b""
+        with (
+            socket.create_connection(("127.0.0.1", self.port), timeout=120) as connection,
+            contextlib.suppress(ConnectionError),
+        ):
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
-            found = b""
             while part := connection.recv(65536):
                 found += part
         return found

@@ -25,6 +25,8 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 MOST_BODY: Final = 1024 * 1024
 """Bytes of a request's body."""
+MOST_HEAD: Final = 16 * 1024
+"""Bytes of its headers."""
 BODY_SECONDS: Final = 30.0
 SEND_SECONDS: Final = 60.0
 """A client that takes nothing for so long is let go."""
@@ -106,6 +108,8 @@ class Guard:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD:
+            return 431, "the headers are too long"
         path = scope["raw_path"].decode("latin-1")
         if not _PATH.fullmatch(path) or len(path) > 200:
             return 404, "there is nothing here"

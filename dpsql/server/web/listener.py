@@ -17,11 +17,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from dpsql.server.front.listen import require_tls
-from dpsql.server.web.guard import Guard
+from dpsql.server.web.guard import MOST_HEAD, Guard
 
 HEAD_SECONDS: Final = 15.0
 """For a request's head, and between two requests of one connection."""
-_MOST_OF_HEAD: Final = 16 * 1024
 _LAST_SECONDS: Final = 5.0
 
 
@@ -92,7 +91,7 @@ class Listener:
         self._state.default_headers = []
         self._config = Config(
             app, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, proxy_headers=False,
-            server_header=False, date_header=False, h11_max_incomplete_event_size=_MOST_OF_HEAD,
+            server_header=False, date_header=False, h11_max_incomplete_event_size=MOST_HEAD,
             timeout_keep_alive=int(HEAD_SECONDS),
         )  # fmt: skip
         self._protocol: Any = type("_Limited", (_Protocol,), {"limits": limits or WebLimits()})
