@@ -30,7 +30,7 @@ def _node(node: SyntaxTreeNode) -> Node:
         case "code_inline":
             return h.code(node.content)
         case "fence" | "code_block":
-            return h.pre(node.content, tabindex="0", role="region", aria_label="example")
+            return h.pre(node.content, tabindex="0", role="group", aria_label="example")
         case "softbreak" | "hardbreak":
             return " "
         case "heading":

@@ -76,7 +76,7 @@ def _code(code: str, found: OfCode) -> Element:
     title = CODES[code].title if code in CODES else "of the protocol"
     texts = [
         h.li(
-            h.pre(text, tabindex="0", role="region", aria_label="a refused text"),
+            h.pre(text, tabindex="0", role="group", aria_label="a refused text"),
             h.p("from ", ", ".join(names), class_="note"),
         )
         for text, names in reversed(found.texts.items())

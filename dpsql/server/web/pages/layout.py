@@ -135,7 +135,7 @@ def _place(found: Diagnostic) -> Node:
         shown += [line.text, "\n", h.span(caret, class_="caret"), "\n"]
     if found.label and shown:
         shown[-1] = h.span(f" {one_line(found.label)}\n", class_="caret")
-    return h.pre(shown, class_="place", tabindex="0", role="region", aria_label=f"where {found.code} is")
+    return h.pre(shown, class_="place", tabindex="0", role="group", aria_label=f"where {found.code} is")
 
 
 def table(
@@ -170,7 +170,7 @@ def table(
             h.tbody(body, role="rowgroup"),
             role="table",
         ),
-        class_=f"scroll {class_}".strip(), tabindex="0", role="region", aria_label=caption or "table",
+        class_=f"scroll {class_}".strip(), tabindex="0", role="group", aria_label=caption or "table",
     )  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def connect(frame: Frame, place: Place, api: str) -> bytes:
 
 
 def _copied(title: str, text: str) -> Element:
-    return h.pre(text, class_="copied", tabindex="0", role="region", aria_label=f"to copy, for {title}")
+    return h.pre(text, class_="copied", tabindex="0", role="group", aria_label=f"to copy, for {title}")
 
 
 def code(frame: Frame, name: str, text: str) -> bytes:
@@ -139,5 +139,5 @@ def policy_in_words(frame: Frame, policy: Policy) -> bytes:
         h.p(
             "In force, with every default. ", h.code(policy.hash[:12]), " is the beginning of its hash.", class_="lead"
         ),
-        h.pre(text, class_="words", tabindex="0", role="region", aria_label="the policy in words"),
+        h.pre(text, class_="words", tabindex="0", role="group", aria_label="the policy in words"),
     )
