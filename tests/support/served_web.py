@@ -17,6 +17,7 @@ from dpsql.server.front.listen import Front, Limits
 from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
 from dpsql.server.front.route import Route
+from dpsql.server.pace import Clock
 from dpsql.server.refusals import Refusals
 from dpsql.server.statements import Login
 from dpsql.server.web.doors import Address, Web
@@ -92,7 +93,12 @@ def post(client: httpx.Client, path: str, page: str = "/query", **fields: str) -
 
 @contextmanager
 def served_web(
-    shop: Shop, *, tls: ssl.SSLContext | None = None, limits: Limits | None = None, **more: Login
+    shop: Shop,
+    *,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+    **more: Login,
 ) -> Iterator[ServedWeb]:
     """Ana and ben are analysts, carol is a custodian; all have one password."""
     waits: list[float] = []
@@ -101,7 +107,7 @@ def served_web(
         waits.append(seconds)
 
     logins = {"ben": Login("ben", "ben"), "carol": Login("carol", "carol", "custodian"), **more}
-    with served(shop, inside(shop)) as server:
+    with served(shop, inside(shop), clock) as server:
         policy, log = server.gateway.policy, Recorded()
         refusals = Refusals(log)
         door = Door(people(**logins), frozenset({policy.name}), refusals, tls, Patience(lambda: 0.0), sleep)

@@ -22,6 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.pages_loader import load_page
 from dpsql.server.front.link import Gone
@@ -90,7 +91,10 @@ class Site:
             Route("/codes/{code}", self._visited(self._code)),
         ]
         pages = [Route(path, self._visited(page), methods=list(methods)) for path, methods, page in self.pages()]
-        app = Starlette(routes=[*own, *pages, *self.others()], exception_handlers={HTTPException: self._missing})
+        app = Starlette(
+            routes=[*own, *pages, *self.others()],
+            exception_handlers={HTTPException: self._missing, Exception: self._failed},
+        )
         app.router.redirect_slashes = False
         return app
 
@@ -175,9 +179,23 @@ class Site:
             return problem(status, "there is nothing at this address, or this is not done to it", headers=headers)
         return self.message("Not there", "There is nothing at this address.", status)
 
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        """Of anything unforeseen, whose own words could tell values of single rows, nothing is said."""
+        if request.url.path.startswith("/api/"):
+            return problem(500, _FAILED.message, [_FAILED])
+        return self.message("Failed", "dpsql itself failed; what was charged by then stays charged.", 500)
+
     def message(self, title: str, text: str, status: int) -> Response:
         """A page that says one thing."""
         return html(login.message(self.house.policy.name, self.role, title, text), status)
+
+
+_FAILED: Final = Diagnostic(
+    "DP904",
+    "dpsql itself failed; what was charged by then stays charged",
+    help=("tell the custodian when this happened",),
+    notes=("what was charged stays charged",),
+)
 
 
 def html(page: bytes, status: int = 200) -> Response:

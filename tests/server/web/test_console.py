@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import httpx
 import pytest
@@ -150,7 +151,7 @@ def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> Non
     try:
         sql = "SELECT COUNT(*) AS held FROM orders WHERE amount < 33"
         asking = threading.Thread(
-            target=lambda: (answers.append(post(ben, "/query/run", sql=sql, epsilon="0.1")), held.set())
+            daemon=True, target=lambda: (answers.append(post(ben, "/query/run", sql=sql, epsilon="0.1")), held.set())
         )
         asking.start()
         while "AS held" not in (page := carol.get("/sessions").text):
@@ -194,7 +195,7 @@ def test_a_client_that_leaves_stops_what_it_asked(web: ServedWeb) -> None:
         with pytest.raises(httpx.ReadTimeout):
             ana.post("/query/run", data=data, timeout=httpx.Timeout(120, read=2))
         while any("AS left" in v.running for v in web.web._console.sessions.visitors()):
-            pass
+            time.sleep(0.01)
     finally:
         pool._free.put_nowait(seats[0])  # type: ignore[arg-type]
     assert not pool._runs
