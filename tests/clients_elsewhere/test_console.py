@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import chromium
+from tests.support.browser import MISSING, WHERE, chromium
 from tests.support.served import PASSWORD
 from tests.support.served_shop import FINE, with_serve
 from tests.support.served_web import ServedWeb, served_web
 from tests.support.small_shop import make_shop
+
+pytestmark = pytest.mark.xfail(WHERE is None, reason=MISSING, run=False, strict=False)
 
 WIDTHS = (390, 820, 1440)
 SQL = "SELECT city, COUNT(*) AS n, AVG(amount) AS mean\nFROM orders GROUP BY city"

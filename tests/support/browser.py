@@ -1,4 +1,4 @@
-"""The machine's Chromium, driven by playwright. Where there is none, tests are skipped and say how to get it."""
+"""The machine's Chromium, driven by playwright, which brings none of its own here."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
-APT = "apt-get install chromium"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WHERE = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n)) is not None), None)
+"""Its path; None where there is none."""
+MISSING = "there is no Chromium:  apt-get install chromium"
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -20,12 +19,10 @@ ARGUMENTS = (
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A browser."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    found = next((path for name in NAMES if (path := shutil.which(name)) is not None), None)
-    if found is None:
-        pytest.skip(f"there is no Chromium:  {APT}")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=WHERE, args=list(ARGUMENTS))
         try:
             yield browser
         finally:
