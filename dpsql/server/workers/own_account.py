@@ -48,10 +48,8 @@ def _budget(session: Session) -> list[Row]:
 
 
 def _history(session: Session) -> list[Row]:
-    """Entries that cost something. Others name noise within a run, and when they came would tell how far it was."""
-    own = [r for r in session.ledger.history() if r.entry.analyst == session.analyst and r.entry.units]
     found: list[Row] = []
-    for number, receipt in [*enumerate(own, 1)][-NEWEST:]:
+    for number, receipt in [*enumerate(_own(session), 1)][-NEWEST:]:
         entry = receipt.entry
         cost = largest([entry.in_account(unit) for unit in entry.units] or [PrivacyLoss()])
         parts = tuple(_number(x) for x in (cost.epsilon, cost.delta, cost.rho))
@@ -60,7 +58,7 @@ def _history(session: Session) -> list[Row]:
 
 
 def _spending(session: Session) -> list[Row]:
-    own = [r for r in _charges(session) if r.entry.analyst == session.analyst]
+    own = _own(session)
     return _thinned([(unit, at, *parts) for unit in session.policy.units for at, parts in _summed(own, unit, own=True)])
 
 
@@ -75,8 +73,16 @@ def _spending_of_all(session: Session) -> list[Row]:
     return _thinned(found)
 
 
+def _own(session: Session) -> list[Receipt]:
+    """The account's own charges."""
+    return [r for r in _charges(session) if r.entry.analyst == session.analyst]
+
+
 def _charges(session: Session) -> list[Receipt]:
-    """Entries that cost something, in the present names of units; of the others `_history` says why not."""
+    """Entries that cost something, in the present names of units.
+
+    Others name noise within a run, and when they came would tell how far it was.
+    """
     names = session.policy.unit_names
     return [replace(r, entry=r.entry.called(names)) for r in session.ledger.history() if r.entry.units]
 
