@@ -63,7 +63,7 @@ def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext 
     """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or no extra `server`."""
     if http is None and custodian_http is None:
         return None
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+    if any(find_spec(name) is None for name in ("markdown_it", "starlette", "uvicorn")):
         raise reject(
             "DP903", "the console needs dpsql's extra `server`, which is not installed",
             help=["pip install 'dpsql[server]'"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from starlette.responses import RedirectResponse, Response
@@ -124,8 +125,12 @@ class Console(Site):
         return reference.tables(visit.frame, self.house.policy)
 
     async def _connect(self, visit: Visit) -> bytes:
-        url = visit.request.url
-        return reference.connect(visit.frame, self._place, f"{url.scheme}://{url.netloc}")
+        url, place = visit.request.url, self._place
+        if (
+            place.host in ("0.0.0.0", "::") and url.hostname
+        ):  # all addresses of this machine: the one that led here does
+            place = replace(place, host=url.hostname)
+        return reference.connect(visit.frame, place, f"{url.scheme}://{url.netloc}")
 
 
 def _on_query(visit: Visit) -> Frame:

@@ -177,7 +177,9 @@ class Site:
         if request.url.path.startswith("/api/"):
             headers = error.headers if isinstance(error, HTTPException) else None
             return problem(status, "there is nothing at this address, or this is not done to it", headers=headers)
-        return self.message("Not there", "There is nothing at this address.", status)
+        if status == 404:
+            return self.message("Not there", "There is nothing at this address.", status)
+        return self.message("Not understood", "This is not done here, or not in this form.", status)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         """Of anything unforeseen, whose own words could tell values of single rows, nothing is said."""

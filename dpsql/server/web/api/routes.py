@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import json
 import math
@@ -104,9 +105,10 @@ class Api:
         values = bodies.values_for(described.parameters, asked.parameters)
         waiting = Waiting(request.receive)
         try:
-            return answered(_given(await asker.typed(asked.sql, values, settings, waiting)))
+            given = await asker.typed(asked.sql, values, settings, waiting)
         finally:
             waiting.close()
+        return await asyncio.to_thread(lambda: answered(_given(given)))  # of many rows, while others have their turn
 
     async def _explain(self, request: Request, asker: Asker, session: Session) -> Response:
         cost, sql = await self._costs(request, asker)
