@@ -59,15 +59,23 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
-# The demo's clinic behind a port, for ana, with a password for this time. PORT=5433 where there is a PostgreSQL.
+# The demo's clinic behind a port, for ana, with a password for this time. PORT=5433 where there is a PostgreSQL. Where
+# dpsql's extra `server` is installed, its consoles as well.
 PORT ?= 5432
+HTTP_PORT ?= 8080
+CUSTODIAN_PORT ?= 8081
 serve: $(VENV)/.installed
 	@test -f demo/clinic.yaml || $(BIN)/dpsql demo demo </dev/null >/dev/null
 	@password=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(8))'); \
 	users=$$(echo "$$password" | $(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml && \
 	address="postgresql://ana:$$password@127.0.0.1:$(PORT)/clinic" && \
 	printf 'Ctrl-C ends it. Connect with\n  psql "%s"\n  psycopg.connect("%s")\n' "$$address" "$$address" && \
-	exec $(BIN)/dpsql serve demo/clinic.yaml --port $(PORT) --audit-log demo/audit.jsonl
+	if $(BIN)/python -c 'import markdown_it, starlette, uvicorn' 2>/dev/null; then \
+	    echo "$$password" | $(BIN)/dpsql user add custodian --role custodian >>demo/users.yaml && \
+	    printf 'or sign in below: at the first console as ana, at the second as custodian, password %s\n' "$$password"; \
+	    consoles="--http 127.0.0.1:$(HTTP_PORT) --custodian-http 127.0.0.1:$(CUSTODIAN_PORT)"; \
+	else echo "for a console in the browser:  $(BIN)/pip install -e '.[server]'"; fi; \
+	exec $(BIN)/dpsql serve demo/clinic.yaml --port $(PORT) $$consoles --audit-log demo/audit.jsonl
 
 # Without compiled files, each process that a test starts would compile dpsql anew, and each worker all of the tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -95,6 +103,8 @@ test-spark: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	$(SPARK_PYTEST) $(PYTEST_ARGS)
 
 test-clients: .venv-engines/clients/.installed
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	    echo "no Chromium, so the consoles are not looked at in one; on Debian:  apt-get install chromium"
 	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/clients/bin/python -m pytest -q tests/clients_elsewhere $(PYTEST_ARGS) \
 	    || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
 

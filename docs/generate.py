@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, diagrams, grammar_text, picture, shell
+from docs import api, commands, diagrams, grammar_text, http_api, picture, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,6 +58,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "explain-json": picture.json_block,
     "python-api": api.reference,
     "cli": commands.reference,
+    "http-api": http_api.addresses,
     "shell-commands": shell.meta_commands,
     "shell-options": shell.pset_options,
     "shell-config": shell.config_keys,
@@ -75,6 +76,7 @@ GENERATED: dict[str, Callable[[], str]] = {
         for name in (
             "README.md",
             "docs/howto/shell.md",
+            "docs/reference/api.md",
             "docs/reference/cli.md",
             "docs/reference/explain.md",
             "docs/reference/python.md",

@@ -270,16 +270,24 @@ def serve(
             help="Where /healthz and /metrics are told, without a login: PORT is this machine's alone, or HOST:PORT.",
         ),
     ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option("--http", metavar="ADDRESS:PORT", help="Where analysts find the console and the JSON API."),
+    ] = None,
+    custodian_http: Annotated[
+        str | None,
+        typer.Option("--custodian-http", metavar="ADDRESS:PORT", help="Where custodians find theirs."),
+    ] = None,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
     They use psql, a driver or a dashboard; the data stay here. Who may log in is in the file of users (`dpsql user
     add`), how many workers there are and when answers leave is below `serve:` in the policy. After SIGTERM no
-    connection is taken, and what runs comes to its end.
+    connection is taken, and what runs comes to its end. The consoles need dpsql's extra `server`.
     """
     from dpsql.cli.commands import serve as command
 
-    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers, health)
+    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers, health, http, custodian_http)
 
 
 @app.command()

@@ -3,7 +3,8 @@
 *Claim.* A text that is refused reaches no worker, and no data. Whose account is charged, and what he may spend, is what
 the login says. *Why.* Every text is planned here first, from the policy and the names and types of its data; what is
 handed on carries the account and the ceilings of the login, and nothing of the statement can name another. *When it
-would be false.* If a setting of a statement were read as an account. *Tested by* tests/server/test_gateway.py.
+would be false.* If a setting of a statement were read as an account; if a role were left out where a relation tells of
+others (`relations.py`). *Tested by* tests/server/test_gateway.py.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dpsql.server.asked import DIALECT, asked, with_defaults
 from dpsql.server.limits import stopped
 from dpsql.server.metrics import Spent
 from dpsql.server.pace import Clock, LoopClock, Pace
-from dpsql.server.relations import named_in, with_no_rows
+from dpsql.server.relations import named_in, require_own, with_no_rows
 from dpsql.server.speech import EXPLAINED, Spoken, spoken
 from dpsql.server.statements import Answer, Ceilings, Described, Login, Refused, Settings, Value
 from dpsql.server.workers.link import Starting
@@ -195,7 +196,7 @@ class Gateway:
             require_static(statement, self.policy, sql)
             made = isinstance(statement, CreateSummary)
             return Described(sql, MADE if made else DROPPED, (), CREATE if made else DROP)
-        text = _text(sql, ())
+        text = self._text(login, sql, ())
         if text.spoken.batch:
             form = text.spoken.form
             return Described(sql, () if form is None else EXPLAINED[form], command=text.spoken.command)
@@ -204,7 +205,7 @@ class Gateway:
             return Described(sql, EXPLAINED[text.spoken.form], found.parameters, "EXPLAIN")
         columns: Columns = tuple((c.name, c.type) for c in found.columns)
         if not found.parameters or settings.intervals:
-            samples = _text(sql, found.samples).values if found.parameters else text.values
+            samples = self._text(login, sql, found.samples).values if found.parameters else text.values
             try:
                 columns = self._columns(text, samples, sql, settings, None)
             except Rejected as refusal:
@@ -216,7 +217,7 @@ class Gateway:
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, now: dt.datetime
     ) -> Answer | None:
         """None for what workers may answer; the answer to a preview. Raises Rejected."""
-        text = _text(described.sql, values)
+        text = self._text(login, described.sql, values)
         if text.spoken.batch:
             wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
             check_batch(text.sql, self.policy, wanted, skip_refused=text.spoken.batch == "skip")
@@ -255,6 +256,16 @@ class Gateway:
             self._planned[key] = found
         return found
 
+    @staticmethod
+    def _text(login: Login, sql: str, values: tuple[Value, ...]) -> _Text:
+        """What a statement asks, with what the login may read of the server's own relations. Raises Rejected."""
+        said = spoken(sql)
+        names = () if said.batch else named_in(said.sql)
+        if not names:
+            return _Text(said, said.sql, values)
+        require_own(names, login.role)
+        return _Text(said, *with_no_rows(said.sql, values, names))
+
     def _signature(self, text: _Text, sql: str) -> Signature:
         return self._moved(text, sql, lambda: signature(Source(text.sql), self.policy, dialect=DIALECT))
 
@@ -269,14 +280,6 @@ class Gateway:
                 for d in error.diagnostics
             )
             raise
-
-
-def _text(sql: str, values: tuple[Value, ...]) -> _Text:
-    said = spoken(sql)
-    names = () if said.batch else named_in(said.sql)
-    if not names:
-        return _Text(said, said.sql, values)
-    return _Text(said, *with_no_rows(said.sql, values, names))
 
 
 def _require_may(login: Login, sql: str) -> None:

@@ -1,4 +1,4 @@
-"""`dpsql.budget`, `.history`, `.tables`, `.summaries`: public relations of a server, to be selected from like tables.
+"""`dpsql.budget`, `dpsql.history`, …: public relations of a server, to be selected from like tables.
 
 A query that names one is asked with a WITH query in front of it, whose rows are parameters: so it is planned, refused
 and computed as any other text. The name is replaced by one of the same length, so that places only move.
@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, SqlType
+from dpsql.diagnostics.errors import reject
 from dpsql.frontend.text.lexer import Token, tokens
 from dpsql.results.summary_rows import LISTED
 from dpsql.server.statements import Value
@@ -38,9 +39,35 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         "declared": VARCHAR,
     },
     "summaries": dict(LISTED),
+    "spending": {"unit": VARCHAR, "reserved_at": TIMESTAMP, **dict.fromkeys(("epsilon", "delta", "rho"), DOUBLE)},
+    "accounts": {
+        "unit": VARCHAR,
+        "account": VARCHAR,
+        **{f"{part}_{what}": DOUBLE for part in ("epsilon", "delta", "rho") for what in ("spent", "left")},
+    },
+    "spending_of_all": {
+        "unit": VARCHAR,
+        "account": VARCHAR,
+        "reserved_at": TIMESTAMP,
+        **dict.fromkeys(("epsilon", "delta", "rho"), DOUBLE),
+    },
+    "ledger": {"name": VARCHAR, "value": VARCHAR},
 }
 """Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it. history: numbered
-by itself, for the ledger's own numbers count what others ask."""
+by itself, for the ledger's own numbers count what others ask. spending: what was spent of a unit after each charge.
+accounts, spending_of_all: of every account, and of all together, whose account is NULL. ledger: its state, in words."""
+
+OF_CUSTODIANS: Final = frozenset({"accounts", "spending_of_all", "ledger"})
+"""Relations that tell of others than who asks."""
+
+
+def require_own(names: Collection[str], role: str) -> None:
+    """Raises Rejected DP102 for a relation that a login of this role may not read."""
+    closed = [name for name in names if name in OF_CUSTODIANS and role != "custodian"]
+    if closed:
+        raise reject(
+            "DP102", f"dpsql.{closed[0]} is for logins of the role custodian", help=["SELECT * FROM dpsql.budget"]
+        )
 
 
 def named_in(sql: str) -> tuple[str, ...]:

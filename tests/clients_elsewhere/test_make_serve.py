@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+httpx = pytest.importorskip("httpx")
 psycopg = pytest.importorskip("psycopg")
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +27,8 @@ def test_make_serve_answers_and_ends(tmp_path: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with subprocess.Popen(
-        [make, "serve", f"VENV={ROOT / '.venv'}", f"PORT={port}"], cwd=tmp_path, text=True, stdin=subprocess.DEVNULL,
+        [make, "serve", f"VENV={ROOT / '.venv'}", f"PORT={port}", "HTTP_PORT=0", "CUSTODIAN_PORT=0"],
+        cwd=tmp_path, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     ) as running:  # fmt: skip
         try:
@@ -42,6 +44,13 @@ def test_make_serve_answers_and_ends(tmp_path: Path) -> None:
                 con.execute("SET epsilon = 0.1")
                 rows = con.execute("SELECT region, COUNT(*) AS n FROM patients GROUP BY region").fetchall()
                 assert sorted(region for region, _ in rows) == ["east", "north", "south", "west"]
+            password = re.search(r"at the second as custodian, password (\S+)", "".join(told))
+            analysts, custodians = re.findall(r"console: (http://127\.0\.0\.1:\d+/)", "".join(told))
+            assert password is not None
+            for url, name, shown in ((analysts, "ana", "Your budget"), (custodians, "custodian", "Accounts")):
+                with httpx.Client(base_url=url, follow_redirects=True, timeout=120) as browser:
+                    page = browser.post("/login", data={"name": name, "password": password[1]})
+                    assert page.status_code == 200 and f"<h1>{shown}</h1>" in page.text
         finally:
             os.killpg(running.pid, signal.SIGINT)
             running.wait(120)

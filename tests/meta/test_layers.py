@@ -33,6 +33,8 @@ CHANCE = {
     "dpsql/service/preparing/prepare.py": "the name of a copy, and which rows are kept",
     "dpsql/server/wire/scram.py": "salts of passwords, and nonces of logins",
     "dpsql/server/front/listen.py": "what a client shows to stop a statement of its own",
+    "dpsql/server/web/sessions.py": "the tokens of sessions and of their forms",
+    "dpsql/server/web/entrance.py": "a key under which names and passwords are remembered as right, for this process",
 }
 
 

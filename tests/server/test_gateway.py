@@ -19,7 +19,7 @@ from dpsql.server.statements import Login, Refused, Settings
 from dpsql.server.workers import answering
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.service.preparing.prepare import prepare
-from tests.support.served_shop import ANA, BEN, FINE, TENTH, Served, inside, login, served, with_serve
+from tests.support.served_shop import ANA, BEN, FINE, TENTH, Served, Standing, inside, login, served, with_serve
 from tests.support.small_shop import COUNT, MEANS, PRICE, Shop, make_shop
 
 BI = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1", delta="1e-9"))
@@ -50,20 +50,6 @@ def test_a_query_is_paid_once_and_given_again(server: Served, shop: Shop) -> Non
     again = server.ask(MEANS)
     assert again.rows == first.rows and (again.spent, again.entry, again.plan) == ("", "", first.plan)
     assert shop.spent() == before + PRICE
-
-
-class Standing:
-    """A clock that stands until a test lets it go on: then all time has passed."""
-
-    def __init__(self) -> None:
-        self.goes_on = asyncio.Event()
-
-    def now(self) -> float:
-        return 1e9 if self.goes_on.is_set() else 0.0
-
-    async def sleep_until(self, moment: float) -> None:
-        if moment > 0:
-            await self.goes_on.wait()
 
 
 def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> None:

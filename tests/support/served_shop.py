@@ -50,6 +50,20 @@ def wrap(owner, name, before=None, after=None):
 """What prepared workers know."""
 
 
+class Standing:
+    """A clock that stands until a test lets it go on: then all time has passed."""
+
+    def __init__(self) -> None:
+        self.goes_on = asyncio.Event()
+
+    def now(self) -> float:
+        return 1e9 if self.goes_on.is_set() else 0.0
+
+    async def sleep_until(self, moment: float) -> None:
+        if moment > 0:
+            await self.goes_on.wait()
+
+
 class Served:
     """A gateway whose loop runs in a thread of its own; every call waits for its end."""
 

@@ -7,7 +7,10 @@ import signal
 import ssl
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpsql.cli import exits
 from dpsql.core.policy.policy import Policy
@@ -23,7 +26,13 @@ from dpsql.server.gateway import Gateway
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
 from dpsql.server.people.users import Users, load_users
+from dpsql.server.refusals import Refusals
 from dpsql.server.workers.link import Starting, command, connected, started
+
+if TYPE_CHECKING:
+    from dpsql.server.web.doors import Address
+
+    Consoles = tuple[Address | None, Address | None]
 
 
 def run(
@@ -36,6 +45,8 @@ def run(
     log: str | None,
     workers: str | None,
     health: str | None,
+    http: str | None,
+    custodian_http: str | None,
 ) -> int:
     """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
     policy = load_policy(file)
@@ -46,15 +57,48 @@ def run(
     require_tls(host, tls)
     for remark in _remarks(policy, found):
         exits.say(remark)
-    watched = None if health is None else place(health)
+    listening = _Listening(
+        (host, port), None if health is None else place(health), _consoles(http, custodian_http, tls)
+    )
     metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
-    door = Door(found, frozenset({policy.name}), metrics, tls)
+    refusals = Refusals(metrics)
+    door = Door(found, frozenset({policy.name}), refusals, tls)
     start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
-    return asyncio.run(_serve(start, policy, door, metrics, (host, port), watched))
+    return asyncio.run(_serve(start, policy, door, metrics, refusals, listening))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """Where clients, who watches, and browsers are listened to."""
+
+    at: tuple[str, int]
+    watched: tuple[str, int] | None
+    consoles: Consoles | None
+
+
+def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None) -> Consoles | None:
+    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or no extra `server`."""
+    if http is None and custodian_http is None:
+        return None
+    if any(find_spec(name) is None for name in ("markdown_it", "starlette", "uvicorn")):
+        raise reject(
+            "DP903", "the console needs dpsql's extra `server`, which is not installed",
+            help=["pip install 'dpsql[server]'"],
+        )  # fmt: skip
+    from dpsql.server.web.doors import read_address
+
+    found = (
+        None if http is None else read_address(http, "--http"),
+        None if custodian_http is None else read_address(custodian_http, "--custodian-http"),
+    )
+    for address in found:
+        if address is not None:
+            require_tls(address.host, tls)
+    return found
 
 
 async def _serve(
-    start: Starting, policy: Policy, door: Door, metrics: Metrics, at: tuple[str, int], watched: tuple[str, int] | None
+    start: Starting, policy: Policy, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening
 ) -> int:
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
@@ -66,18 +110,30 @@ async def _serve(
     health = Health(metrics, gateway.spent)
     try:
         limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
-        front = Front(door, Route(gateway, catalogue), limits)
+        route = Route(gateway, catalogue)
+        front = Front(door, route, limits)
         metrics.connections = lambda: front.connections
         metrics.waiting, metrics.restarted = lambda: gateway.pool.waiting, lambda: gateway.pool.restarted
-        found = await _listening(front.start, at, "--port 5433")
-        if watched is not None:
-            port = await _listening(health.start, watched, "--health 127.0.0.1:9188")
-            exits.say(f"health: http://{_address(watched[0], port)}/healthz and /metrics")
-        print(_where(policy, door.tls, at[0], found), flush=True)
+        host, _ = listening.at
+        found = await _listening(front.start, listening.at, "--port 5433")
+        if listening.watched is not None:
+            port = await _listening(health.start, listening.watched, "--health 127.0.0.1:9188")
+            exits.say(f"health: http://{_address(listening.watched[0], port)}/healthz and /metrics")
+        web = None
+        if listening.consoles is not None:
+            from dpsql.server.web.doors import Web
+            from dpsql.server.web.pages.reference import Place
+            from dpsql.server.web.site import House
+
+            house = House(door, route, gateway.policy, limits)
+            web = Web(house, front, Place(host, found, policy.name, door.tls is not None), refusals)
+            for url in await web.start(*listening.consoles):
+                print(f"console: {url}", flush=True)
+        print(_where(policy, door.tls, host, found), flush=True)
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
         await health.stop()
-        await front.stop()
+        await asyncio.gather(front.stop(), *([web.stop()] if web is not None else []))
     finally:
         catalogue.close()
         await gateway.close()

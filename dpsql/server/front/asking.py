@@ -4,37 +4,51 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
+from typing import Protocol
 
-from dpsql.server.front.link import Gone, Link
+from dpsql.server.front.link import Gone
 from dpsql.server.statements import Answer, Answering, Described, Event, Login, Recording, Refused, Settings, Value
 
 _numbers = count(1)
 
 
+class Client(Protocol):
+    """Who waits for an answer. gone: set when he has left."""
+
+    gone: asyncio.Event
+
+    def watch(self) -> None:
+        """Look from now on whether he leaves."""
+        ...
+
+
 class Asking:
-    """The login is given once, and no message of the client comes near it. run_id: of what runs now, "" for nothing."""
+    """The login is given once, and no message of the client comes near it. run_id: of what runs now, "" for nothing.
+
+    running: the text of what runs now, "" for nothing.
+    """
 
     def __init__(self, login: Login, answering: Answering, recording: Recording) -> None:
-        self._login, self._answering, self._recording = login, answering, recording
-        self._run_id = ""
+        self.login, self._answering, self._recording = login, answering, recording
+        self._run_id = self.running = ""
 
     async def describe(self, sql: str, settings: Settings) -> Described:
         """Columns and parameters of a query. Raises Refused."""
         try:
-            return await self._answering.describe(self._login, sql, settings)
+            return await self._answering.describe(self.login, sql, settings)
         except Refused as refused:
             self.refused(sql, refused.diagnostics[0].code)
             raise
 
     async def run(
-        self, described: Described, values: tuple[Value, ...], settings: Settings, seconds: float | None, link: Link
+        self, described: Described, values: tuple[Value, ...], settings: Settings, seconds: float | None, link: Client
     ) -> Answer:
         """The answer to a query. It is stopped after so many seconds, or when the client leaves. Raises Refused, Gone.
 
         What was charged by then stays charged.
         """
-        self._run_id = f"{self._login.name}/{next(_numbers)}"
-        running = asyncio.ensure_future(self._answering.run(self._login, described, values, settings, self._run_id))
+        self._run_id, self.running = f"{self.login.name}/{next(_numbers)}", described.sql
+        running = asyncio.ensure_future(self._answering.run(self.login, described, values, settings, self._run_id))
         leaving = asyncio.ensure_future(link.gone.wait())
         link.watch()
         try:
@@ -47,7 +61,7 @@ class Asking:
             self.refused(described.sql, refused.diagnostics[0].code)
             raise
         finally:
-            self._run_id = ""
+            self._run_id = self.running = ""
             leaving.cancel()
             running.cancel()
         self._record(
@@ -63,6 +77,10 @@ class Asking:
             self._record("stop", "")
             await self._answering.stop(self._run_id)
 
+    def noted(self, sql: str) -> None:
+        """Note a statement that spends nothing."""
+        self._record("statement", sql)
+
     def refused(self, sql: str, code: str, word: str = "") -> None:
         """Note a refusal. word: of a command whose text may hold a secret, in its place."""
         self._record("statement", word or sql, outcome=code)
@@ -71,7 +89,7 @@ class Asking:
         self, what: str, sql: str, *, outcome: str = "ok", plan: str = "", price: str = "", entry: str = "",
         kind: str = "",
     ) -> None:  # fmt: skip
-        login = self._login
+        login = self.login
         self._recording.record(Event(what, login.name, login.address, sql, outcome, plan, price, entry, kind))
 
 

@@ -54,7 +54,7 @@ class Conversation:
     """Speaks with one client until he leaves. ending: told that it shall end as soon as nothing runs."""
 
     def __init__(self, link: Link, decoder: m.Decoder, asking: Asking, variables: Variables) -> None:
-        self.link, self._decoder, self._asking = link, decoder, asking
+        self.link, self._decoder, self.asking = link, decoder, asking
         self._transactions = Transactions(variables)
         self._out = Sender(link, variables)
         self._kept = Kept()
@@ -88,7 +88,7 @@ class Conversation:
 
     async def stop(self) -> None:
         """Another connection asked that what runs here be stopped."""
-        await self._asking.stop()
+        await self.asking.stop()
 
     async def _ready(self) -> None:
         self._out.send(replies.ready_for_query(self._transactions.state))
@@ -223,7 +223,7 @@ class Conversation:
         query, described = prepared.query, prepared.described
         now = with_said(self._transactions.now, prepared.said).asked
         if query is not None and described is not None and now != prepared.asked:
-            again = await self._asking.describe(query.sql, now)
+            again = await self.asking.describe(query.sql, now)
             if again.columns != described.columns:
                 raise Fault("0A000", "cached plan must not change result type", "prepare the statement again")
             described = again
@@ -251,14 +251,14 @@ class Conversation:
         if not (isinstance(found, c.Transaction) and found.do in ("commit", "rollback", "rollback to")):
             self._transactions.require_sound()
         if isinstance(found, c.Write):
-            self._asking.refused(text, "25006", found.word)
+            self.asking.refused(text, "25006", found.word)
             raise Fault("25006", f"cannot execute {found.word} in a read-only transaction", "nothing is written here")
         prepared = Prepared(text, found, offset, asked=asked, said=said)
         query = prepared.query
         described = None
         if query is not None:
             try:
-                described = await self._asking.describe(query.sql, asked)
+                described = await self.asking.describe(query.sql, asked)
             except Refused as refused:
                 raise refused.moved(query.at) from None
         if described is not None and described.command == "BATCH" and not (several and isinstance(found, c.Query)):
@@ -309,7 +309,7 @@ class Conversation:
         assert query is not None and described is not None
         variables = self._transactions.now
         try:
-            answer = await self._asking.run(described, portal.values, portal.asked, variables.timeout, self.link)
+            answer = await self.asking.run(described, portal.values, portal.asked, variables.timeout, self.link)
         except Refused as refused:
             raise refused.moved(query.at) from None
         offset = portal.statement.offset + (query.at or 0)

@@ -18,6 +18,7 @@ from dpsql.server.front.errors import Fault
 from dpsql.server.front.link import Gone, Link
 from dpsql.server.front.login import Door, Turned, entered, opened
 from dpsql.server.statements import Answering, Event
+from dpsql.server.visitors import Visitor
 from dpsql.server.wire import messages as m
 from dpsql.server.wire import replies
 
@@ -75,6 +76,30 @@ class Front:
             await asyncio.wait(set(self._tasks))
         for server in self._servers:
             await server.wait_closed()
+
+    # --- who is there ----------------------------------------------------------------------------------------------
+
+    def visitors(self) -> list[Visitor]:
+        """See Visited."""
+        return [
+            Visitor(str(key[0]), "PostgreSQL", t.asking.login.name, t.asking.login.address, t.asking.running)
+            for key, t in self._talking.items()
+        ]
+
+    async def stop_of(self, key: str) -> bool:
+        """Stop what runs on a connection. See Visited.stop."""
+        found = [talking for (number, _), talking in self._talking.items() if str(number) == key]
+        for talking in found:
+            await talking.stop()
+        return bool(found)
+
+    async def end_of(self, key: str) -> bool:
+        """Stop what runs, and end the connection. See Visited.end."""
+        found = [talking for (number, _), talking in self._talking.items() if str(number) == key]
+        for talking in found:
+            await talking.stop()
+            talking.end()
+        return bool(found)
 
     # --- one connection --------------------------------------------------------------------------------------------
 

@@ -74,6 +74,12 @@ def make_secret(password: str, salt: bytes | None = None, iterations: int = ITER
     return Secret(iterations, salt, stored, _hmac(salted, b"Server Key"))
 
 
+def fits(secret: Secret, password: str) -> bool:
+    """Whether this is the password of a secret: for doors at which the password itself comes, under TLS."""
+    found = make_secret(password, secret.salt, secret.iterations)
+    return hmac.compare_digest(found.stored_key, secret.stored_key)
+
+
 def secret_of_nobody(name: str, like: Secret | None, key: bytes) -> Secret:
     """What an unknown name is answered with: the same salt each time, and no password that fits.
 

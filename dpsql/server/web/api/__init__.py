@@ -1,0 +1,1 @@
+"""The JSON API of a server, version 1."""

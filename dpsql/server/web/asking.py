@@ -1,0 +1,221 @@
+"""Asks in the name of a session: what somebody typed, which is noted in the audit log, and what a page needs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Final
+
+from dpsql.core.ir.types import SqlType
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.server.front.asking import Asking
+from dpsql.server.statements import TOO_MANY, Answer, Answering, Described, Recording, Refused, Settings, Value
+from dpsql.server.web.guard import Message
+from dpsql.server.web.sessions import MOST_RUNNING, Session
+
+Columns = tuple[tuple[str, SqlType], ...]
+CURVE: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
+"""The ε of a table of errors."""
+_OPERATOR: Final = re.compile(r"([│├└─ ]*)(\S.*?)(?: {2,}(.*))?")
+_numbers = count(1)
+
+
+class Waiting:
+    """Who waits at the other end of a request. See `front.asking.Client`."""
+
+    def __init__(self, receive: Callable[[], Awaitable[Message]]) -> None:
+        self.gone = asyncio.Event()
+        self._receive = receive
+        self._watching: asyncio.Task[None] | None = None
+
+    def watch(self) -> None:
+        """See Client."""
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone.set()
+
+    def close(self) -> None:
+        """Look no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer. columns: of the query itself. ends: column → where its intervals stand in a row."""
+
+    columns: Columns
+    ends: Mapping[int, int]
+    places: tuple[int, ...]
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query would cost now. errors: column → ±, None where it depends on the data. left: in words.
+
+    is_nominal: nobody has said an ε, so that price and errors are those of ε 1, which no run would take.
+    tree: operators of the plan, each with its depth and what is said of it. plan: the data of EXPLAIN (FORMAT JSON).
+    """
+
+    price: str
+    errors: Mapping[str, float | None]
+    left: str
+    times: int | None
+    notes: tuple[str, ...] = ()
+    tree: tuple[tuple[int, str, str], ...] = ()
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    hash: str = ""
+    is_nominal: bool = False
+
+
+class Asker:
+    """Asks for one session, over the interface that the wire uses."""
+
+    def __init__(self, session: Session, answering: Answering, recording: Recording, has_default: bool) -> None:
+        """has_default: whether the policy says an ε for queries that say none."""
+        self._session, self._answering, self._recording = session, answering, recording
+        self._has_default = has_default
+
+    async def typed(self, sql: str, values: tuple[Value, ...] | None, settings: Settings, client: Waiting) -> Given:
+        """The answer to what somebody typed, charged and noted as over the wire. Raises Refused, Gone.
+
+        values: None for a statement without parameters.
+        """
+        session = self._session
+        if len(session.running) >= MOST_RUNNING:
+            raise Refused([_TOO_MANY], TOO_MANY)
+        asking = Asking(session.login, self._answering, self._recording)
+        session.running.add(asking)
+        try:
+            plain = await asking.describe(sql, settings)
+            if values is None and plain.parameters:
+                raise Refused([_NO_VALUES], "42P02")
+            wide = plain
+            if plain.command == "SELECT":
+                wide = await self._answering.describe(session.login, sql, replace(settings, intervals=True))
+            asked = settings if wide is plain else replace(settings, intervals=True)
+            answer = await asking.run(wide, values or (), asked, None, client)
+        finally:
+            session.running.discard(asking)
+        places, ends = _layout(plain.columns, answer.columns)
+        return Given(plain.columns, ends, places, answer)
+
+    async def described(self, sql: str, settings: Settings) -> Described:
+        """Raises Refused, with a line in the log."""
+        return await Asking(self._session.login, self._answering, self._recording).describe(sql, settings)
+
+    async def rows(self, sql: str) -> list[dict[str, Value]]:
+        """Of a public relation, for a page: free, and not noted. Raises Refused."""
+        answer = await self._ask(sql, Settings())
+        return [dict(zip((name for name, _ in answer.columns), row, strict=True)) for row in answer.rows]
+
+    async def cost(self, sql: str, values: tuple[Value, ...], settings: Settings, *, tree: bool = True) -> Cost:
+        """What a query would cost, its plan if wanted; spends nothing. Raises Refused."""
+        priced = await self._ask("EXPLAIN (COST) " + sql, settings, values, sql)
+        plan: Mapping[str, Any] = {}
+        operators: tuple[tuple[int, str, str], ...] = ()
+        if tree:
+            shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
+            operators = tuple(_operators(str(line) for (line,) in shown.rows))
+            told = await self._ask("EXPLAIN (FORMAT JSON) " + sql, settings, values, sql)
+            plan = json.loads(str(told.rows[0][0]))
+        first = priced.rows[0]
+        errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None}
+        times = first[4] if isinstance(first[4], int) else None
+        own, clause = self._session.login.defaults, "DIFFERENTIAL_PRIVACY" in sql.upper()
+        said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
+        nominal = not (any(said) or clause or self._has_default) and str(first[0]) != "ε 0"
+        return Cost(
+            str(first[0]),
+            {name: width if isinstance(width, float) else None for name, width in errors.items()},
+            str(first[3]),
+            times,
+            priced.notices,
+            operators,
+            plan,
+            priced.plan,
+            nominal,
+        )
+
+    def note(self, sql: str) -> None:
+        """A line of the log: somebody has asked what this costs."""
+        Asking(self._session.login, self._answering, self._recording).noted("EXPLAIN (COST) " + sql)
+
+    async def curve(self, sql: str, settings: Settings) -> list[tuple[str, Mapping[str, float | None]]]:
+        """ε → the ± of each column. What a ceiling forbids is left out."""
+        found = []
+        for epsilon in CURVE:
+            try:
+                cost = await self.cost(sql, (), replace(settings, epsilon=epsilon, rho=None), tree=False)
+            except Refused:
+                continue
+            found.append((epsilon, cost.errors))
+        return found
+
+    async def _ask(
+        self, sql: str, settings: Settings, values: tuple[Value, ...] = (), within: str | None = None
+    ) -> Answer:
+        """within: the statement that a person wrote, at the end of `sql`: refusals are about that."""
+        login = self._session.login
+        try:
+            described = await self._answering.describe(login, sql, settings)
+            return await self._answering.run(login, described, values, settings, f"{login.name}/page{next(_numbers)}")
+        except Refused as refused:
+            if within is None:
+                raise
+            by = len(within) - len(sql)
+            told = [d if d.source is None else d.within(Source(within), by) for d in refused.diagnostics]
+            raise Refused(told, refused.sqlstate) from None
+
+
+def _operators(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
+    """Depth, operator and what is said of it, from the lines of EXPLAIN up to the first empty one."""
+    for line in lines:
+        found = _OPERATOR.fullmatch(line)
+        if found is None:
+            return
+        yield len(found[1]) // 3, found[2], found[3] or ""
+
+
+def _layout(plain: Columns, wide: Columns) -> tuple[tuple[int, ...], dict[int, int]]:
+    """Where each column stands in a row that has intervals, too, and where the interval of a column begins."""
+    names, own = [name for name, _ in wide], [name for name, _ in plain]
+
+    def fitted(number: int, at: int) -> list[tuple[int, bool]] | None:
+        """(place, whether an interval follows) of the columns from there on; None if they do not fit."""
+        if number == len(own):
+            return [] if at == len(names) else None
+        if at >= len(names) or names[at] != own[number]:
+            return None
+        ends = names[at + 1 : at + 3] == [f"{own[number]}_low", f"{own[number]}_high"]
+        for has in (True, False) if ends else (False,):
+            rest = fitted(number + 1, at + (3 if has else 1))
+            if rest is not None:
+                return [(at, has), *rest]
+        return None
+
+    found = fitted(0, 0)
+    if found is None:
+        raise ValueError("an answer has other columns than were described")
+    return tuple(at for at, _ in found), {number: at + 1 for number, (at, has) in enumerate(found) if has}
+
+
+_TOO_MANY: Final = Diagnostic(
+    "DP414",
+    f"{MOST_RUNNING} statements of this session are on their way already",
+    help=("wait for one of them",),
+    notes=("nothing was run and nothing was spent",),
+)
+_NO_VALUES: Final = Diagnostic(
+    "DP013", "there is no value for $1", help=("write the value into the query",),
+    notes=("nothing was run and nothing was spent",),
+)  # fmt: skip

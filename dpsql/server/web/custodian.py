@@ -1,0 +1,54 @@
+"""The custodian's console: all accounts, refusals, sessions, the ledger and the policy. A listener of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.server.refusals import Refusals
+from dpsql.server.visitors import Visited
+from dpsql.server.web.pages import custody, reference
+from dpsql.server.web.site import House, Page, Site, Visit
+
+
+class Custodian(Site):
+    """For custodians. refusals: since the server began. doors: everywhere somebody may be."""
+
+    def __init__(self, house: House, refusals: Refusals, doors: Sequence[Visited]) -> None:
+        super().__init__(house, "custodian")
+        self._refusals = refusals
+        self._doors = [*doors, self.sessions]
+
+    def pages(self) -> list[tuple[str, tuple[str, ...], Page]]:
+        """See Site."""
+        return [
+            ("/", ("GET",), self._accounts),
+            ("/refusals", ("GET",), self._refused),
+            ("/sessions", ("GET", "POST"), self._sessions),
+            ("/ledger", ("GET",), self._ledger),
+            ("/policy", ("GET",), self._policy),
+        ]
+
+    async def _accounts(self, visit: Visit) -> bytes:
+        rows = await visit.asker.rows("SELECT * FROM dpsql.accounts")
+        spending = await visit.asker.rows("SELECT * FROM dpsql.spending_of_all")
+        return custody.accounts(visit.frame, rows, spending)
+
+    async def _refused(self, visit: Visit) -> bytes:
+        return custody.refusals(visit.frame, self._refusals.by_code)
+
+    async def _sessions(self, visit: Visit) -> bytes:
+        said = ""
+        if visit.request.method == "POST":
+            number, key = visit.form.get("door", ""), visit.form.get("key", "")
+            door = self._doors[int(number)] if number in map(str, range(len(self._doors))) else None
+            ending = visit.form.get("do") == "end"
+            there = False if door is None else await (door.end_of(key) if ending else door.stop_of(key))
+            said = ("ended" if ending else "stopped") if there else "nobody is there any more"
+        visitors = [(number, v) for number, door in enumerate(self._doors) for v in door.visitors()]
+        return custody.sessions(visit.frame, visitors, said)
+
+    async def _ledger(self, visit: Visit) -> bytes:
+        return custody.ledger(visit.frame, await visit.asker.rows("SELECT * FROM dpsql.ledger"))
+
+    async def _policy(self, visit: Visit) -> bytes:
+        return reference.policy_in_words(visit.frame, self.house.policy)

@@ -1,0 +1,89 @@
+"""Names and passwords that come as they are: from a form under TLS or on this machine, or as HTTP Basic.
+
+*Claim.* Whoever guesses here waits as he does at the wire, with one count for both; nothing tells whether a name exists
+or has another role. *Why.* Both doors have one `Patience`; an unknown name, and one of another role, have a secret
+that is checked all the same, and the same refusal after the same wait. *When it would be false.* If the rounds of
+secrets differ, a name's existence shows in the time that its check takes. *Tested by* tests/server/web/test_login.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import secrets
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from dpsql.server.front.listen import Limits
+from dpsql.server.front.login import Door
+from dpsql.server.statements import Event, Login
+from dpsql.server.web.sessions import Session, Sessions
+from dpsql.server.wire.scram import fits
+
+LONGEST_PASSWORD: Final = 1_000
+"""Characters."""
+
+
+class Busy(Exception):
+    """So many are logging in that nobody else may try."""
+
+
+class Entrance:
+    """Lets in who shows the password of a login that has this role."""
+
+    def __init__(self, door: Door, role: str, sessions: Sessions, limits: Limits) -> None:
+        self._door, self._role, self._sessions, self._limits = door, role, sessions, limits
+        self._trying: Counter[str] = Counter()
+        self._key = secrets.token_bytes(32)
+        self._proven: dict[bytes, str] = {}
+        """Of Basic: mark of name, password and address → the token of its session."""
+
+    async def by_password(self, name: str, password: str, address: str) -> Login | None:
+        """Who it is; None for a wrong pair. Raises Busy."""
+        limits = self._limits
+        if self._trying.total() >= limits.not_logged_in or self._trying[address] >= limits.from_one_address:
+            raise Busy
+        self._trying[address] += 1
+        try:
+            return await self._checked(name, password, address)
+        finally:
+            self._trying[address] -= 1
+            self._trying += Counter()
+
+    async def _checked(self, name: str, password: str, address: str) -> Login | None:
+        door = self._door
+        wait = door.patience.try_begins(name, address)
+        await door.sleep(wait)
+        secret = door.users.secret_of(name)
+        right = await asyncio.to_thread(fits, secret, password[:LONGEST_PASSWORD])
+        login = door.users.login(name)
+        if not right or login is None or login.role != self._role or len(password) > LONGEST_PASSWORD:
+            door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
+            return None
+        door.patience.try_succeeded(name, address)
+        door.recording.record(Event("login", name, address))
+        return replace(login, address=address)
+
+    async def by_basic(self, header: str, address: str) -> Session | None:
+        """The session of an `Authorization: Basic …`: a pair is checked once while its session lasts. Raises Busy."""
+        try:
+            name, colon, password = base64.b64decode(header, validate=True).decode("utf-8").partition(":")
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            return None
+        if not colon:
+            return None
+        mark = hmac.digest(self._key, f"{address}\0{name}\0{password}".encode(), "sha256")
+        known = self._proven.get(mark)
+        session = None if known is None else self._sessions.find(known, "API")
+        if session is not None:
+            return session
+        login = await self.by_password(name, password, address)
+        if login is None:
+            return None
+        self._proven = {m: t for m, t in self._proven.items() if self._sessions.lasts(t)}
+        token, session = self._sessions.begin(login, "API")
+        self._proven[mark] = token
+        return session

@@ -1,0 +1,179 @@
+"""What all pages have in common: head, navigation, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.layout import anchor, marked_lines, one_line
+from dpsql.diagnostics.render import closing_note
+from dpsql.server.web.markup import Element, Node, h, page
+from dpsql.server.web.words import in_form
+
+FOR_ANALYSTS: Final = (
+    ("/", "Budget"), ("/query", "Try a query"), ("/history", "History"), ("/tables", "What may be asked"),
+    ("/connect", "Connect"),
+)  # fmt: skip
+FOR_CUSTODIANS: Final = (
+    ("/", "Accounts"), ("/refusals", "Refusals"), ("/sessions", "Sessions"), ("/ledger", "Ledger"),
+    ("/policy", "Policy"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a page. here: its path. form_token: of forms that change something; "" before the login."""
+
+    policy: str
+    role: str
+    name: str
+    form_token: str
+    here: str
+
+    def token(self) -> Element:
+        """The hidden field that a form brings back."""
+        return h.input(type="hidden", name="token", value=self.form_token)
+
+
+def document(frame: Frame, title: str, *content: Node) -> bytes:
+    """A whole page."""
+    links = FOR_CUSTODIANS if frame.role == "custodian" else FOR_ANALYSTS
+    nav = h.nav(
+        h.ul([h.li(h.a(text, href=path, aria_current="page" if path == frame.here else None)) for path, text in links]),
+        aria_label="Pages",
+    )
+    who = h.form(
+        frame.token(),
+        h.span("signed in as ", h.strong(frame.name), class_="who"),
+        h.button("Sign out", type="submit", class_="quiet"),
+        method="post", action="/logout", class_="sign-out",
+    )  # fmt: skip
+    return _html(
+        f"{title} · {frame.policy}",
+        h.a("Skip to the content", href="#content", class_="skip"),
+        h.header(h.div(_brand(frame.policy, frame.role), who, class_="top"), nav),
+        h.main(h.h1(title), *content, id="content", tabindex="-1"),
+    )
+
+
+def bare(policy: str, role: str, title: str, *content: Node) -> bytes:
+    """A page of somebody who has not logged in."""
+    main = h.main(h.h1(title), *content, id="content")
+    return _html(f"{title} · {policy}", h.header(h.div(_brand(policy, role), class_="top")), main)
+
+
+def _html(title: str, *body: Node) -> bytes:
+    head = h.head(
+        h.meta(charset="utf-8"),
+        h.meta(name="viewport", content="width=device-width, initial-scale=1"),
+        h.meta(name="color-scheme", content="light dark"),
+        h.title(title),
+        h.link(rel="stylesheet", href="/style.css"),
+        h.link(rel="icon", href="/icon.svg", type="image/svg+xml"),
+    )
+    return page(h.html(head, h.body(*body), lang="en"))
+
+
+def _brand(policy: str, role: str) -> Element:
+    return h.a(
+        h.span("dpsql", class_="mark"),
+        h.span(policy, class_="policy"),
+        h.span("custodian", class_="role") if role == "custodian" else None,
+        href="/",
+        class_="brand",
+    )
+
+
+# Messages -------------------------------------------------------------------------------------------------------------
+
+
+def refusal(found: Sequence[Diagnostic]) -> Element:
+    """Why a statement was not answered: message, place, repairs."""
+    return h.section(
+        h.h2("Refused", id="refused"), [_finding(d, "error") for d in found],
+        class_="card refused", aria_labelledby="refused", role="alert",
+    )  # fmt: skip
+
+
+def warnings(found: Sequence[Diagnostic]) -> Node:
+    """What spoke against a run."""
+    if not found:
+        return None
+    return h.section(
+        h.h2("Warnings", id="warnings"), [_finding(d, "warning") for d in found],
+        class_="card warned", aria_labelledby="warnings",
+    )  # fmt: skip
+
+
+def _finding(found: Diagnostic, tone: str) -> Element:
+    helps = [text for line in found.help if (text := in_form(line))]
+    note = closing_note(found, tone == "error").partition("`dpsql rule")[0].rstrip(". ")
+    notes = [one_line(text) for text in (*found.notes, note) if text]
+    return h.div(
+        h.p(h.a(found.code, href=f"/codes/{found.code}", class_="code"), " ", h.strong(one_line(found.message))),
+        _place(found),
+        h.ul([h.li(h.span("repair", class_="tag"), " ", h.code(_lines(text))) for text in helps], class_="repairs")
+        if helps
+        else None,
+        [h.p(text, class_="note") for text in notes],
+        class_="finding",
+    )
+
+
+def _lines(text: str) -> Node:
+    return " / ".join(part.strip() for part in text.splitlines() if part.strip())
+
+
+def _place(found: Diagnostic) -> Node:
+    if found.source is None or found.span is None:
+        return h.p(one_line(found.label), class_="note") if found.label else None
+    shown: list[Node] = []
+    for line in list(marked_lines(found.source, anchor(found.source, found.span)))[:6]:
+        caret = " " * line.start + "^" * (line.end - line.start)
+        shown += [line.text, "\n", h.span(caret, class_="caret"), "\n"]
+    if found.label and shown:
+        shown[-1] = h.span(f" {one_line(found.label)}\n", class_="caret")
+    return h.pre(shown, class_="place", tabindex="0", role="group", aria_label=f"where {found.code} is")
+
+
+def table(
+    head: Sequence[Node],
+    rows: Sequence[Sequence[Node]],
+    numbers: Sequence[int] = (),
+    caption: str = "",
+    class_: str = "",
+) -> Element:
+    """A table that scrolls by itself where the page is narrow. numbers: columns that are set to the right.
+
+    class_: "stack" for one whose rows become blocks there; roles are said, for a table in blocks is none to a reader.
+    """
+    kinds = ["number" if at in numbers else None for at in range(len(head))]
+    labels = [text if isinstance(text, str) else None for text in head]
+    body = [
+        h.tr(
+            [h.td(cell, class_=kind, data_label=label or None, role="cell")
+             for cell, kind, label in zip(row, kinds, labels, strict=True)],
+            role="row",
+        )
+        for row in rows
+    ]  # fmt: skip
+    heads = [
+        h.th(cell, scope="col", class_=kind, role="columnheader") if cell else h.td("", role="cell")
+        for cell, kind in zip(head, kinds, strict=True)
+    ]
+    return h.div(
+        h.table(
+            h.caption(caption, class_="hidden") if caption else None,
+            h.thead(h.tr(heads, role="row"), role="rowgroup"),
+            h.tbody(body, role="rowgroup"),
+            role="table",
+        ),
+        class_=f"scroll {class_}".strip(), tabindex="0", role="group", aria_label=caption or "table",
+    )  # fmt: skip
+
+
+def card(title: str, *content: Node, class_: str = "") -> Element:
+    """A part of a page with a heading of its own."""
+    return h.section(h.h2(title), *content, class_=f"card {class_}".strip())

@@ -1,0 +1,35 @@
+"""The page that asks for name and password, and those that say that something is not there."""
+
+from __future__ import annotations
+
+from dpsql.server.web.markup import h
+from dpsql.server.web.pages.layout import bare
+
+
+def login(policy: str, role: str, message: str = "") -> bytes:
+    """message: why the last try was not good."""
+    what = (
+        "See what your queries would cost, what you have spent, and ask."
+        if role == "analyst"
+        else "For custodians: accounts, refusals, sessions and the ledger."
+    )
+    return bare(
+        policy, role, "Sign in",
+        h.form(
+            h.p(what, class_="lead"),
+            h.p(message, class_="wrong", role="alert") if message else None,
+            h.label("Name", for_="name"),
+            h.input(id="name", name="name", autocomplete="username", autocapitalize="none", spellcheck="false",
+                    required=True, autofocus=True, maxlength="200"),
+            h.label("Password", for_="password"),
+            h.input(id="password", name="password", type="password", autocomplete="current-password", required=True,
+                    maxlength="1000"),
+            h.button("Sign in", type="submit", class_="main"),
+            method="post", action="/login", class_="card sign-in",
+        ),
+    )  # fmt: skip
+
+
+def message(policy: str, role: str, title: str, text: str) -> bytes:
+    """One sentence, and the way back."""
+    return bare(policy, role, title, h.p(text, class_="lead"), h.p(h.a("To the first page", href="/")))

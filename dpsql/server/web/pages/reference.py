@@ -1,0 +1,143 @@
+"""What may be asked, how to connect, and what a code means: pages of policy and address alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Table
+from dpsql.policy.tools.show import declared_of, promises, show_policy, whose_rows
+from dpsql.server.web.markdown import from_markdown
+from dpsql.server.web.markup import Element, Node, h
+from dpsql.server.web.pages.layout import Frame, card, document, table
+from dpsql.server.web.plot import amount
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where analysts connect over PostgreSQL's protocol. port: 0 where they cannot."""
+
+    host: str
+    port: int
+    database: str
+    secure: bool
+
+
+def tables(frame: Frame, policy: Policy) -> bytes:
+    """Tables and columns, whose rows they hold, and what is declared of them."""
+    toc = h.ul([h.li(h.a(name, href=f"#{_anchor(number)}")) for number, name in enumerate(policy.tables)], class_="toc")
+    return document(
+        frame,
+        "What may be asked",
+        h.p("Counts, sums, averages, quantiles and their like of these tables; never a row as it is. What is not "
+            "listed does not exist here.", class_="lead"),
+        h.nav(toc, aria_label="Tables"),
+        [_table(number, found) for number, found in enumerate(policy.tables.values())],
+        _defaults(policy),
+    )  # fmt: skip
+
+
+def _anchor(number: int) -> str:
+    return f"table-{number}"
+
+
+def _table(number: int, found: Table) -> Element:
+    rows: list[list[Node]] = []
+    for column in found.columns.values():
+        type_ = "from the data" if column.sql_type is None else column.sql_type.name.lower()
+        rows.append(
+            [h.code(column.name), type_, "may be NULL" if column.is_nullable else "never NULL",
+             ", ".join(declared_of(column)) or h.span("–", aria_label="nothing")]
+        )  # fmt: skip
+    said = promises(found)
+    return h.section(
+        h.h2(h.code(found.name), id=_anchor(number)),
+        h.p(h.span("public", class_="tag good") if found.public else h.span("private", class_="tag"), " ",
+            whose_rows(found) if not found.public else "everybody knows what it says"),
+        h.ul([h.li(text) for text in said], class_="notes") if said else None,
+        table(("Column", "Type", "NULL", "Declared"), rows, caption=f"Columns of {found.name}", class_="stack")
+        if rows else h.p("Only COUNT(*) can be asked." if not found.public else "Its columns are those of the data."),
+        class_="card",
+    )  # fmt: skip
+
+
+def _defaults(policy: Policy) -> Element:
+    own = policy.defaults
+    lines = [
+        f"A query that says nothing spends ε {amount(float(own.epsilon))}." if own.epsilon is not None
+        else "A query has to say how much ε it spends.",
+        f"For private group keys it may use δ {amount(float(own.delta))}." if own.delta is not None
+        else "Private group keys need a δ.",
+        f"An answer leaves the server at {_moments(policy)} after its query began; what is slower ends, paid.",
+    ]  # fmt: skip
+    return card("Limits", h.ul([h.li(line) for line in lines]))
+
+
+def _moments(policy: Policy) -> str:
+    *some, last = (f"{float(m):g} s" for m in policy.serving.answers_at)
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+def connect(frame: Frame, place: Place, api: str) -> bytes:
+    """Connection strings for the tools people have. api: where the API is."""
+    name, mode = frame.name, "require" if place.secure else "disable"
+    at = f"[{place.host}]" if ":" in place.host else place.host
+    parts = (
+        ("psql", f'psql "host={place.host} port={place.port} dbname={place.database} user={name} sslmode={mode}"'),
+        ("Python (psycopg)", "import psycopg\n\n"
+         f'con = psycopg.connect(host="{place.host}", port={place.port}, dbname="{place.database}", user="{name}",\n'
+         f'                      password=..., sslmode="{mode}", autocommit=True)\n'
+         "con.add_notice_handler(lambda notice: print(notice.message_primary))\n"
+         'con.execute("SET epsilon = 0.1")'),
+        ("JDBC", f"jdbc:postgresql://{at}:{place.port}/{place.database}?user={name}&sslmode={mode}"),
+        ("ODBC", f"Driver=PostgreSQL Unicode;Server={place.host};Port={place.port};Database={place.database};"
+         f"Uid={name};Pwd=…;SSLmode={mode}"),
+        ("R (RPostgres)", "library(DBI)\n"
+         f'con <- dbConnect(RPostgres::Postgres(), host = "{place.host}", port = {place.port},\n'
+         f'                 dbname = "{place.database}", user = "{name}", password = "…", sslmode = "{mode}")\n'
+         'dbExecute(con, "SET epsilon = 0.1")'),
+        ("DBeaver", "Connection: PostgreSQL\n"
+         f"Host: {place.host}\nPort: {place.port}\nDatabase: {place.database}\nUsername: {name}\n"
+         f"Driver properties: options = -c dpsql.epsilon=0.1, sslmode = {mode}"),
+        ("Metabase", "Database type: PostgreSQL\n"
+         f"Host: {place.host}\nPort: {place.port}\nDatabase name: {place.database}\nUsername: {name}\n"
+         f"Use a secure connection (SSL): {'yes' if place.secure else 'no'}\n"
+         "Additional JDBC options: options=-c%20dpsql.epsilon%3D0.1"),
+    )  # fmt: skip
+    curl = (
+        f"curl -u {name} {api}/api/v1/query -H 'Content-Type: application/json' \\\n"
+        """  -d '{"sql": "SELECT COUNT(*) AS n FROM …", "settings": {"epsilon": "0.1"}}'"""
+    )
+    return document(
+        frame,
+        "Connect",
+        h.p("The server speaks PostgreSQL's protocol: the tools you have work. One click into a box selects all of it.",
+            class_="lead"),
+        [card(title, _copied(title, text)) for title, text in parts] if place.port else None,
+        card("JSON API", _copied("the API", curl),
+             h.p("Its description: ", h.a("/api/v1/openapi.json", href="/api/v1/openapi.json"), class_="note")),
+        h.p("Your password is the one you signed in with.", class_="note"),
+    )  # fmt: skip
+
+
+def _copied(title: str, text: str) -> Element:
+    return h.pre(text, class_="copied", tabindex="0", role="group", aria_label=f"to copy, for {title}")
+
+
+def code(frame: Frame, name: str, text: str) -> bytes:
+    """The page of a diagnostic's code. text: in Markdown; its title stands in its first line."""
+    title, _, rest = text.partition("\n")
+    return document(frame, title.removeprefix("# ") or name, h.section(from_markdown(rest), class_="card prose"))
+
+
+def policy_in_words(frame: Frame, policy: Policy) -> bytes:
+    """What the policy says, with every default, for its custodian."""
+    text = show_policy(policy)
+    return document(
+        frame,
+        "Policy",
+        h.p(
+            "In force, with every default. ", h.code(policy.hash[:12]), " is the beginning of its hash.", class_="lead"
+        ),
+        h.pre(text, class_="words", tabindex="0", role="group", aria_label="the policy in words"),
+    )
