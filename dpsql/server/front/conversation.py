@@ -246,7 +246,7 @@ class Conversation:
             said = said or said_before(found, text)
             asked = with_said(self._transactions.now, said).asked
         except Fault as fault:
-            self._asking.refused(text, fault.sqlstate)
+            self.asking.refused(text, fault.sqlstate)
             raise
         if not (isinstance(found, c.Transaction) and found.do in ("commit", "rollback", "rollback to")):
             self._transactions.require_sound()
