@@ -630,7 +630,7 @@ MUTATIONS = (
     Mutation(
         "front-answer-before-its-line",
         "dpsql/server/front/asking.py",
-        'self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry)',
+        'self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry, kind=kind)',
         "pass",
         "what is answered is not in the audit log",
         ("tests/server/front/test_login.py",),

@@ -64,9 +64,8 @@ class Asking:
             self._run_id = self.running = ""
             leaving.cancel()
             running.cancel()
-        self._record(
-            "statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry, kind=_kind(answer)
-        )
+        kind = _kind(answer)
+        self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry, kind=kind)
         if link.gone.is_set():
             raise Gone
         return answer
