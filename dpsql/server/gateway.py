@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -62,8 +63,9 @@ class Gateway:
     def __init__(self, policy: Policy, pool: Pool) -> None:
         self.policy, self.pool = policy, pool
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
-        self._planned: dict[tuple[str, str, Settings], Columns] = {}
-        """Statements that are not refused → their columns, which depend on the text, its values and settings alone."""
+        self._planned: dict[tuple[bytes, Settings], Columns] = {}
+        """Statements that are not refused, by a hash of text and values → their columns, which depend on these and the
+        settings alone."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
 
@@ -186,7 +188,8 @@ class Gateway:
         settings: Settings,
         now: dt.datetime | None,
     ) -> Columns:
-        key = (text.sql, repr(values), settings)
+        said = f"{len(text.sql)} {text.sql} {values!r}"
+        key = (hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest(), settings)
         known = self._planned.get(key)
         if known is not None:  # a statement is described before it is run, and tools ask the same again
             return known

@@ -6,6 +6,7 @@ import asyncio
 from itertools import count
 
 from dpsql.server.front.link import Gone, Link
+from dpsql.server.front.read_command import MAX_LENGTH
 from dpsql.server.statements import Answer, Answering, Described, Event, Login, Recording, Refused, Settings, Value
 
 _numbers = count(1)
@@ -69,4 +70,4 @@ class Asking:
         self, what: str, sql: str, *, outcome: str = "ok", plan: str = "", price: str = "", entry: str = ""
     ) -> None:
         login = self._login
-        self._recording.record(Event(what, login.name, login.address, sql, outcome, plan, price, entry))
+        self._recording.record(Event(what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry))
