@@ -21,6 +21,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
 from dpsql.frontend.bind.clock import may_ask, moment
+from dpsql.frontend.parse import require_length
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings as Planned
 from dpsql.policy.resolve.from_catalogue import complete
@@ -150,6 +151,7 @@ class Gateway:
             raise Refused(error.diagnostics) from None
 
     def _described(self, login: Login, sql: str, settings: Settings) -> Described:
+        require_length(Source(sql))
         text = _text(sql, ())
         found = self._signature(text, sql)
         if text.spoken.form is not None:

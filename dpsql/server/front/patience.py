@@ -2,7 +2,7 @@
 
 *Claim.* Who guesses from one address gets a bounded number of guesses an hour for all names together, and nobody can
 keep somebody else's name out from an address of his own. *Why.* Failures are counted for the pair of name and address,
-and, with a larger allowance, for the address. A try counts as failed when its proof has come, before anybody looks at it,
+and, with a larger allowance, for the address. A try counts as failed when its proof has come, before it is looked at,
 so that tries side by side do not share an allowance, and is taken back when it succeeds. Who leaves without a proof, as
 psql does to ask for a password, has learned nothing. *When it would be false.* If one guesser had many addresses;
 passwords have to stand that. *Tested by* tests/server/front/test_patience.py.
