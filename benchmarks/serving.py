@@ -56,11 +56,11 @@ def made(folder: Path, rows: int, big: int) -> Path:
 def policy(folder: Path, name: str, workers: int) -> Path:
     """A policy over the folder's data with a ledger of its own."""
     path = folder / f"{name}.yaml"
-    for old in folder.glob(f"{name}.ledger*"):
+    for old in folder.glob(f"{name}.*"):
         old.unlink()
     path.write_text(
         f"version: 1\nname: town\ndatabase: town.duckdb\nunits:\n  person: {{}}\ntables:{_TABLES}\n"
-        f"ledger: {name}.ledger.sqlite\nbudgets:\n  total: {{epsilon: 100000}}\n"
+        f"ledger: {name}.ledger.sqlite\nledger_head: {name}.head.json\nbudgets:\n  total: {{epsilon: 100000}}\n"
         f"serve: {{answers_at: [{_MOMENTS}], workers: {workers}, threads: 1, memory: 1GB, connections: 600, "
         "connections_per_user: 600}\n",
         encoding="utf-8",

@@ -67,6 +67,9 @@ class Gateway:
         self._planned: dict[tuple[bytes, Settings], Columns] = {}
         """Statements that are not refused, by a hash of text and values → their columns, which depend on these and the
         settings alone."""
+        self._described_before: dict[tuple[bytes, Settings, str], Described] = {}
+        """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
+        and the kind of login alone."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
 
@@ -96,7 +99,15 @@ class Gateway:
 
     async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
         """See Answering."""
-        return await self._in_thread(lambda: self._described(login, sql, settings))
+        key = (_digest(sql), settings, login.kind)
+        kept = self._described_before.get(key)
+        if kept is not None:
+            return replace(kept, sql=sql)
+        found = await self._in_thread(lambda: self._described(login, sql, settings))
+        if len(self._described_before) >= _MOST_KEPT:
+            self._described_before.clear()
+        self._described_before[key] = replace(found, sql="")
+        return found
 
     async def run(
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
@@ -190,8 +201,7 @@ class Gateway:
         settings: Settings,
         now: dt.datetime | None,
     ) -> Columns:
-        said = f"{len(text.sql)} {text.sql} {values!r}"
-        key = (hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest(), settings)
+        key = (_digest(f"{len(text.sql)} {text.sql} {values!r}"), settings)
         known = self._planned.get(key)
         if known is not None:  # a statement is described before it is run, and tools ask the same again
             return known
@@ -220,6 +230,10 @@ class Gateway:
                 for d in error.diagnostics
             )
             raise
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _text(sql: str, values: tuple[Value, ...]) -> _Text:
