@@ -207,14 +207,6 @@ MUTATIONS = (
         ("tests/server/front/test_patience.py",),
     ),
     Mutation(
-        "catalogue-nodes-not-counted",
-        "dpsql/frontend/catalogue/question.py",
-        "trees = trees_of(reader.tokenize(text), text, reader)",
-        "trees = reader.parse(text)",
-        "ARRAY[ARRAY[… of a hundred characters holds the server up for hours",
-        ("tests/server/front/test_attacks.py::test_texts_that_are_read_in_many_ways_are_not_read",),
-    ),
-    Mutation(
         "catalogue-texts-not-cut",
         "dpsql/frontend/catalogue/writing.py",
         'return exp.Anonymous(this="substr", expressions=[node, *ends])',

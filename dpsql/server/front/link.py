@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 _BEFORE_LOGIN: Final = 4 * 1024
-_AFTER_LOGIN: Final = 64 * 1024
+_AFTER_LOGIN: Final = 16 * 1024
 _WITH_A_HANDSHAKE: Final = 16 * 1024
 _WAITING_TO_BE_SENT: Final = 256 * 1024
 _LAST_SECONDS: Final = 10.0

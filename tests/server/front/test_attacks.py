@@ -7,7 +7,6 @@ for is over when the test moves the loop's time on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import ssl
 import struct
@@ -16,10 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import sqlglot
 
-from dpsql.frontend.catalogue.known import NotListed
-from dpsql.frontend.catalogue.question import parsed
 from dpsql.policy.load import load_policy
 from dpsql.server.catalogue.asking import CatalogueOfLogins
 from dpsql.server.front import kept
@@ -158,23 +154,6 @@ def test_texts_of_the_catalogue_are_cut_where_they_are_doubled(server: Served) -
         found = client.query(doubled("'xxxxxxxxxxxxxxxx'::text", "x || x", 28, "x.x"))
         assert found[-2].kind == "C"
         assert max(len(reply.body) for reply in found) < 3_000
-
-
-@pytest.mark.parametrize("opening", ["ARRAY[", "varchar(", "decimal("])
-def test_texts_that_are_read_in_many_ways_are_not_read(opening: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen deep sqlglot would make some 65,000 nodes or more of 150 characters; they are counted."""
-    made: list[int] = []
-    inner = sqlglot.Parser.expression
-
-    def counted(self: sqlglot.Parser, *arguments: object, **named: object) -> object:
-        made.append(1)
-        return inner(self, *arguments, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(sqlglot.Parser, "expression", counted)
-    closing = "]" if opening.endswith("[") else ")"
-    with contextlib.suppress(NotListed):
-        parsed(f"SELECT {opening * 16}1{closing * 16} FROM pg_class")
-    assert len(made) < 15_000
 
 
 def test_a_regex_takes_time_that_grows_with_the_text_alone(server: Served) -> None:
