@@ -115,7 +115,7 @@ def extended(client: Client, sql: str) -> list[str]:
 
 
 def within(begin: str, end: str = "") -> Callable[[Client, str], list[str]]:
-    return lambda client, sql: simple(client, f"BEGIN; {begin}{sql}{end}") + (simple(client, "ROLLBACK") or [])
+    return lambda client, sql: simple(client, f"BEGIN; {begin}{sql}{end}") + simple(client, "ROLLBACK; DEALLOCATE ALL")
 
 
 WAYS = {
