@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from benchmarks import growth, ledger, limits, memory, noise, planning, prepared, quantiles, queries, samplers, tpch
+from benchmarks import (
+    growth,
+    ledger,
+    limits,
+    memory,
+    noise,
+    planning,
+    prepared,
+    quantiles,
+    queries,
+    samplers,
+    server,
+    tpch,
+)
 from benchmarks.frame import Figures, Settings
 from benchmarks.peers import contest
 
@@ -35,5 +48,6 @@ PARTS: dict[str, Part] = {
     "tpch": tpch,
     "limits": limits,
     "quantiles": quantiles,
+    "server": server,
     "peers": contest,
 }

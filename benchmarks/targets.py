@@ -194,6 +194,19 @@ def growth(results: Mapping[str, Figures]) -> Iterator[Measured]:
         yield at_most(f"planning {query}, most rows / fewest", plans[-1] / plans[0], 1.5, " ×")
 
 
+def server(results: Mapping[str, Figures]) -> Iterator[Measured]:
+    """A server beside the same in process, and what its times tell."""
+    figures = results["server"]
+    yield at_most("stored", figures["stored"]["over TLS"]["over"]["in process"][0], 1.3, " × in process")
+    yield at_least("two workers", figures["fresh"]["over"][0][0], 0.75 * min(figures["cores"], 2), " × one")
+    for count, each in figures["memory"].items():
+        yield at_most(f"{count} open", each, 300, " KiB each")
+    apart = [kind for kind, own in figures["times"].items() if own["different"]]
+    yield Measured(f"told apart: {', '.join(apart) or 'none'}", not apart)
+    missed = [kind for kind, own in figures["broken"].items() if "stored answer," in kind or "reads" in kind]
+    yield Measured("broken servers are found", all(figures["broken"][kind]["different"] for kind in missed))
+
+
 TARGETS: tuple[tuple[str, str, tuple[str, ...], Found], ...] = (
     (
         "from text to plan, warm",
@@ -233,6 +246,13 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...], Found], ...] = (
         "in rows never worse than another system's; a median ≤ 1.8 × COUNT per person; a million cells ≤ 5 s",
         ("quantiles",),
         quantiles,
+    ),
+    (
+        "a server under TLS",
+        "stored answers ≤ 1.3 × in process; fresh ones scale with workers to the cores; ≤ 300 KiB a connection; times "
+        "tell of no private rows and of no other's run",
+        ("server",),
+        server,
     ),
     ("growth", "linear in rows; planning independent of rows", ("growth",), growth),
 )

@@ -68,6 +68,15 @@ def require_dialect(dialect: str) -> None:
         raise reject("DP903", f"unknown SQL dialect {dialect!r}", help=[f"use {', '.join(DIALECTS)}"])
 
 
+def require_length(source: Source) -> None:
+    """Raise Rejected DP010 for a text that is too long to be read."""
+    if len(source.text) > MAX_LENGTH:
+        raise reject(
+            "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=whole_line(source), source=source,
+            help=["pass long lists as a table"],
+        )  # fmt: skip
+
+
 def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     """Parse exactly one SELECT (or WITH … SELECT), or one of DESCRIBE, SHOW TABLES and SUMMARIZE.
 
@@ -76,11 +85,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     """
     require_dialect(dialect)
     dialect = dialect.lower()
-    if len(source.text) > MAX_LENGTH:
-        raise reject(
-            "DP010", f"the statement is longer than {MAX_LENGTH:,} characters", span=whole_line(source), source=source,
-            help=["pass long lists as a table"],
-        )  # fmt: skip
+    require_length(source)
     if "\0" in source.text:
         at = source.text.index("\0")
         raise reject(

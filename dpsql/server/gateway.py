@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
 from dpsql.frontend.bind.clock import may_ask, moment
+from dpsql.frontend.parse import require_length
 from dpsql.frontend.text.summary_statements import CREATE, DROP, CreateSummary, SummaryStatement, summary_statement
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings as Planned
@@ -69,8 +71,12 @@ class Gateway:
     def __init__(self, policy: Policy, pool: Pool) -> None:
         self.policy, self.pool = policy, pool
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
-        self._planned: dict[tuple[str, str, Settings], Columns] = {}
-        """Statements that are not refused → their columns, which depend on the text, its values and settings alone."""
+        self._planned: dict[tuple[bytes, Settings], Columns] = {}
+        """Statements that are not refused, by a hash of text and values → their columns, which depend on these and the
+        settings alone."""
+        self._described_before: dict[tuple[bytes, Settings, str], Described] = {}
+        """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
+        and the kind of login alone."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
 
@@ -100,7 +106,15 @@ class Gateway:
 
     async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
         """See Answering."""
-        return await self._in_thread(lambda: self._described(login, sql, settings))
+        key = (_digest(sql), settings, login.kind)
+        kept = self._described_before.get(key)
+        if kept is not None:
+            return replace(kept, sql=sql)
+        found = await self._in_thread(lambda: self._described(login, sql, settings))
+        if len(self._described_before) >= _MOST_KEPT:
+            self._described_before.clear()
+        self._described_before[key] = replace(found, sql="")
+        return found
 
     async def run(
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
@@ -191,6 +205,7 @@ class Gateway:
             raise Refused(error.diagnostics) from None
 
     def _described(self, login: Login, sql: str, settings: Settings) -> Described:
+        require_length(Source(sql))
         if (statement := summary_statement(sql)) is not None:
             _require_may(login, sql)
             require_static(statement, self.policy, sql)
@@ -241,7 +256,7 @@ class Gateway:
         settings: Settings,
         now: dt.datetime | None,
     ) -> Columns:
-        key = (text.sql, repr(values), settings)
+        key = (_digest(f"{len(text.sql)} {text.sql} {values!r}"), settings)
         known = self._planned.get(key)
         if known is not None:  # a statement is described before it is run, and tools ask the same again
             return known
@@ -280,6 +295,10 @@ class Gateway:
                 for d in error.diagnostics
             )
             raise
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _require_may(login: Login, sql: str) -> None:

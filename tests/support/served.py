@@ -32,6 +32,15 @@ def people(**more: Login) -> Users:
     return Users({name: User(secret, login) for name, login in logins.items()})
 
 
+class Hurried(asyncio.SelectorEventLoop):
+    """An event loop whose time a test moves on: what would be waited for is over then, and nobody has waited."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
 class Served:
     """A front that listens. waits: what it waited before it looked at a proof, in seconds that nobody spent."""
 
@@ -51,7 +60,7 @@ class Served:
             users or people(), frozenset({DATABASE}), self.log, tls, Patience(lambda: 0.0), self._sleep, seconds
         )
         self.front = Front(self.door, Route(answering, catalogue or NoCatalogue()), limits)
-        self._loop = asyncio.new_event_loop()
+        self._loop = Hurried()
         self._thread = threading.Thread(target=self._loop.run_forever, name="front", daemon=True)
         self.port = 0
 
@@ -61,6 +70,15 @@ class Served:
     def call(self, step: Coroutine[Any, Any, T]) -> T:
         """Run something where the front runs."""
         return asyncio.run_coroutine_threadsafe(step, self._loop).result(60)
+
+    def later(self, seconds: float) -> None:
+        """So much time passes at once, and whoever has waited for it goes on."""
+
+        async def pass_by() -> None:
+            self._loop.ahead += seconds
+            await asyncio.sleep(0)
+
+        self.call(pass_by())
 
     def __enter__(self) -> Served:
         self._thread.start()

@@ -20,6 +20,10 @@ from dpsql.engines.resources import Limits
 
 SECONDS: Final = 1.0
 MEMORY: Final = "256MB"
+MOST_VALUES: Final = 500_000
+"""Values of an answer: columns times rows."""
+MOST_CHARACTERS: Final = 10_000_000
+"""Of the texts of an answer."""
 
 
 class DuckDBCatalogue:
@@ -48,16 +52,22 @@ class DuckDBCatalogue:
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Raises TooMuch."""
+        rows: list[tuple[Any, ...]]
         with self._lock:
             late = threading.Timer(SECONDS, self._connection.interrupt)
             late.start()
             try:
-                return self._connection.execute(sql).fetchall()
+                result = self._connection.execute(sql)
+                most = MOST_VALUES // max(len(result.description or ()), 1)
+                rows = result.fetchmany(most + 1)
             except duckdb.Error:
                 raise TooMuch from None
             finally:
                 late.cancel()
                 late.join()
+            if len(rows) > most or sum(len(v) for row in rows for v in row if isinstance(v, str)) > MOST_CHARACTERS:
+                raise TooMuch
+            return rows
 
     def close(self) -> None:
         """Forget everything. Closing twice is allowed."""

@@ -5,16 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from dpsql.frontend.catalogue.known import TEXT, Known, NotListed, Question
 from dpsql.frontend.catalogue.names import output_name, outputs, type_of_cast
 from dpsql.frontend.catalogue.types import LISTED, ctes_around, result_of, type_of, written_out
 from dpsql.frontend.catalogue.writing import as_duckdb
+from dpsql.frontend.parse import MAX_DEPTH, UNREADABLE, trees_of
+from dpsql.frontend.text.spans import remember
 
+MAX_LENGTH: Final = 30_000
+"""Longest question that is read, in characters; the longest that a driver is known to ask has 23,000."""
+MOST_SUBSCRIPTS: Final = 30
+"""Of each, sqlglot looks at all of what stands before it: `x[1][1]…` takes time that grows with the cube."""
+MOST_READ: Final = 500
+"""Relations that a question may read, those of a WITH counted at each of its uses: nesting multiplies."""
+MOST_JOINED: Final = 60
+"""Texts that a question puts together."""
+MOST_COLUMNS: Final = 1_664
+"""Columns of an answer, as PostgreSQL has it."""
 SCHEMAS = ("pg_catalog", "information_schema")
 
 
@@ -37,7 +49,7 @@ def asks_catalogue(sql: str, constants: Sequence[str]) -> bool:
     try:
         tree = parsed(sql)
     except NotListed:
-        return bool(re.search(r"\bfrom\s+(pg_catalog|information_schema)\s*\.", lowered))
+        return bool(re.search(r"\bfrom\s+(pg_|information_schema\s*\.)", lowered))
     made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and t.name.lower() not in made]
     if tables:
@@ -62,7 +74,11 @@ def read_question(sql: str, known: Known, values: Sequence[str | None] | None = 
     qualify(tree, known)
     put_values(tree, reading)
     types = [type_of(e, known, tree) for e in outputs(tree)]
+    if any(type_of(e, known, tree).endswith("[]") for array in tree.find_all(exp.Array) for e in array.expressions):
+        raise NotListed("an array of arrays")
     columns = written_out(tree, names, types, known)
+    if len(columns) > MOST_COLUMNS:
+        raise NotListed(f"an answer of more than {MOST_COLUMNS:,} columns")
     needed = tuple(reading.parameters.get(i, TEXT) for i in range(1, max(reading.parameters, default=0) + 1))
     if is_empty(tree, known):
         return Question(None, columns, needed)
@@ -83,15 +99,80 @@ def rename_ctes(tree: exp.Expr) -> None:
 
 
 def parsed(sql: str) -> exp.Query:
+    """The one query of a text that takes little time to work with, whatever it says. Raises NotListed."""
+    if len(sql) > MAX_LENGTH:
+        raise NotListed(f"a question of more than {MAX_LENGTH:,} characters")
+    if sql.count("[") > MOST_SUBSCRIPTS:
+        raise NotListed("a question of so many subscripts")
     # sqlglot reads `x::oid` and not `x::oid[]`; as arrays of numbers they are the same to whoever asks
     text = _ARRAYS_OF_OIDS.sub("::int8[]", sql) if "[]" in sql else sql
+    reader = sqlglot.Dialect.get_or_raise("postgres")
     try:
-        trees = sqlglot.parse(text, read="postgres")
-    except (SqlglotError, RecursionError):
+        trees = trees_of(reader.tokenize(text), text, reader)
+    except UNREADABLE:
         raise NotListed("this spelling") from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query):
         raise NotListed("anything but one SELECT")
-    return trees[0]
+    if remember(tree) > MAX_DEPTH:
+        raise NotListed("a question that is nested so deeply")
+    _require_few_relations(tree)
+    _require_few_joined(tree)
+    return tree
+
+
+def _require_few_joined(tree: exp.Query) -> None:
+    """What makes long texts of short ones: parts of each are counted, and `replace` makes a text twice as long at most.
+
+    Each result is cut (`writing.py`), so that all of them, over the rows that DuckDB works on at one time, are within
+    some hundred MB.
+    """
+    parts = 0
+    for node in tree.walk():
+        match node:
+            case exp.DPipe():
+                parts += 2
+            case exp.Concat() | exp.Array():
+                parts += sum(not isinstance(e, exp.Literal | exp.Cast) for e in node.expressions)
+            case exp.Anonymous() if str(node.this).lower() in ("json_build_object", "quote_ident"):
+                parts += len(node.expressions)
+            case exp.Replace():
+                old, new = node.expression, node.args.get("replacement")
+                if not (isinstance(old, exp.Literal) and isinstance(new, exp.Literal)
+                        and len(new.name) <= 2 * len(old.name)):  # fmt: skip
+                    raise NotListed("this replace()")
+                parts += 2
+    if parts > MOST_JOINED:
+        raise NotListed("a question that joins so many texts")
+
+
+def _require_few_relations(tree: exp.Query) -> None:
+    """Count what a question reads; a WITH counts one more than its relations at each use, itself within once."""
+    within: dict[str, list[exp.Expr]] = {}
+    for cte in tree.find_all(exp.CTE):
+        within.setdefault(cte.alias_or_name.lower(), []).append(cte.this)
+    found: dict[str, int] = {}
+
+    def read(node: exp.Expr) -> int:
+        total = 1
+        for part in node.walk(prune=lambda n: isinstance(n, exp.With)):
+            if isinstance(part, exp.Table):
+                name = part.name.lower()
+                total += of(name) if not part.db and name in within else 1
+                if total > MOST_READ:
+                    raise NotListed("a question that reads so many relations")
+        return total
+
+    def of(name: str) -> int:
+        if name not in found:
+            found[name] = 1
+            found[name] = sum([read(query) for query in within[name]])
+        return found[name]
+
+    try:
+        read(tree)
+    except RecursionError:
+        raise NotListed("a question that is nested so deeply") from None
 
 
 def qualify(tree: exp.Expr, known: Known) -> None:

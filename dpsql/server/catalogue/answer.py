@@ -19,6 +19,8 @@ from dpsql.server.catalogue.types import Row, postgres, regtype_oid
 
 VERSION: Final = "PostgreSQL 15.0 (dpsql)"
 _KEPT = 500
+_MOST_KEPT = 1_000_000
+"""Characters and values of all answers that are kept; none of them has more than a tenth of that."""
 _ZERO_BASED = frozenset({"indkey", "indcollation", "indclass", "indoption", "proargtypes"})
 _ASKED_ALONE = (
     "version", "current_schema", "current_schemas", "current_database", "current_catalog", "current_user",
@@ -47,6 +49,7 @@ class Catalogue:
         self._lock = threading.Lock()
         self._open: CatalogueDatabase | None = None
         self._answers: OrderedDict[str, Table] = OrderedDict()
+        self._size = 0
         self._functions = listed(self._schema)
         self._rows: dict[tuple[str, str], list[Row]] = {
             ("pg_catalog", name): rows for name, rows in self._schema.rows().items()
@@ -90,10 +93,19 @@ class Catalogue:
                 if self._open is None:
                     self._open = open_catalogue(list(self._relations()), python_functions(self._functions))
                 found = Table(question.columns, self._open.fetch(question.sql))
-                self._answers[question.sql] = found
-                if len(self._answers) > _KEPT:
-                    self._answers.popitem(last=False)
+                self._keep(question.sql, found)
         return Table(question.columns, found.rows)
+
+    def _keep(self, sql: str, found: Table) -> None:
+        """For who asks the same again, if it is not large."""
+        size = _size(found)
+        if size > _MOST_KEPT // 10:
+            return
+        self._answers[sql] = found
+        self._size += size
+        while self._size > _MOST_KEPT or len(self._answers) > _KEPT:
+            _, gone = self._answers.popitem(last=False)
+            self._size -= _size(gone)
 
     def close(self) -> None:
         """Forget everything. Closing twice is allowed."""
@@ -125,3 +137,7 @@ class Catalogue:
                     for row in self._rows.get(place, ())
                 ],
             )
+
+
+def _size(table: Table) -> int:
+    return sum(len(value) + 1 if isinstance(value, str | list) else 1 for row in table.rows for value in row)

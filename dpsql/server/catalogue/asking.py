@@ -6,7 +6,9 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from dpsql.core.ir import types as t
 from dpsql.core.ir.types import Kind, SqlType
@@ -19,7 +21,9 @@ from dpsql.server.statements import Answer, Described, Login, Refused, Settings,
 
 T = TypeVar("T")
 UNKNOWN: Final = "0A000"
-_KEPT = 64
+_KEPT = 16
+"""Logins whose catalogue is kept: 12 MB each."""
+_THREADS = 2
 _SAME = {
     "boolean": t.BOOLEAN, "smallint": t.SMALLINT, "integer": t.INTEGER, "bigint": t.BIGINT, "real": t.FLOAT,
     "double precision": t.DOUBLE, "text": t.VARCHAR,
@@ -38,12 +42,17 @@ def sql_type(name: str) -> SqlType:
 
 
 class CatalogueOfLogins:
-    """Answers of one policy's catalogue. database: the name that clients connect to."""
+    """Answers of one policy's catalogue. database: the name that clients connect to.
+
+    Each login is answered one question at a time, so that nobody's long ones take all of the threads.
+    """
 
     def __init__(self, policy: Policy, database: str) -> None:
         self._policy, self._database = policy, database
         self._lock = threading.Lock()
         self._of: OrderedDict[str, Catalogue] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalogue")
 
     def concerns(self, sql: str) -> bool:
         """Whether a statement asks the catalogue, and nothing else."""
@@ -51,7 +60,7 @@ class CatalogueOfLogins:
 
     async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
         """Columns and types of parameters. Raises Refused."""
-        question = await asyncio.to_thread(self._guarded, lambda: self._seen_by(login).read(sql))
+        question = await self._in_turn(login, lambda: self._seen_by(login).read(sql))
         columns = tuple((name, sql_type(kind)) for name, kind in question.columns)
         return Described(sql, columns, tuple(map(sql_type, question.parameters)))
 
@@ -60,7 +69,7 @@ class CatalogueOfLogins:
     ) -> Answer:
         """The answer; it costs nothing. Raises Refused."""
         given = [_text(value) for value in values]
-        table = await asyncio.to_thread(self._guarded, lambda: self._seen_by(login).answer(described.sql, given))
+        table = await self._in_turn(login, lambda: self._seen_by(login).answer(described.sql, given))
         return Answer(tuple((name, sql_type(kind)) for name, kind in table.columns), table.rows)
 
     async def stop(self, run_id: str) -> None:
@@ -72,6 +81,12 @@ class CatalogueOfLogins:
             for catalogue in self._of.values():
                 catalogue.close()
             self._of.clear()
+        self._threads.shutdown()
+
+    async def _in_turn(self, login: Login, step: Callable[[], T]) -> T:
+        """What a step gives, in a thread, when the login's last one is over. Raises Refused."""
+        async with self._turns.setdefault(login.name, asyncio.Lock()):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._guarded, step)
 
     def _seen_by(self, login: Login) -> Catalogue:
         with self._lock:

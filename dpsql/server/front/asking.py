@@ -7,6 +7,7 @@ from itertools import count
 from typing import Protocol
 
 from dpsql.server.front.link import Gone
+from dpsql.server.front.read_command import MAX_LENGTH
 from dpsql.server.statements import Answer, Answering, Described, Event, Login, Recording, Refused, Settings, Value
 
 _numbers = count(1)
@@ -89,7 +90,9 @@ class Asking:
         kind: str = "",
     ) -> None:  # fmt: skip
         login = self.login
-        self._recording.record(Event(what, login.name, login.address, sql, outcome, plan, price, entry, kind))
+        self._recording.record(
+            Event(what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind)
+        )
 
 
 def _kind(answer: Answer) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from dpsql.core.ir.types import VARCHAR, parse_type
 from dpsql.diagnostics.errors import Error
@@ -20,7 +20,7 @@ from dpsql.server.front.asking import Asking
 from dpsql.server.front.comments import Said, said_before, with_said
 from dpsql.server.front.copying import copied
 from dpsql.server.front.errors import Fault
-from dpsql.server.front.kept import Kept
+from dpsql.server.front.kept import MOST_BOUND, Kept
 from dpsql.server.front.link import Gone, Link
 from dpsql.server.front.portals import Columns, Portal, Prepared, from_literal, parameter_types, spread
 from dpsql.server.front.read_command import command
@@ -35,8 +35,8 @@ from dpsql.server.wire.values import Unreadable, decode, encoder, wire_type
 
 MOST_STATEMENTS: Final = 1_000
 """Statements of one text."""
-MOST_BOUND: Final = 1_000_000
-"""Bytes of the values of one portal."""
+T = TypeVar("T")
+_LONG: Final = 20_000
 
 _log = logging.getLogger("dpsql.server")
 
@@ -123,6 +123,7 @@ class Conversation:
                 await self._ready()
             case _:
                 self._skipping = not await self._guarded(lambda: self._extended(message), 0)
+                await self._out.flush_some()
 
     async def _refuse_call(self) -> None:
         raise Fault("0A000", "functions are not called by their oid", "SELECT …")
@@ -208,13 +209,17 @@ class Conversation:
         count = len(prepared.types)
         if len(message.values) != count:
             raise Fault("08P01", f"{len(message.values)} values were bound, and the statement has {count} parameters")
-        if sum(len(value or b"") for value in message.values) > MOST_BOUND:
+        bound = sum(len(value or b"") for value in message.values)
+        if bound > MOST_BOUND:
             raise Fault(
                 "54000", f"the values of a statement have at most {MOST_BOUND:,} bytes", "pass long lists as a table"
             )
         formats = spread(message.formats, count)
-        values = tuple(map(decode, message.values, prepared.types, formats))
+        values = await _apart(
+            lambda: tuple(map(decode, message.values, prepared.types, formats)), bound + len(message.values)
+        )
         portal = await self._bound(prepared, values, message.results)
+        portal.bound = bound
         self._kept.keep_portal(message.portal, portal)
         self._out.send(replies.bind_complete())
 
@@ -241,7 +246,7 @@ class Conversation:
 
         said: by comments that were before it. several: it may have several answers.
         """
-        found = command(text)
+        found = await _apart(lambda: command(text), len(text))
         try:
             said = said or said_before(found, text)
             asked = with_said(self._transactions.now, said).asked
@@ -307,6 +312,7 @@ class Conversation:
         """The answer to a portal's query; what is told with it is sent."""
         query, described = portal.statement.query, portal.described
         assert query is not None and described is not None
+        self._kept.require_room()
         variables = self._transactions.now
         try:
             answer = await self.asking.run(described, portal.values, portal.asked, variables.timeout, self.link)
@@ -431,3 +437,8 @@ class Conversation:
         values = tuple(map(from_literal, what.arguments, prepared.types))
         answer = await self._ask(await self._bound(prepared, values, ()))
         return Result(answer.command, answer.columns, answer.rows)
+
+
+async def _apart(step: Callable[[], T], size: int) -> T:
+    """What a step gives; where it has much to read, in a thread, so that others are not held up."""
+    return await asyncio.to_thread(step) if size > _LONG else step()

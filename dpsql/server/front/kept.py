@@ -13,6 +13,10 @@ MOST_PORTALS: Final = 50
 MOST_PREPARED: Final = 1_000
 MOST_PREPARED_TEXT: Final = 4_000_000
 """Characters of all prepared statements."""
+MOST_BOUND: Final = 1_000_000
+"""Bytes of the values of all portals."""
+MOST_HELD: Final = 2_000_000
+"""Values of the answers that all portals hold; who holds more than that asks for no further one."""
 
 
 class Kept:
@@ -57,7 +61,15 @@ class Kept:
         """Under this name from now on."""
         if name not in self._portals and len(self._portals) >= MOST_PORTALS:
             raise Fault("53400", f"a connection keeps at most {MOST_PORTALS} cursors", "CLOSE ALL")
+        if sum(p.bound for other, p in self._portals.items() if other != name) + portal.bound > MOST_BOUND:
+            raise Fault("53400", f"the values of all cursors have at most {MOST_BOUND:,} bytes", "CLOSE ALL")
         self._portals[name] = portal
+
+    def require_room(self) -> None:
+        """For one answer more. Raises Fault before anything is asked."""
+        answers = [p.answer for p in self._portals.values() if p.answer is not None]
+        if sum(len(a.columns) * len(a.rows) for a in answers) > MOST_HELD:
+            raise Fault("53400", f"the cursors of a connection hold at most {MOST_HELD:,} values", "CLOSE ALL")
 
     def forget_statement(self, name: str | None) -> None:
         """DEALLOCATE; None for all of them."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 _BEFORE_LOGIN: Final = 4 * 1024
-_AFTER_LOGIN: Final = 64 * 1024
+_AFTER_LOGIN: Final = 16 * 1024
 _WITH_A_HANDSHAKE: Final = 16 * 1024
 _WAITING_TO_BE_SENT: Final = 256 * 1024
 _LAST_SECONDS: Final = 10.0
@@ -35,6 +35,7 @@ class Link(asyncio.BufferedProtocol):
         self._arrived: asyncio.Future[None] | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
+        self._ending: asyncio.TimerHandle | None = None
         self.gone = asyncio.Event()
         self.transport: asyncio.Transport
 
@@ -66,6 +67,8 @@ class Link(asyncio.BufferedProtocol):
         self.gone.set()
         self._may_write.set()
         self._wake()
+        if self._ending is not None:  # which holds this object
+            self._ending.cancel()
 
     def pause_writing(self) -> None:
         self._may_write.clear()
@@ -132,8 +135,8 @@ class Link(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Send what is waiting, then end the connection; soon also with a client that takes nothing."""
         if not self.gone.is_set():
+            self._ending = asyncio.get_running_loop().call_later(_LAST_SECONDS, self.transport.abort)
             self.transport.close()
-            asyncio.get_running_loop().call_later(_LAST_SECONDS, self.transport.abort)
 
     def abort(self) -> None:
         """End the connection at once."""

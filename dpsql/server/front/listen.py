@@ -17,6 +17,7 @@ from dpsql.server.front.conversation import Conversation
 from dpsql.server.front.errors import Fault
 from dpsql.server.front.link import Gone, Link
 from dpsql.server.front.login import Door, Turned, entered, opened
+from dpsql.server.front.patience import network
 from dpsql.server.statements import Answering, Event
 from dpsql.server.visitors import Visitor
 from dpsql.server.wire import messages as m
@@ -28,7 +29,8 @@ _NUMBERS: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Connections: in all, of one user; and of those who have not logged in yet, in all and from one address."""
+    """Connections: in all, of one user; and of those who have not logged in yet, in all and from one address (of
+    IPv6, from one network)."""
 
     connections: int = 100
     of_one_user: int = 20
@@ -116,11 +118,11 @@ class Front:
     def _is_full(self, address: str) -> bool:
         """Whether nobody else is let in from there. Who has logged in counts for no address."""
         limits, talking = self._limits, {talking.link for talking in self._talking.values()}
-        waiting = [link.address for link in self._tasks.values() if link not in talking]
+        waiting = [network(link.address) for link in self._tasks.values() if link not in talking]
         return (
             len(self._tasks) >= limits.connections
             or len(waiting) >= limits.not_logged_in
-            or waiting.count(address) >= limits.from_one_address
+            or waiting.count(network(address)) >= limits.from_one_address
         )
 
     async def _see(self, link: Link) -> None:

@@ -129,14 +129,13 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
 async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
     """Who it is, once he has shown that he knows the secret. An unknown name takes the same road. Raises Fault."""
     address = link.address
-    wait = door.patience.try_begins(name, address)
     exchange = Exchange(door.users.secret_of(name))
     link.send(replies.authentication_sasl(MECHANISM))
     try:
         first = _initial(await _password(link, decoder))
         link.send(replies.authentication_sasl_continue(exchange.first(first)))
         proof = await _password(link, decoder)
-        await door.sleep(wait)
+        await door.sleep(door.patience.try_begins(name, address))
         last = exchange.final(proof)
         login = door.users.login(name)
         if login is None:

@@ -2,8 +2,9 @@
 
 *Claim.* Who guesses from one address gets a bounded number of guesses an hour for all names together, and nobody can
 keep somebody else's name out from an address of his own. *Why.* Failures are counted for the pair of name and address,
-and, with a larger allowance, for the address. A try counts as failed when it begins, so that tries side by side do not
-share an allowance, and is taken back when it succeeds. *When it would be false.* If one guesser had many addresses;
+and, with a larger allowance, for the address. A try counts as failed when its proof has come, before it is looked at,
+so that tries side by side do not share an allowance, and is taken back when it succeeds. Who leaves without a proof, as
+psql does to ask for a password, has learned nothing. *When it would be false.* If one guesser had many addresses;
 passwords have to stand that. *Tested by* tests/server/front/test_patience.py.
 """
 
@@ -59,12 +60,12 @@ class Patience:
             kept.count = max(kept.count - 1, 0)
 
     def _keys(self, name: str, address: str) -> Iterator[tuple[tuple[str, ...], int]]:
-        place = _network(address)
+        place = network(address)
         yield (name[:100], place), FREE
         yield (place,), FREE_OF_ADDRESS
 
 
-def _network(address: str) -> str:
+def network(address: str) -> str:
     """The address; of IPv6 the 64 bits that one customer has."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])

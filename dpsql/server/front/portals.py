@@ -51,6 +51,7 @@ class Portal:
     """A statement with its values. columns: None if it gives no rows. answer: once it ran. cursor: it was
     declared by SQL. hold: it stays when the transaction ends. done: the tag of a command that ran and gave no rows.
 
+    bound: bytes of its values as they came.
     at is PostgreSQL's place of a cursor: 0 in front of the first row, n on row n, one more behind the last.
     """
 
@@ -63,6 +64,7 @@ class Portal:
     hold: bool = False
     answer: Answer | None = None
     done: str = ""
+    bound: int = 0
     at: int = 0
 
     def forward(self, count: int | None) -> Sequence[tuple[Value, ...]]:

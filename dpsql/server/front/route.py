@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from dpsql.server.statements import Answer, Answering, Catalogue, Described, Login, Settings, Value
+
+_SHORT: Final = 2_000
 
 
 class Route:
@@ -11,18 +16,21 @@ class Route:
     def __init__(self, answering: Answering, catalogue: Catalogue) -> None:
         self._answering, self._catalogue = answering, catalogue
 
-    def _who(self, sql: str) -> Answering:
-        return self._catalogue if self._catalogue.concerns(sql) else self._answering
+    async def _who(self, sql: str) -> Answering:
+        """A long text is looked at in a thread, so that others are not held up."""
+        concerns = self._catalogue.concerns
+        found = concerns(sql) if len(sql) <= _SHORT else await asyncio.to_thread(concerns, sql)
+        return self._catalogue if found else self._answering
 
     async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
         """As `Answering.describe`."""
-        return await self._who(sql).describe(login, sql, settings)
+        return await (await self._who(sql)).describe(login, sql, settings)
 
     async def run(
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
     ) -> Answer:
         """As `Answering.run`."""
-        return await self._who(described.sql).run(login, described, values, settings, run_id)
+        return await (await self._who(described.sql)).run(login, described, values, settings, run_id)
 
     async def stop(self, run_id: str) -> None:
         """As `Answering.stop`."""

@@ -7,12 +7,14 @@ takes back, and cursors that end.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from dpsql.server.front.commands import Set, Transaction
 from dpsql.server.front.errors import Fault
 from dpsql.server.front.variables import Variables
 
 IDLE, OPEN, FAILED = "I", "T", "E"
+MOST_SAVEPOINTS: Final = 500
 
 
 @dataclass(slots=True)
@@ -85,6 +87,8 @@ class Transactions:
         if what.do != "rollback to":
             self.require_sound()
         if what.do == "savepoint":
+            if len(self.saved) > MOST_SAVEPOINTS:
+                raise Fault("53400", f"a transaction has at most {MOST_SAVEPOINTS} savepoints", "RELEASE some of them")
             self.saved.append((what.name, self.now, self.later))
             return
         places = [i for i, (name, _, _) in enumerate(self.saved) if i and name == what.name]
