@@ -24,9 +24,7 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
     if error is None:
         return root
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Release):
-            return node
+    def change(node: Release) -> Node:
         facts = derive_once(node.input, ctx.analysis).fact
         # Plain forms first, so that they are taken where the others are no better.
         forms = [
@@ -37,4 +35,4 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
         return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
 
-    return transform(root, change)
+    return transform(root, Release, change)
