@@ -25,6 +25,7 @@ _LONGEST = 400
 _LARGEST_EXPONENT = 1000
 _MOST_BITS = 10_000
 """Longest numerator or denominator: longer ones could not even be printed."""
+_NOTHING = Fraction(0)
 _LEAST_SETTING = Fraction(1, 10**100)
 _TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,6}))?|[+-]?[0-9]+/[0-9]*[1-9][0-9]*")
 
@@ -39,13 +40,15 @@ class PrivacyLoss:
     Raises ValueError for a negative part or one that is not a Fraction or int (a float, so NaN too).
     """
 
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
+    epsilon: Fraction = _NOTHING
+    delta: Fraction = _NOTHING
+    rho: Fraction = _NOTHING
 
     def __post_init__(self) -> None:
         for part in (self.epsilon, self.delta, self.rho):
-            if not isinstance(part, (Fraction, int)):
+            if part is _NOTHING:
+                continue
+            if not isinstance(part, (int, Fraction)):
                 raise ValueError(f"a privacy loss is an exact rational, got {part!r}")
             if part.numerator < 0:  # a comparison of Fractions takes five times as long
                 raise ValueError("a privacy loss is never negative")

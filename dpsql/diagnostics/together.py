@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dpsql.core.values import value
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected, TooLarge
 
@@ -32,12 +31,28 @@ class Together:
         """True if a part was refused."""
         return bool(self.found) or self.followed
 
-    def attempt(self) -> _Attempt:
+    def attempt(self) -> Together:
         """`with together.attempt():` runs one part; if it is refused, that is kept, and what follows runs.
 
         Raises Rejected with everything once there are enough of them, and TooLarge at once.
         """
-        return _Attempt(self)
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, refusal: BaseException | None, trace: object) -> bool:
+        if refusal is None:
+            return False
+        if isinstance(refusal, Followup):
+            self.followed = True
+        elif isinstance(refusal, Rejected) and not isinstance(refusal, (BudgetExceeded, TooLarge)):
+            self.add(refusal.diagnostics)
+            if len(self.found) >= MOST:
+                self.settle()
+        else:
+            return False
+        return True
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Keep what is new: another message, about another place."""
@@ -51,22 +66,3 @@ class Together:
             raise Rejected(sorted(self.found, key=lambda d: -1 if d.span is None else d.span.start)[:MOST])
         if self.followed:
             raise Followup
-
-
-@value(frozen=True, slots=True)
-class _Attempt:
-    together: Together
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, refusal: BaseException | None, trace: object) -> bool:
-        if isinstance(refusal, Followup):
-            self.together.followed = True
-        elif isinstance(refusal, Rejected) and not isinstance(refusal, BudgetExceeded | TooLarge):
-            self.together.add(refusal.diagnostics)
-            if len(self.together.found) >= MOST:
-                self.together.settle()
-        else:
-            return False
-        return True

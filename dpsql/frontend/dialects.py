@@ -113,7 +113,7 @@ class _Adapter:
             or (self.dialect == "postgres" and listed_shares(node) is not None)
         ):
             return node
-        elif isinstance(node, exp.Bracket | exp.Xor) or (isinstance(node, exp.Func) and not isinstance(node, _SAME)):
+        elif isinstance(node, (exp.Bracket, exp.Xor)) or (isinstance(node, exp.Func) and not isinstance(node, _SAME)):
             raise self.refuse(node)
         return node
 

@@ -22,6 +22,7 @@ from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
 from dpsql.frontend.syntax_errors import syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, remember
+from dpsql.frontend.text.tokens import tokens_of
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -94,7 +95,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     try:
         reader = _reader(dialect)
         # The line's end: after a parameter such as $1, sqlglot does not find the end of a '' that ends the text.
-        tokens = reader.tokenize(source.text + "\n")
+        tokens = tokens_of(source.text + "\n", reader)
         _refuse_tags(tokens, source)
         asked = describing(tokens, source)
         if asked is not None and asked.about != "query":
@@ -228,6 +229,8 @@ _BY = {"GROUP": TokenType.GROUP_BY, "ORDER": TokenType.ORDER_BY}
 
 def _two_words(tokens: list[Token]) -> list[Token]:
     """GROUP BY and ORDER BY as one token also where a comment stands between the words."""
+    if "BY" not in {token.text.upper() for token in tokens if token.token_type is _VAR}:
+        return tokens
     found: list[Token] = []
     for token in tokens:
         if token.token_type is _VAR and token.text.upper() == "BY" and found:

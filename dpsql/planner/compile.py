@@ -172,7 +172,7 @@ def _planned(query: _Query, error: Callable[[Release, Facts], float] | None) -> 
     ctx, settings = query.ctx, query.settings
     draft = Derivation.begin(ctx, drafting=True)
     clause = query.parsed.clause is not None
-    searching = searching_of(settings, ctx.policy, says_auto(query.bound.root), clause)
+    searching = searching_of(settings, ctx.policy, says_auto(query.bound.root, query.parsed.source.text), clause)
     try:
         consistent = settings.consistent_totals
         rewritten = rewrite(query.bound.root, RewriteContext(draft, query.limits, error, searching, consistent))
@@ -305,7 +305,7 @@ def _analysed(rewritten: Node, query: _Query) -> _Analysed:
         require_clause(query.parsed.clause, asked.distinct)
     outputs_named("weights", query.settings.weights, whole, columns, asked)
     outputs_named("max_error", query.settings.max_error if asked.distinct else {}, whole, columns, asked)
-    return _Analysed(tree, tuple(unread.why), releases_of(tree), asked)
+    return _Analysed(tree, tuple(unread.why), asked if tree is whole else releases_of(tree), asked)
 
 
 def _coverage(analysed: _Analysed, numbers: Iterator[int], query: _Query) -> tuple[Coverage, ...]:
@@ -358,7 +358,7 @@ def _calibrated(
 
 def _printed(noise: _Calibrated, query: _Query) -> tuple[PlannedRelease, ...]:
     """The exact statements that ask the engine for each release."""
-    noisy = ByIdentity[Node, str]()
+    noisy: ByIdentity[Node, str] = ByIdentity()
     for node in noise.releases.nodes(*noise.trees):
         noisy[node] = noise.releases.standing_for(node, placeholder(f"r{noise.releases.index[node]}"))
     return tuple(

@@ -16,7 +16,7 @@ def rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:
     public = [(n, t) for n in nodes if isinstance(n, Scan) and (t := ctx.table(n.table)).public]
     if not public:
         return
-    read = frozenset[int]().union(*(columns_of(e) for n in nodes for e in expressions(n)))
+    read = {uid for n in nodes for e in expressions(n) for uid in columns_of(e)}
     for scan, table in public:
         names = {c.name.lower() for c in scan.columns if c.uid in read}
         declared = [(k.columns, 1) for k in table.keys] + [(f.columns, f.rows) for f in table.max_frequency]

@@ -103,9 +103,9 @@ def found_at_run_time(what: str, source: Source) -> Diagnostic:
     )  # fmt: skip
 
 
-def says_auto(root: Node) -> bool:
-    """Whether a bound query leaves the bounds of a CLIP to a search."""
-    return _first_auto(root) is not None
+def says_auto(root: Node, text: str) -> bool:
+    """Whether a bound query leaves the bounds of a CLIP to a search: it says AUTO in its text."""
+    return "auto" in text.lower() and _first_auto(root) is not None
 
 
 def _first_auto(root: Node) -> Span | None:

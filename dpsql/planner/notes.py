@@ -101,18 +101,21 @@ def joined_releases(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
 
 def _many(below: Tagged[Facts]) -> Iterator[list[str]]:
     """Tables at both sides of each such join."""
-    node = below.node
-    if isinstance(node, Release):
-        return
-    if isinstance(node, Join) and not node.kind.filters and not any(side.fact.public for side in below.inputs):
-        left, right = below.inputs
-        sides = (left, [e.left for e in node.equalities]), (right, [e.right for e in node.equalities])
-        if all(_repeats(side.fact, ends) for side, ends in sides):
-            yield [
-                ", ".join(sorted({t.node.table for t in side.walk() if isinstance(t.node, Scan)})) for side, _ in sides
-            ]
-    for side in below.inputs:
-        yield from _many(side)
+    waiting = [below]
+    while waiting:
+        below = waiting.pop()
+        node = below.node
+        if isinstance(node, Release):
+            continue
+        waiting += below.inputs[::-1]
+        if isinstance(node, Join) and not node.kind.filters and not any(side.fact.public for side in below.inputs):
+            left, right = below.inputs
+            sides = (left, [e.left for e in node.equalities]), (right, [e.right for e in node.equalities])
+            if all(_repeats(side.fact, ends) for side, ends in sides):
+                yield [
+                    ", ".join(sorted({t.node.table for t in side.walk() if isinstance(t.node, Scan)}))
+                    for side, _ in sides
+                ]
 
 
 def _repeats(facts: Facts, ends: Sequence[Expr]) -> bool:

@@ -12,7 +12,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 
 def rows_wanted(diagnostics: Sequence[Diagnostic], root: Node, source: Source) -> tuple[Diagnostic, ...]:
     """What is said of a query whose own ORDER BY or LIMIT is over private rows: they are what it would show."""
-    own = {node.span for node in _shown(root) if isinstance(node, Sort | Limit)}
+    own = {node.span for node in _shown(root) if isinstance(node, (Sort, Limit))}
     private = [d for d in diagnostics if d.code == "DP112" and d.span in own]
     if not private:
         return tuple(diagnostics)
@@ -28,6 +28,6 @@ def rows_wanted(diagnostics: Sequence[Diagnostic], root: Node, source: Source) -
 def _shown(root: Node) -> list[Node]:
     """The nodes whose rows the answer shows, but for columns."""
     found = [root]
-    while isinstance(found[-1], Project | Sort | Limit | Filter):
+    while isinstance(found[-1], (Project, Sort, Limit, Filter)):
         found.append(found[-1].input)
     return found

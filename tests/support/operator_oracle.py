@@ -97,10 +97,10 @@ class Bench:
         def make(ctx: Context) -> Tagged[Facts]:
             rewriting = RewriteContext(Derivation.begin(ctx))
 
-            def kept(n: Node) -> Node:
-                return replace(n, inner=True) if isinstance(n, Aggregate) and rewriting.private(n.input) else n
+            def kept(n: Aggregate) -> Node:
+                return replace(n, inner=True) if rewriting.private(n.input) else n
 
-            found = transform(node, kept)
+            found = transform(node, Aggregate, kept)
             for rule in PREPARE:
                 found = rule(found, rewriting)
             return derive(found, ctx)

@@ -41,10 +41,11 @@ class Context:
 class Derivation(Context):
     """One derivation: what it may look at, and what it has found, each node once.
 
-    facts: of every node derived so far. slices: what the rows of a node are made of (`disjoint_slices.py`).
+    facts: of every node derived so far, by its `id`: it is held with its facts. slices: what the rows of a node are
+    made of (`disjoint_slices.py`).
     """
 
-    facts: ByIdentity[Node, Tagged[Facts]] = field(default_factory=ByIdentity, compare=False, repr=False)
+    facts: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
     slices: ByIdentity[Node, Slices | None] = field(default_factory=ByIdentity, compare=False, repr=False)
 
     @classmethod
@@ -54,4 +55,4 @@ class Derivation(Context):
 
     def fact(self, node: Node) -> Facts:
         """What was derived of this very node before."""
-        return self.facts[node].fact
+        return self.facts[id(node)].fact

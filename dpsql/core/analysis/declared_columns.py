@@ -35,10 +35,20 @@ def column_fact(column: Column, table: Table, scan: Scan, ctx: Context) -> Colum
         declared = table.column(column.name)
         assert declared is not None
         found = _declared_value(column, table, declared, ctx)
-        if not any(isinstance(c.domain, TableDomain) for c in (declared, *_read_by(declared, table))):
-            known[named] = found  # keys of a table are measured, and are others next time
+        if not _measured(declared, table):
+            known[named] = found
     value, bounds = found
     return ColumnFact(value, Hint(table.name, column.name, table.public, scan.columns[0].uid, bounds))
+
+
+def _measured(declared: Declared, table: Table) -> bool:
+    """Whether keys of a column are those of a table: they are measured, and are others next time."""
+    return any(isinstance(c.domain, TableDomain) for c in (declared, *_read_by(declared, table)))
+
+
+def reads_measured_keys(table: Table) -> bool:
+    """Whether keys of any column are."""
+    return any(_measured(declared, table) for declared in table.all_columns)
 
 
 def _declared_value(column: Column, table: Table, declared: Declared, ctx: Context) -> tuple[Value, Interval | None]:
@@ -131,7 +141,7 @@ def _example(declared: Declared) -> tuple[object, object]:
     Where nothing is known a word stands: a number would be pasted, and clip every value to a constant that is paid for.
     """
     listed = declared.domain.values if isinstance(declared.domain, ValuesDomain) else ()
-    numbers = [v for v in listed if isinstance(v, int | float | Decimal) and not isinstance(v, bool)]
+    numbers = [v for v in listed if isinstance(v, (int, float, Decimal)) and not isinstance(v, bool)]
     if numbers and len(numbers) == len(listed):
         return min(numbers), max(numbers)
     low, high = declared.bounds or (None, None)

@@ -60,12 +60,12 @@ def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
 
     Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
     """
-    known = found.facts.get(node)
+    known = found.facts.get(id(node))
     if known is None:
         below = tuple([derive_once(child, found) for child in inputs(node)])
         facts = _facts(node, tuple([t.fact for t in below]), found)
         take(1 + len(facts.columns))
-        known = found.facts[node] = Tagged(node, facts, below)
+        known = found.facts[id(node)] = Tagged(node, facts, below)
     return known
 
 

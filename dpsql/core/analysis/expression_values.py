@@ -9,7 +9,7 @@ from operator import is_
 from dpsql.core.functions.arithmetic import ZERO_DIVISOR
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.function import SignatureError
-from dpsql.core.functions.registry import apply, literal, lookup
+from dpsql.core.functions.registry import REGISTRY, apply, literal, lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, larger_than
 from dpsql.core.ir.render import expression, operand, symbol
@@ -54,12 +54,18 @@ def call(name: str, values: tuple[Value, ...], span: Span | None, expr: Expr | N
 
     Raises Rejected DP105, DP106.
     """
+    found = unexplained(name, values, span)
+    return found if found.interval.bounded and not found.interval.why else _explained(found, values, name, span, expr)
+
+
+def unexplained(name: str, values: tuple[Value, ...], span: Span | None) -> Value:
+    """As `call`, without reasons of this query for an open interval: of equal arguments the very same object."""
     take(2 + len(values), span)
-    function = lookup(name)
+    function = REGISTRY.get(name) or lookup(name)
     if function is None:
         raise reject("DP105", f"function {name} is not known", span=span, help=["use a function of the SQL reference"])
     try:
-        return _explained(apply(function, values), values, name, span, expr)
+        return apply(function, values)
     except SignatureError as error:
         raise _misused(name, str(error), span, function.signature) from None
 

@@ -11,8 +11,8 @@ from dataclasses import field
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.expressions import Expr
+from dpsql.core.ir.expressions import Column, Expr
+from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.values import value
@@ -167,7 +167,8 @@ class Facts:
     empty: bool = False
     rule: str = ""
     note: str = ""
-    _known: ByIdentity[Expr, Value] = field(default_factory=ByIdentity, init=False, compare=False, repr=False)
+    _known: dict[int, tuple[Expr, Value]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _env: Mapping[int, Value] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def public(self) -> bool:
@@ -182,14 +183,20 @@ class Facts:
     @property
     def env(self) -> Mapping[int, Value]:
         """Column → value, for `evaluate`; without key domains, whose images are slow to compute and rarely asked."""
-        return _WithoutDomains(self.columns)
+        if self._env is None:
+            object.__setattr__(self, "_env", _WithoutDomains(self.columns))
+        return self._env  # type: ignore[return-value]
 
     def value(self, expr: Expr) -> Value:
         """What is known of an expression over these rows, without key domains; evaluated once. Raises DP106."""
-        known = self._known.get(expr)
+        known = self._known.get(id(expr))  # of the very same object, as in `ByIdentity`
         if known is None:
-            known = self._known[expr] = evaluate(expr, self.env)
-        return known
+            known = self._known[id(expr)] = expr, evaluate(expr, self.env)
+        return known[1]
+
+    def type_of(self, expr: Expr) -> SqlType:
+        """The type of an expression over these rows. Raises DP106."""
+        return self.columns[expr.uid].value.type if isinstance(expr, Column) else self.value(expr).type
 
     @property
     def key_env(self) -> dict[int, Value]:

@@ -211,7 +211,7 @@ def _either(when: Callable[[Args], bool], dates: Function, numbers: Function) ->
         return dates if len(args) == 2 and when(args) else numbers
 
     def python(*values: Scalar) -> Scalar:
-        dated = any(isinstance(v, dt.date | dt.timedelta) for v in values)
+        dated = any(isinstance(v, (dt.date, dt.timedelta)) for v in values)
         chosen = dates.python if dated else numbers.python
         assert chosen is not None
         return chosen(*values)

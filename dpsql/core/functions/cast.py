@@ -174,7 +174,7 @@ def _folded(value: Scalar, target: SqlType) -> Scalar:
             Kind.INTEGER: int(value),
             Kind.DOUBLE: float(value),
         }.get(target.kind)
-    if isinstance(value, int | Decimal | float):
+    if isinstance(value, (int, Decimal, float)):
         return _from_number(value, target)
     if isinstance(value, dt.datetime):
         return value.date() if target.kind is Kind.DATE else None
@@ -199,7 +199,7 @@ def _from_number(value: int | Decimal | float, target: SqlType) -> Scalar:
             half_up = math.floor(abs(Fraction(value)) + Fraction(1, 2))
             whole = round(value) if isinstance(value, float) else half_up if value >= 0 else -half_up
             return whole if whole in type_range(target) else None
-        case Kind.DECIMAL if isinstance(value, int | Decimal):
+        case Kind.DECIMAL if isinstance(value, (int, Decimal)):
             exact = Fraction(value) * 10**target.scale
             if exact.denominator == 1 and Fraction(value) in type_range(target):
                 return Decimal(f"{int(exact)}E-{target.scale}")

@@ -56,7 +56,7 @@ def _ends(lower: Scalar | Missing, upper: Scalar | Missing, double: bool) -> tup
     """`clip_bounds` of two constants: each is asked for by every rule of a CLIP, several times in a plan."""
     ends: list[Exact] = []
     for value in (lower, upper):
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
             raise SignatureError("expects numbers as bounds: CLIP(x, 0, 100)")
         if not -FARTHEST <= value <= FARTHEST:
             raise SignatureError("expects bounds below 1e300")
@@ -108,8 +108,8 @@ def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
     if isinstance(x, dt.date):
         assert isinstance(lo, dt.date) and isinstance(hi, dt.date)
         return min(max(x, lo), hi)
-    assert isinstance(x, int | float | Decimal)
-    assert isinstance(lo, int | float | Decimal) and isinstance(hi, int | float | Decimal)
+    assert isinstance(x, (int, float, Decimal))
+    assert isinstance(lo, (int, float, Decimal)) and isinstance(hi, (int, float, Decimal))
     if isinstance(x, float):
         return min(max(x, float(lo)), float(hi)) if math.isfinite(x) else None
     return lo if x < lo else hi if x > hi else x

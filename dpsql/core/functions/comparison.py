@@ -62,7 +62,7 @@ def compare(a: Scalar, b: Scalar, test: Callable[[object, object], bool]) -> boo
     """`test` under the engine's order of values (NaN last, dates as midnights, text by its UTF-8 bytes)."""
     if isinstance(a, str) and isinstance(b, str):
         return test(a.encode(), b.encode())
-    if type(a) is not type(b) and all(isinstance(v, int | float | Decimal) for v in (a, b)):
+    if type(a) is not type(b) and all(isinstance(v, (int, float, Decimal)) for v in (a, b)):
         # Decimals of different widths may have to meet in DOUBLE: stay where both ways agree.
         return test(_key(as_double(a)), _key(as_double(b)))
     if isinstance(a, Decimal) and isinstance(b, Decimal) and a.as_tuple().exponent != b.as_tuple().exponent:

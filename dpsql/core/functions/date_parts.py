@@ -195,7 +195,7 @@ def _extract_interval(args: Args) -> Interval:
 
 
 def _extract_python(name: Scalar, x: Scalar) -> Scalar:
-    if not isinstance(name, str) or not isinstance(x, dt.date | dt.time) or name.lower() == "epoch":
+    if not isinstance(name, str) or not isinstance(x, (dt.date, dt.time)) or name.lower() == "epoch":
         raise ValueError
     return part_of(BY_NAME[name.lower()], x)
 

@@ -115,7 +115,7 @@ def run_of(values: Sequence[LiteralValue]) -> tuple[LiteralValue, LiteralValue] 
 def ends(domain: Domain) -> tuple[LiteralValue, LiteralValue] | None:
     """The first and the last key of a range: what lies between is a value of the column, or of what made the range."""
     values = domain.values
-    if isinstance(values, DateRange | TimestampRange | Midnights) or (
+    if isinstance(values, (DateRange, TimestampRange, Midnights)) or (
         isinstance(values, range) and values.step == 1 and values
     ):
         return values[0], values[-1]

@@ -6,10 +6,10 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from math import isfinite
 from operator import attrgetter
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 
 from dpsql.core.functions import (
     arithmetic,
@@ -101,14 +101,32 @@ def position(value: Scalar, t: SqlType) -> Exact | None:
 
 def literal(value: Scalar, type: SqlType) -> Value:
     """The facts of a constant. NULL gets the interval [0, 0]: nothing but NULL ever occurs there."""
-    if isinstance(value, int | str) or value is None or value.__class__ is dt.date:
-        return _same_literal(value, type)  # of these, values that are equal are the same
-    if isinstance(value, Decimal | float):
-        return _same_literal(value, type, str(value))  # 0.2 equals 0.20, and 0.0 equals -0.0
-    return _literal(value, type)
+    kind = value.__class__
+    if kind in _SAME and not (kind is str and len(value) > LONG):  # type: ignore[arg-type]
+        written = ""  # of these, values that are equal are the same
+    elif kind is Decimal or kind is float:
+        written = str(value)  # 0.2 equals 0.20, and 0.0 equals -0.0
+    else:
+        return _literal(value, type)
+    asked = kind, value, written, type.name
+    known = _LITERALS.get(asked)
+    if known is None:
+        if len(_LITERALS) >= MOST_LITERALS:
+            _LITERALS.clear()
+        known = _LITERALS[asked] = _literal(value, type)
+    return known
 
 
-def _literal(value: Scalar, type: SqlType, written: str = "") -> Value:
+LONG = 64
+"""Of longer texts nothing is kept."""
+MOST_LITERALS = 1024
+"""Most constants whose facts are kept: each stage of a plan asks for those of the same ones."""
+
+_LITERALS: dict[tuple[object, ...], Value] = {}
+_SAME = frozenset({bool, int, str, dt.date, NoneType})
+
+
+def _literal(value: Scalar, type: SqlType) -> Value:
     if value is None:
         return Value(type, point(0), point(0), True, True, Domain((), null=True), None)
     at = position(value, type)
@@ -116,10 +134,6 @@ def _literal(value: Scalar, type: SqlType, written: str = "") -> Value:
     finite = not isinstance(value, float) or isfinite(value)
     held = type_range(type) if at is None or type.kind is Kind.DOUBLE else exact
     return Value(type, exact, held, False, finite, Domain((value,)) if finite else None, value)
-
-
-_same_literal = lru_cache(maxsize=256, typed=True)(_literal)
-"""Each stage of a plan asks for the facts of the same constants."""
 
 
 def check(function: Function, args: Args) -> SqlType:
@@ -173,7 +187,7 @@ def _is_light(a: Value) -> bool:
     constant = a.constant
     if constant is MISSING:
         return a.domain is None or _is_truth(a.domain)
-    return not isinstance(constant, str | bytes) or len(constant) <= 64
+    return not isinstance(constant, (str, bytes)) or len(constant) <= LONG
 
 
 def _is_truth(domain: Domain | None) -> bool:
@@ -268,14 +282,14 @@ def _ends(t: SqlType) -> tuple[int, int]:
 
 def _as_stored(value: Scalar, t: SqlType) -> Scalar:
     """A folded value in the Python class of its SQL type."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, (str, bool)):
         return value
     match t.kind:
         case Kind.DOUBLE:
             return as_double(value)
-        case Kind.DECIMAL if isinstance(value, int | Decimal):
+        case Kind.DECIMAL if isinstance(value, (int, Decimal)):
             return Decimal(value).quantize(Decimal(1).scaleb(-t.scale))
-        case Kind.INTEGER if isinstance(value, int | Decimal):
+        case Kind.INTEGER if isinstance(value, (int, Decimal)):
             whole = int(value)
             low, high = _ends(t)
             if whole != value or not low <= whole <= high:

@@ -113,7 +113,7 @@ def _py_round(x: Scalar, places: int = 0) -> Scalar:
 
 
 def _whole(x: Scalar, places: int, rounding: str) -> Scalar:
-    assert isinstance(x, float | Decimal)
+    assert isinstance(x, (float, Decimal))
     exact = Decimal(x)
     rounded = exact.quantize(Decimal(1).scaleb(-places), rounding)
     return float(rounded) if isinstance(x, float) else rounded
@@ -121,7 +121,7 @@ def _whole(x: Scalar, places: int, rounding: str) -> Scalar:
 
 def _py_integral(f: Callable[[Decimal | float | int], int]) -> Callable[..., Scalar]:
     def lifted(x: Scalar) -> Scalar:
-        assert isinstance(x, int | float | Decimal)
+        assert isinstance(x, (int, float, Decimal))
         return float(f(x)) if isinstance(x, float) else f(x)
 
     return strict(lifted)

@@ -194,9 +194,9 @@ class Component:
         """The least and the largest integer of a row that counts; of what is chosen, how it moves scores."""
         if self.quantile is not None:
             return -self.quantile.steepness, self.quantile.steepness
-        if self.of_list:
+        if self.measure is Measure.MODE or self.measure is Measure.LARGEST:
             return -1, 1
-        if not self.multiplied:
+        if not self.squared and self.times is None:
             return self.lo, self.hi
         least, most = self.products
         return self.stepped(least), self.stepped(most)
@@ -232,7 +232,8 @@ class Component:
     @property
     def magnitude(self) -> int:
         """B: the largest |integer| of a row; 1 for counts."""
-        return max(map(abs, self.ends))
+        low, high = self.ends
+        return max(abs(low), abs(high))
 
     @property
     def one_sign(self) -> bool:

@@ -11,7 +11,8 @@ from dpsql.core.ir.types import BOOLEAN
 
 def conjuncts(condition: Expr) -> list[Expr]:
     """The terms of a top-level AND."""
-    found, waiting = list[Expr](), [condition]
+    found: list[Expr] = []
+    waiting = [condition]
     while waiting:
         term = waiting.pop()
         if isinstance(term, Call) and term.function == "and":

@@ -81,20 +81,16 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> list[Expr]:
     """The expression and all below it, parents first."""
-    if isinstance(expr, (Column, Literal)):
-        take()
-        return [expr]
-    found, waiting = list[Expr](), list[Expr]([expr])
+    found: list[Expr] = []
+    waiting: list[Expr] = [expr]
     while waiting:
         e = waiting.pop()
         found.append(e)
-        if isinstance(e, Call):
+        if type(e) is Call:
             take(len(e.args))
             waiting += e.args[::-1]
-        elif isinstance(e, Cast):
-            take()
+        elif type(e) is Cast:
             waiting.append(e.arg)
-    take()
     return found
 
 
@@ -111,30 +107,34 @@ def larger_than(expr: Expr, most: int) -> bool:
 
 def columns_of(expr: Expr) -> frozenset[int]:
     """Numbers of the columns an expression reads."""
-    if isinstance(expr, Column):
+    if type(expr) is Column:
         return frozenset((expr.uid,))
+    if type(expr) is Literal:
+        return _NONE
     found: list[int] = []
     waiting: list[Expr] = [expr]
     for e in waiting:
-        if isinstance(e, Column):
+        if type(e) is Column:
             found.append(e.uid)
-        elif isinstance(e, Call):
+        elif type(e) is Call:
             waiting += e.args
-        elif isinstance(e, Cast):
+        elif type(e) is Cast:
             waiting.append(e.arg)
     take(len(waiting))
     return frozenset(found)
 
 
+_NONE: frozenset[int] = frozenset()
+
+
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up, applying `change` to every node after its children; what stays the same is the very object."""
-    take()
-    match expr:
-        case Call(args=args):
-            new = tuple([transform(a, change) for a in args])
-            return change(expr if all(map(is_, args, new)) else replace(expr, args=new))
-        case Cast(arg=arg):
-            inner = transform(arg, change)
-            return change(expr if inner is arg else replace(expr, arg=inner))
-        case Column() | Literal():
-            return change(expr)
+    if type(expr) is Call:
+        args = expr.args
+        take(1 + len(args))
+        new = tuple([transform(a, change) for a in args])
+        return change(expr if all(map(is_, args, new)) else replace(expr, args=new))
+    if type(expr) is Cast:
+        inner = transform(expr.arg, change)
+        return change(expr if inner is expr.arg else replace(expr, arg=inner))
+    return change(expr)

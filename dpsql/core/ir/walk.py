@@ -31,6 +31,7 @@ from dpsql.core.ir.step_count import Count, counting, take
 from dpsql.core.values import replace, value
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 @value(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Tagged(Generic[T]):
 
     def walk(self) -> list[Tagged[T]]:
         """This and everything below, parents first."""
-        found, waiting = list[Tagged[T]](), [self]
+        found: list[Tagged[T]] = []
+        waiting = [self]
         while waiting:
             tagged = waiting.pop()
             found.append(tagged)
@@ -54,7 +56,8 @@ class Tagged(Generic[T]):
 
 def walk(node: Node) -> list[Node]:
     """The node and all below it, parents first."""
-    found, waiting = list[Node](), [node]
+    found: list[Node] = []
+    waiting = [node]
     while waiting:
         node = waiting.pop()
         found.append(node)
@@ -116,18 +119,30 @@ def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
             return replace(node, input=child)
 
 
-def transform(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Rebuild bottom-up, applying `change` to every node after its inputs."""
-    return _transformed(node, change, counting())
+def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
+    """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
+    return _transformed(node, kind, change, counting())
 
 
-def _transformed(node: Node, change: Callable[[Node], Node], count: Count) -> Node:
-    count.taken += 1
+_OverOne = (
+    Filter | Project | Unnest | Truncate | Aggregate | Window | Sort | Limit | GroupKeys | BoundContributions | Release
+)
+
+
+def _transformed(node: Node, kind: type[K], change: Callable[[K], Node], count: Count) -> Node:
+    above: list[_OverOne] = []
+    while not isinstance(node, (Scan, Values, Join, SetOperation)):
+        above.append(node)
+        node = node.input
+    count.taken += 1 + len(above)
     if isinstance(node, (Join, SetOperation)):
         take(0)
-        left, right = _transformed(node.left, change, count), _transformed(node.right, change, count)
-        return change(node if left is node.left and right is node.right else replace(node, left=left, right=right))
-    if isinstance(node, (Scan, Values)):
-        return change(node)
-    new = _transformed(node.input, change, count)
-    return change(node if new is node.input else replace(node, input=new))
+        left = _transformed(node.left, kind, change, count)
+        right = _transformed(node.right, kind, change, count)
+        if left is not node.left or right is not node.right:
+            node = replace(node, left=left, right=right)
+    found = change(node) if isinstance(node, kind) else node
+    for over in reversed(above):
+        over = over if over.input is found else replace(over, input=found)
+        found = change(over) if isinstance(over, kind) else over
+    return found

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
@@ -45,16 +44,17 @@ Row = Mapping[int, SqlType]
 
 def require_well_formed(plan: Node) -> None:
     """Raises Rejected DP904 for a plan that no text stands for: whoever made it is wrong, and nothing is priced."""
-    _row(plan, ByIdentity())
+    _row(plan, {})
 
 
-def _row(node: Node, known: ByIdentity[Node, Row]) -> Row:
-    found = known.get(node)
+def _row(node: Node, known: dict[int, Row]) -> Row:
+    """known: what is known of a node by its `id`: the plan holds it meanwhile."""
+    found = known.get(id(node))
     if found is None:
         below = [_row(child, known) for child in inputs(node)]
         _reads(node, below)
         _fits(node, below)
-        found = known[node] = _columns(node, below)
+        found = known[id(node)] = _columns(node, below)
     return found
 
 
@@ -82,9 +82,11 @@ def _reads(node: Node, below: list[Row]) -> None:
     """Every column that the node reads is one of the input that it reads it from."""
     for rows, exprs in read_by(node, below):
         for expr in exprs:
-            for part in walk(expr):
-                if isinstance(part, Column) and rows.get(part.uid) != part.type:
-                    _wrong(node, f"{part.name or 'a column'} is not one of its input")
+            for part in (expr,) if isinstance(expr, Column) else walk(expr):
+                if isinstance(part, Column):
+                    there = rows.get(part.uid)
+                    if there is not part.type and there != part.type:
+                        _wrong(node, f"{part.name or 'a column'} is not one of its input")
 
 
 def read_by(node: Node, below: list[Row]) -> Iterator[tuple[Row, Iterable[Expr]]]:

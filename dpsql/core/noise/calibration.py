@@ -53,7 +53,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 LARGEST_CONVERTED = Fraction(10**6)
 """Gaussian noise is not considered above this ε, which protects nothing."""
 
-_NONE = Fraction(0)
+_NONE, _ONE = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ def component_weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[F
     found: list[list[Fraction]] = [[] for _ in node.components]
     for output in node.outputs:
         for i in output.recipe.own:
-            found[i].append(weights.get(output.column.uid, Fraction(1)))
-    return tuple(max(each, default=Fraction(1)) for each in found)
+            found[i].append(weights.get(output.column.uid, _ONE))
+    return tuple(each[0] if len(each) == 1 else max(each, default=_ONE) for each in found)
 
 
 def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRelease, ...]:
@@ -203,9 +203,12 @@ def _noise_in_epsilon(
 
 def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
     """`total` in proportion to the weights of the parallel groups that need noise; the other components get nothing."""
-    whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or Fraction(1)
+    whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or _ONE
+    each = total / whole if whole != 1 else total
 
     def share(weight: Fraction) -> Fraction:
+        if weight is _ONE:
+            return each
         return total if weight == whole else total * weight / whole if weight else _NONE
 
     return tuple(tuple(map(share, p.together(p.weights, _sum))) for p in prepared)

@@ -47,7 +47,8 @@ class Policy:
         where it lies. Two policies are equal if their hashes are.
     document: the normalised content with defaults filled in, as plain JSON-like data.
     worked_out: kept with this very policy: what follows from a declaration alone, whatever is asked (one entry for each
-        column, core/analysis/declared_columns.py). Another policy made of this one begins with none.
+        column, core/analysis/declared_columns.py). scanned: likewise, of tables at some place of a query, as many as
+        core/analysis/rules/scan.py wants. Another policy made of this one begins with none.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Policy:
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     places: Places = field(default_factory=Places, repr=False)
     worked_out: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    scanned: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return self.hash == other.hash if isinstance(other, Policy) else NotImplemented

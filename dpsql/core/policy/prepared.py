@@ -118,7 +118,7 @@ def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = (
     """
     limit, owner = limit_of(table), owner_column(table, tables)
     assert limit is not None
-    assert isinstance(table.protection, IdUnit | PathUnit)
+    assert isinstance(table.protection, (IdUnit, PathUnit))
     hop = table.protection.path[0] if isinstance(table.protection, PathUnit) else None
     cut = not limit.assumed
     integers = {name: units_column(name) for name in units}

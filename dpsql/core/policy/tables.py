@@ -264,4 +264,4 @@ class Table:
     @property
     def by_id(self) -> bool:
         """True if the unit is an id, in a column or at the end of a path."""
-        return isinstance(self.protection, IdUnit | PathUnit)
+        return isinstance(self.protection, (IdUnit, PathUnit))

@@ -215,7 +215,7 @@ def _as_text(node: exp.Tuple, binder: ExprBinder) -> Expr:
 
 def _argument(node: exp.Expr, function: str, binder: ExprBinder) -> exp.Expr | None:
     """What is aggregated, if anything is written."""
-    if isinstance(node, exp.Min | exp.Max) and node.args.get("count"):
+    if isinstance(node, (exp.Min, exp.Max)) and node.args.get("count"):
         close = f"QUANTILE_DISC({shown(node.this, binder)}, {'0.99' if function == 'max' else '0.01'})"
         raise reject(
             "DP101", f"{function.upper()} with a second argument gives a list of values, and is not supported",

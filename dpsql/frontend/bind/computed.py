@@ -140,11 +140,11 @@ def _of_more_rows(tree: exp.Expr, table: Table, column: Declared, source: Source
             yield reject("DP113", "a window reads other rows", span=at, help=[_ONE_ROW])
         elif isinstance(node, exp.Query) and node is not tree:
             yield reject("DP111", "a subquery reads other rows", span=query_span(node, source.text), help=[_ONE_ROW])
-        elif isinstance(node, exp.Explode | exp.Unnest):
+        elif isinstance(node, (exp.Explode, exp.Unnest)):
             yield reject("DP101", "UNNEST makes several rows of one", span=at, help=[_ONE_ROW])
         elif (aggregate := aggregate_name(node)) is not None:
             yield reject("DP108", f"{aggregate.upper()} is an aggregate, of several rows", span=at, help=[_ONE_ROW])
-        elif isinstance(node, exp.Placeholder | exp.Parameter):
+        elif isinstance(node, (exp.Placeholder, exp.Parameter)):
             yield reject("DP013", "a parameter has no value here", span=at, help=["write the value itself"])
         elif isinstance(node, exp.Alias) and node.parent is tree:
             yield reject("DP101", "AS names it", span=at, help=[f"leave AS out: it is called {column.name}"])

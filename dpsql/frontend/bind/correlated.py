@@ -198,7 +198,7 @@ class _Exposing:
 
 def rows_of(node: Node) -> str:
     """Why a query may have another number of rows than one."""
-    while isinstance(node, Project | Sort):
+    while isinstance(node, (Project, Sort)):
         node = node.input
     match node:
         case Limit():

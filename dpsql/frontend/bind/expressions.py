@@ -8,9 +8,8 @@ from functools import cache, partial
 
 from sqlglot import exp
 
-from dpsql.core.analysis.expression_values import call as value_of_call
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.registry import lookup
+from dpsql.core.analysis.expression_values import evaluate, unexplained
+from dpsql.core.functions.registry import literal, lookup
 from dpsql.core.functions.signature import compared
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
@@ -26,7 +25,7 @@ from dpsql.frontend.bind import literals
 from dpsql.frontend.bind.clocks import as_clock
 from dpsql.frontend.bind.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.made_columns import declared_field, made_column
-from dpsql.frontend.bind.outer_query import Outer, decides, relation_of
+from dpsql.frontend.bind.outer_query import Outer, decides, named, relation_of
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.refusals import refused, unknown_function, volatile
 from dpsql.frontend.bind.replacements import LISTED, of_column
@@ -38,6 +37,7 @@ from dpsql.frontend.bind.unknown_values import as_numbers, like_the_others
 from dpsql.frontend.text.spans import span_of
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
+_COLUMN = frozenset({"this", "table", "db", "catalog"})
 _SHIFTS = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub)
 _UNIFYING = _COMPARISONS | {"case", "coalesce", "nullif", "greatest", "least"}
 
@@ -83,6 +83,8 @@ class ExprBinder:
     def bind(self, node: exp.Expr) -> Expr:
         """The bound expression, its types checked. Raises Rejected."""
         take()
+        if node.__class__ is exp.Column:
+            return self._column(node)
         if isinstance(node, _SHIFTS):
             shifted = calendar_shift(self, node)
             if shifted is not None:
@@ -121,24 +123,26 @@ class ExprBinder:
     # --- leaves ----------------------------------------------------------------------------------------------------
 
     def _column(self, node: exp.Column) -> Expr:
-        checked(node, self.source, "this", "table", "db", "catalog")
+        if not node.args.keys() <= _COLUMN:
+            checked(node, self.source, *_COLUMN)
         at = self.span(node)
         if isinstance(node.this, exp.Star):
             raise reject("DP101", "* is not an expression here", span=at, help=["name the columns"])
         if node.args.get("table") and (made := self._made(node)) is not None:
             return made
-        relation, name = relation_of(node, self.entries, self.outer, at), node.this.name
-        if relation is None and name.lower() in self.failed and not has(self.entries, name):
+        relation, name = relation_of(node, self.entries, self.outer, at), named(node.this)
+        lower = name.lower()
+        if relation is None and lower in self.failed and not has(self.entries, name):
             raise Followup
-        if relation is None and name.lower() in self.aliases:
-            meant = self.aliases[name.lower()]
+        if relation is None and lower in self.aliases:
+            meant = self.aliases[lower]
             if larger_than(meant, MOST_NODES):
                 raise too_large("the expression is too large", at, "use its alias fewer times")
             return meant
-        if (found := self._of_outer(name, relation, at)) is not None:
+        if self.outer is not None and (found := self._of_outer(name, relation, at)) is not None:
             return found
-        if relation is None and name.lower() in VOLATILE and not has(self.entries, name):
-            if (now := self.parameters.clock(name.lower(), at)) is not None:
+        if relation is None and lower in VOLATILE and not has(self.entries, name):
+            if (now := self.parameters.clock(lower, at)) is not None:
                 return now
             raise volatile(name, at)
         advice = (
@@ -155,6 +159,8 @@ class ExprBinder:
 
     def _made(self, node: exp.Expr) -> Expr | None:
         """The column that the policy makes of a value inside of a column; None if it makes none of what is written."""
+        if not self.numbering.made:
+            return None
         levels = [self.entries, *(() if self.outer is None else self.outer.levels())]
         made = made_column(node, self.source.text, levels)
         if made is None:
@@ -238,7 +244,7 @@ class ExprBinder:
             if clipped is not None:
                 name, args = "clip", clipped
         try:
-            value = value_of_call(name, tuple([self.value(a) for a in args]), span)
+            value = unexplained(name, tuple([self.value(a) for a in args]), span)
         except Rejected:
             if (clock := as_clock(args, self.entries)) is not None and name in _UNIFYING:
                 raise reject(
@@ -247,7 +253,7 @@ class ExprBinder:
             if (numbers := as_numbers(args)) is None:
                 raise
             args = numbers
-            value = value_of_call(name, tuple([self.value(a) for a in args]), span)
+            value = unexplained(name, tuple([self.value(a) for a in args]), span)
         made = Call(name, args, value.type, span)
         self.known[made] = value
         return made
@@ -284,6 +290,8 @@ class ExprBinder:
         """What the types alone tell about an expression."""
         if isinstance(expr, Column):
             return _type_only(expr.type)
+        if isinstance(expr, Literal):
+            return literal(expr.value, expr.type)
         known = self.known.get(expr)
         return evaluate(expr, _TypesOnly(expr)) if known is None else known
 

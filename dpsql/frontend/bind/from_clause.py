@@ -268,7 +268,7 @@ class FromBinder:
                 args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
                 if not isinstance(args["this"], exp.Identifier):
                     advice = ["read a table that the policy lists; write constants as  (VALUES (1), (2)) AS v(x)"]
-                    counts_up = isinstance(args["this"], exp.GenerateSeries | exp.GenerateDateArray)
+                    counts_up = isinstance(args["this"], (exp.GenerateSeries, exp.GenerateDateArray))
                     raise reject(
                         "DP101", "table functions are not supported", span=self.span(node),
                         help=[SPINE, *advice] if counts_up else advice,
@@ -352,7 +352,7 @@ def _is_query(node: exp.Expr) -> bool:
     """Whether brackets hold a query; else a table or a join."""
     while isinstance(node, exp.Subquery) and not node.args.get("alias") and not node.args.get("joins"):
         node = node.this
-    return isinstance(node, exp.Select | exp.SetOperation | exp.Values)
+    return isinstance(node, (exp.Select, exp.SetOperation, exp.Values))
 
 
 def _covers(entries: tuple[Entry, ...], node: exp.Expr) -> bool:

@@ -183,11 +183,11 @@ def listed_shares(node: exp.Expr) -> exp.Array | None:
     """The list of p of a quantile, also of one that is indexed or filtered: QUANTILE_CONT(x, [0.25, 0.5])[1]."""
     call, p = _call(node), None
     if isinstance(call, exp.WithinGroup):
-        p = call.this.args.get("this") if isinstance(call.this, exp.PercentileCont | exp.PercentileDisc) else None
+        p = call.this.args.get("this") if isinstance(call.this, (exp.PercentileCont, exp.PercentileDisc)) else None
     elif isinstance(call, exp.Anonymous):
         named = str(call.this).lower() in QUANTILES and len(call.expressions) == 2
         p = call.expressions[1] if named else None
-    elif isinstance(call, exp.PercentileCont | exp.PercentileDisc | exp.Quantile | exp.ApproxQuantile):
+    elif isinstance(call, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)):
         p = call.args.get("quantile") or call.args.get("expression")
     return p if isinstance(p, exp.Array) else None
 

@@ -70,9 +70,9 @@ def _elements(args: Mapping[str, Any], binder: ExprBinder) -> list[exp.Expr]:
 
 def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callable[[Expr], bool]) -> Groups:
     written = written_sets(nodes, binder)
-    several = any(isinstance(n, exp.GroupingSets | exp.Rollup | exp.Cube) for n in nodes)
+    several = any(isinstance(n, (exp.GroupingSets, exp.Rollup, exp.Cube)) for n in nodes)
     found, together = _Found(binder, named), Together()
-    places = ByIdentity[exp.Expr, int | None]()
+    places: ByIdentity[exp.Expr, int | None] = ByIdentity()
     for node in (node for keys in written for node in keys):
         if node in places:
             continue

@@ -88,7 +88,7 @@ def _parts(node: exp.Rollup | exp.Cube, binder: ExprBinder) -> list[Keys]:
     """The members of a ROLLUP or CUBE; several expressions in brackets are one."""
     found = []
     for part in checked(node, binder.source, "expressions")["expressions"]:
-        if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets):
+        if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):
             raise reject(
                 "DP101", "ROLLUP, CUBE and GROUPING SETS cannot stand inside ROLLUP or CUBE", span=binder.span(part),
                 help=["write them one after the other, or inside GROUPING SETS (…)"],

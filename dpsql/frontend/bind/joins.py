@@ -152,7 +152,7 @@ def _require_one_type(node: exp.Expr, binder: ExprBinder, together: Together) ->
 
     For a condition that was refused: one that is bound compares nothing else.
     """
-    if isinstance(node, exp.And | exp.Paren):
+    if isinstance(node, (exp.And, exp.Paren)):
         for part in (node.this, node.args.get("expression")):
             if isinstance(part, exp.Expr):
                 _require_one_type(part, binder, together)

@@ -20,7 +20,7 @@ from dpsql.frontend.bind.parameters import Numbering
 def is_asked(node: exp.Expr) -> bool:
     """Whether a condition is only asked whether it is true, so that NULL and false are the same there."""
     above = node.parent
-    while isinstance(above, exp.Paren | exp.And | exp.Or):
+    while isinstance(above, (exp.Paren, exp.And, exp.Or)):
         node, above = above, above.parent
     match above:
         case exp.Where() | exp.Having() | exp.CountIf():

@@ -70,12 +70,21 @@ class Outer:
         )  # fmt: skip
 
 
+def named(node: exp.Expr) -> str:
+    """sqlglot's `name`, which calls four functions."""
+    return node.args["this"] if type(node) is exp.Identifier else node.name
+
+
 def relation_of(node: exp.Expr, entries: Sequence[Entry], outer: Outer | None, span: Span) -> str | None:
     """The table in front of a column or a star; None if none is written. Raises Rejected DP102: not of that schema.
 
     entries: what the query sees; outer: the query around it.
     """
-    parts = [node.args[part].name for part in ("catalog", "db", "table") if node.args.get(part)]
+    args = node.args
+    if not (args.get("db") or args.get("catalog")):
+        table = args.get("table")
+        return named(table) if table else None
+    parts = [args[part].name for part in ("catalog", "db", "table") if args.get(part)]
     if len(parts) > 1:
         levels = [entries, *(() if outer is None else outer.levels())]
         require_schema(levels, ".".join(parts[:-1]), parts[-1], span)

@@ -32,13 +32,15 @@ _REPAIR = "its WITH queries are read again at every use: use each of them fewer 
 class Numbering:
     """Gives columns their plan-wide numbers, and counts the tables that are read, and all leaves of the plan.
 
-    lists: whether a list of quantiles was made anywhere.
+    lists: whether a list of quantiles was made anywhere. made: whether any table that is read has columns that the
+    policy makes of values inside of others.
     """
 
     counter: count[int] = field(default_factory=lambda: count(1))
     tables: int = 0
     leaves: int = 0
     lists: bool = False
+    made: bool = False
 
     def leaf(self, span: Span | None = None) -> None:
         """One more relation is read that reads no other. Raises Rejected DP101 if there are too many."""

@@ -74,7 +74,7 @@ def computed_first(window: exp.Window, source: Source) -> str | None:
     arg = aggregate.this
     known = {"expressions", "from_", "joins", "where", "kind"}
     plain = isinstance(arg, exp.Expr) and not isinstance(arg, exp.Distinct)
-    plain = plain and isinstance(aggregate.parent, exp.Select | exp.Alias)
+    plain = plain and isinstance(aggregate.parent, (exp.Select, exp.Alias))
     others = any(value for name, value in select.args.items() if name not in known)
     if not plain or others or "from_" not in select.args:
         return None
@@ -93,15 +93,15 @@ def computed_first(window: exp.Window, source: Source) -> str | None:
 def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
     """Build (not raise) the refusal of a node that has no meaning here. clause: where it stands, in words."""
     span = span_of(node, source.text)
-    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and aggregate_name(node.this) is not None:
+    if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)) and aggregate_name(node.this) is not None:
         words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
         return reject(
             "DP101", f"{words} cannot stand in {written_name(node.this, source).upper()}", span=span,
             help=["leave it out: aggregates leave NULLs out"],
         )  # fmt: skip
-    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup) and aggregate_name(node.this) is None:
+    if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)) and aggregate_name(node.this) is None:
         return refused(node.this, source, clause)  # put around ANY_VALUE(x), MODE()
-    if isinstance(node, exp.Subquery | exp.Exists | exp.Query | exp.Any | exp.All):
+    if isinstance(node, (exp.Subquery, exp.Exists, exp.Query, exp.Any, exp.All)):
         return refused_subquery(node, source, clause)
     if isinstance(node, exp.Window):
         advice = "put it into SELECT or ORDER BY, and filter with QUALIFY"
@@ -109,7 +109,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         if around is not None and not isinstance(around.parent, exp.Window):
             advice = computed_first(node, source) or "compute it first, in a subquery that the aggregate reads"
         return reject("DP101", f"a window function cannot stand in {clause}", span=span, help=[advice])
-    if isinstance(node, exp.Grouping | exp.GroupingId):
+    if isinstance(node, (exp.Grouping, exp.GroupingId)):
         return reject(
             "DP101", f"GROUPING cannot stand in {clause}", span=span,
             help=["put it into SELECT, HAVING or ORDER BY of a query with GROUP BY"],
@@ -131,7 +131,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
             "DP105", "a list in brackets is not supported here", span=span,
             help=['if it is a name, quote it:  "name"'],
         )  # fmt: skip
-    if isinstance(node, exp.Struct | exp.ToMap):
+    if isinstance(node, (exp.Struct, exp.ToMap)):
         return reject(
             "DP105", "structs and maps are not supported", span=span,
             help=["select their values as columns"],
@@ -149,7 +149,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         )  # fmt: skip
     if isinstance(node, exp.ArrayOverlaps) and "&&" in source.text[span.start : span.end]:
         return reject("DP105", "operator && is not supported", span=span, help=["write AND"])
-    if isinstance(node, exp.ArrayOverlaps | exp.ArrayContainsAll):
+    if isinstance(node, (exp.ArrayOverlaps, exp.ArrayContainsAll)):
         word = "OR" if isinstance(node, exp.ArrayOverlaps) else "AND"
         return reject(
             "DP105", f"function {written_name(node, source)} is not supported", span=span,

@@ -64,7 +64,7 @@ def of_aggregate(node: exp.AggFunc) -> str:
 
 def needs_window(node: exp.Func, name: str) -> list[str]:
     """The help for a window function without a window."""
-    if isinstance(node, exp.First | exp.Last | exp.FirstValue | exp.LastValue | exp.NthValue):
+    if isinstance(node, (exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue)):
         return [
             f"over released numbers, write  {name}(…) OVER (ORDER BY …)",
             "over private rows, one person would decide the answer: use COUNT, SUM or AVG",
@@ -74,7 +74,7 @@ def needs_window(node: exp.Func, name: str) -> list[str]:
 
 def of_column(node: exp.Expr, name: str, clause: str) -> list[str]:
     """Help for a column that does not exist: a text in the wrong quotes, or what it has to do with the SELECT list."""
-    if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
+    if isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In)):
         shown = name.replace("'", "''")
         return [f"if it is a text, not a name, write it in single quotes:  '{shown}'", *_of_listed(node, name, clause)]
     return _of_listed(node, name, clause)

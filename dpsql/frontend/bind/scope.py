@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Node
@@ -22,6 +23,7 @@ class Entry:
     empty `relation` is a column without a qualified name: an item of SELECT, or what USING makes of two columns.
     schemas: tells what may stand before `relation`, in lower case, where it is a table's own name.
     made: of a table's column that is made of the data's, what it is made of (`Derived.key`).
+    called: the name in lower case.
     """
 
     relation: str
@@ -31,6 +33,10 @@ class Entry:
     also: str = ""
     schemas: Callable[[], frozenset[str]] = frozenset
     made: str = ""
+    called: str = field(default="", init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "called", self.name.lower())
 
 
 @value(frozen=True, slots=True)
@@ -47,11 +53,15 @@ class Relation:
         """
         kept = [e for e in self.entries if not e.merged]
         names = _distinct([e.name for e in kept])
+        if not alias and [(relation, n, False, "") for n in names] == [
+            (e.relation, e.name, e.merged, e.also) for e in self.entries
+        ]:
+            return self
         schemas = [frozenset if alias else e.schemas for e in kept]
-        entries = (
-            Entry(relation, n, e.column, schemas=within, made=e.made)
+        entries = [
+            Entry(relation, n, e.column, False, "", within, e.made)
             for n, e, within in zip(names, kept, schemas, strict=True)
-        )
+        ]
         return Relation(self.node, tuple(entries))
 
     def names(self) -> tuple[str, ...]:
@@ -61,6 +71,8 @@ class Relation:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """A name that comes again is numbered, as DuckDB does it: x, x_1, x_2."""
+    if len({name.lower() for name in names}) == len(names):
+        return list(names)
     taken: dict[str, int] = {}
     found = []
     for name in names:
@@ -84,7 +96,7 @@ def find(
     hits = _matches(entries, name, relation)
     if not hits:
         raise _unknown(entries, name, relation, span, advice())
-    if len({e.column.uid for e in hits}) > 1:
+    if len(hits) > 1 and len({e.column.uid for e in hits}) > 1:
         choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits if e.relation}))
         raise reject(
             "DP104", f"column {name} is ambiguous", span=span, label="several tables have it",
@@ -141,9 +153,10 @@ def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[
     def visible(named: list[Entry]) -> list[Entry]:
         return [e for e in named if (not e.merged if table is None else e.relation.lower() == table)]
 
-    return visible([e for e in entries if e.name.lower() == wanted]) or visible(
-        [e for e in entries if e.also == wanted]
-    )
+    named = [e for e in entries if e.called == wanted]
+    if len(named) == 1 and table is None and not named[0].merged:
+        return named
+    return visible(named) or visible([e for e in entries if e.also == wanted])
 
 
 def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span, more: Sequence[str]) -> Rejected:

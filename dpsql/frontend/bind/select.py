@@ -149,7 +149,7 @@ class SelectBinder:
             node = Filter(node, qualify, self.span(args["qualify"]))
         if first_of:
             node = self._first(node, tuple(first_of), orders, self.span(args["distinct"]))
-            if isinstance(tree.parent, exp.Subquery | exp.CTE) and not is_cut(args):
+            if isinstance(tree.parent, (exp.Subquery, exp.CTE)) and not is_cut(args):
                 orders = []  # it said which rows are kept: a derived table has no order
         if "distinct" not in args or first_of:
             node = Project(sorted_rows(node, orders, args, binder), outputs)
@@ -273,7 +273,8 @@ class SelectBinder:
         A later one may use an earlier one's alias, unless a column has that name.
         """
         named: Named = []
-        binder.aliases = aliases = dict[str, Expr]()
+        aliases: dict[str, Expr] = {}
+        binder.aliases = aliases
         for name, node in items:
             bound: Expr | None = None
             with together.attempt():

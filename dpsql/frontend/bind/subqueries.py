@@ -117,7 +117,7 @@ class Subqueries:
 
         Raises Rejected.
         """
-        if isinstance(node, exp.Paren | exp.Not) or (match := match_of(node, binder)) is None:
+        if isinstance(node, (exp.Paren, exp.Not)) or (match := match_of(node, binder)) is None:
             return None
         at = query_span(match.query, binder.source.text)
         known = self._known.get(node)
@@ -327,7 +327,7 @@ def _terms(node: exp.Expr) -> Iterator[exp.Expr]:
 def match_of(node: exp.Expr, binder: ExprBinder) -> Match | None:
     """A term that is IN, EXISTS or = ANY over a subquery, or NOT of one; None if it is anything else."""
     negated = False
-    while isinstance(node, exp.Paren | exp.Not):
+    while isinstance(node, (exp.Paren, exp.Not)):
         negated ^= isinstance(node, exp.Not)
         node = node.this
     if isinstance(node, exp.Exists):

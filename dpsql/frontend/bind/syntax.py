@@ -71,7 +71,7 @@ def calendar_shift(binder: ExprBinder, node: exp.Expr) -> Expr | None:
     months = literals.months(step) if isinstance(step, exp.Interval) else None
     if months is None:
         return None
-    sign = -1 if isinstance(node, exp.Sub | exp.DateSub) else 1
+    sign = -1 if isinstance(node, (exp.Sub, exp.DateSub)) else 1
     at = binder.span(node)
     amount = literals.integer(sign * months, at)
     return binder.call("date_shift", (binder.bind(node.this), amount, Literal("month", VARCHAR, at)), at)
@@ -197,7 +197,7 @@ def like(binder: ExprBinder, node: exp.Like | exp.ILike) -> Expr:
 def escape(binder: ExprBinder, node: exp.Escape) -> Expr:
     args = checked(node, binder.source, "this", "expression")
     inner = args["this"]
-    if not isinstance(inner, exp.Like | exp.ILike):
+    if not isinstance(inner, (exp.Like, exp.ILike)):
         raise refused(node, binder.source, binder.clause)
     parts = checked(inner, binder.source, "this", "expression", "negate")
     name = "like" if isinstance(inner, exp.Like) else "ilike"

@@ -34,9 +34,8 @@ class Arguments(dict[str, Any]):
     """
 
     __slots__ = ("_node", "_source")
-
-    def __init__(self, node: exp.Expr, source: Source) -> None:
-        self._node, self._source = node, source
+    _node: exp.Expr
+    _source: Source
 
     def __missing__(self, name: str) -> Any:
         raise reject(
@@ -47,7 +46,8 @@ class Arguments(dict[str, Any]):
 
 def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
     """The arguments of a syntax node that are set; refuses (DP101) any that is not in `allowed`."""
-    given, surplus = Arguments(node, source), []
+    given, surplus = Arguments(), []
+    given._node, given._source = node, source
     for name, value in node.args.items():
         if value:
             given[name] = value

@@ -36,6 +36,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
         columns.append(numbering.column(column.name, column.sql_type))
     schemas = partial(policy.schemas_of, table)
     made = {c.name: c.derived.key for c in table.columns.values() if c.derived is not None}
+    numbering.made |= bool(made)
 
     def entry(c: Column) -> Entry:
         return Entry(table.name, c.name, c, schemas=schemas, made=made.get(c.name, ""))

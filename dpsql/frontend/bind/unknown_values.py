@@ -72,7 +72,7 @@ def taken_as(expr: Expr, type_: SqlType) -> Expr:
 def sample(type_: SqlType, at: int) -> LiteralValue:
     """A value of a type that a parameter may have: another one for each number, larger for a larger one."""
     found = _SAMPLES.get(type_.kind)
-    return found + at if isinstance(found, int | float | Decimal) and found is not True else found
+    return found + at if isinstance(found, (int, float, Decimal)) and found is not True else found
 
 
 def like_the_others(args: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -69,7 +69,7 @@ class WindowCollector:
 
     def _called(self, node: exp.Expr, binder: ExprBinder) -> WindowCall:
         nulls = ""
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
             nulls = " ignore nulls" if isinstance(node, exp.IgnoreNulls) else ""
             node = checked(node, binder.source, "this")["this"]
         called = node.this if isinstance(node, exp.Filter) else node

@@ -72,45 +72,51 @@ def remember(tree: exp.Expr) -> int:
 
     Returns how deep the tree is.
     """
-    nodes, above, deepest = _in_order(tree)
-    own = [_own(node) or _NOWHERE for node in nodes]
-    starts, ends = [start for start, _ in own], [end for _, end in own]
-    for at in range(len(nodes) - 1, 0, -1):
-        over = above[at]
-        if starts[at] < starts[over]:
-            starts[over] = starts[at]
-        if ends[at] > ends[over]:
-            ends[over] = ends[at]
-    written = 0
-    since: dict[type[exp.Expr], int] = {}
-    for node, start, end, (_, own_end) in zip(nodes, starts, ends, own, strict=True):
-        kind = type(node)
-        passed = 0 if end >= 0 else sum([n for other, n in since.items() if issubclass(other, kind)])
-        node.meta[_KEY] = start, end, written, passed
-        if own_end > written:
-            written = own_end
-            since.clear()
-        else:
-            since[kind] = since.get(kind, 0) + 1
-    return deepest
-
-
-def _in_order(tree: exp.Expr) -> tuple[list[exp.Expr], list[int], int]:
-    """All nodes, each before those below it; the index of the one above each; how deep the deepest lies."""
-    nodes, above, deepest = list[exp.Expr](), list[int](), 0
-    waiting = [(tree, 0, 1)]
+    nodes: list[exp.Expr] = []
+    above: list[int] = []
+    depths: list[int] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    waiting, over = [tree], [-1]
     while waiting:
-        node, over, depth = waiting.pop()
+        node, behind = waiting.pop(), over.pop()
         at = len(nodes)
         nodes.append(node)
-        above.append(over)
-        deepest = max(deepest, depth)
+        above.append(behind)
+        depths.append(1 if behind < 0 else depths[behind] + 1)
+        start, end = _own(node) or _NOWHERE
+        starts.append(start)
+        ends.append(end)
         parts = parts_of(node)
         if parts:
             parts.reverse()
-            depth += 1
-            waiting += [(part, at, depth) for part in parts]
-    return nodes, above, deepest
+            waiting += parts
+            over += [at] * len(parts)
+    own_ends = ends.copy()
+    for at in range(len(nodes) - 1, 0, -1):
+        behind = above[at]
+        if starts[at] < starts[behind]:
+            starts[behind] = starts[at]
+        if ends[at] > ends[behind]:
+            ends[behind] = ends[at]
+    written = 0
+    since: dict[type[exp.Expr], int] = {}
+    for node, start, end, own_end in zip(nodes, starts, ends, own_ends, strict=True):
+        kind = node.__class__
+        passed = 0 if end >= 0 else sum([n for other, n in since.items() if issubclass(other, kind)])
+        meta = node._meta
+        if meta is None:
+            node._meta = {_KEY: (start, end, written, passed)}
+        else:
+            meta[_KEY] = start, end, written, passed
+        if own_end > written:
+            written = own_end
+            since = {}
+        elif kind in since:
+            since[kind] += 1
+        else:
+            since[kind] = 1
+    return max(depths)
 
 
 def span_of(node: exp.Expr, text: str) -> Span:
@@ -161,7 +167,7 @@ def _end(node: exp.Expr, side: str) -> exp.Expr | None:
 def _own(node: exp.Expr) -> tuple[int, int] | None:
     meta = node._meta
     if meta and "start" in meta and "end" in meta:
-        return int(meta["start"]), int(meta["end"]) + 1
+        return meta["start"], meta["end"] + 1
     return None
 
 
@@ -169,15 +175,16 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
     """The nodes directly below: sqlglot's `iter_expressions`, a generator that takes twice as long."""
     found: list[exp.Expr] = []
     for given in node.args.values():
-        if isinstance(given, exp.Expr):
-            found.append(given)
-        elif isinstance(given, list):
+        if given.__class__ is list:
             found += [item for item in given if isinstance(item, exp.Expr)]
+        elif isinstance(given, exp.Expr):
+            found.append(given)
     return found
 
 
 def _hull(node: exp.Expr) -> Span | None:
-    known: _Place | None = node.meta_get(_KEY)
+    meta = node._meta
+    known: _Place | None = meta.get(_KEY) if meta else None
     if known is not None:
         return Span(known[0], known[1]) if known[1] >= 0 else None
     starts: list[int] = []

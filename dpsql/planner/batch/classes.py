@@ -165,7 +165,7 @@ def _compared(expr: Expr, kind: Kind) -> set[LiteralValue] | None:
     if isinstance(expr, Call) and any(isinstance(e, Column) for e in below):
         if expr.function not in (_EQUALS if kind is Kind.VARCHAR else _EQUALS | _ORDERS):
             return None
-        if not all(isinstance(e, Column | Literal) for e in below):
+        if not all(isinstance(e, (Column, Literal)) for e in below):
             return None
         return _of_type([e.value for e in below if isinstance(e, Literal) and e.value is not None], kind)
     found: set[LiteralValue] = set()
@@ -180,7 +180,7 @@ def _of_type(constants: Sequence[LiteralValue], kind: Kind) -> set[LiteralValue]
     """A value of the column's type for each constant: at it or next below it, so that both sides of it lie apart."""
     found: set[LiteralValue] = set()
     for c in constants:
-        if kind is Kind.INTEGER and isinstance(c, int | Decimal | float) and math.isfinite(c):
+        if kind is Kind.INTEGER and isinstance(c, (int, Decimal, float)) and math.isfinite(c):
             found.add(math.floor(c))
         elif kind is Kind.DATE and isinstance(c, dt.date):
             found.add(c.date() if isinstance(c, dt.datetime) else c)
@@ -259,7 +259,7 @@ def _joined(text: str, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     runs: list[list[Piece]] = []
     for piece in listed:
         last = runs[-1][-1].example if runs else None
-        if last is not None and not isinstance(last, str | bool | float | Decimal) and _step(last, 1) == piece.example:
+        if last is not None and not isinstance(last, (str, bool, float, Decimal)) and _step(last, 1) == piece.example:
             runs[-1].append(piece)
         else:
             runs.append([piece])

@@ -45,12 +45,10 @@ def summed_by_row(root: Node) -> Node:
     tests/service/test_batch_sums.py.
     """
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate):
-            return node
+    def change(node: Aggregate) -> Node:
         return replace(node, calls=tuple(replace(c, by_row=True) if c.function == "sum" else c for c in node.calls))
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def shares_of(shares: Sequence[Fraction], releases: Sequence[Tagged[Facts]]) -> dict[int, Fraction]:

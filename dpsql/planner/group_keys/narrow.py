@@ -119,5 +119,5 @@ def _compared(term: Expr) -> list[Expr]:
         case Call(function="and" | "or", args=args):
             return [e for a in args for e in _compared(a)]
         case Call(function="in" | "eq" | "ge" | "gt" | "le" | "lt" | "is_not_distinct_from", args=(a, b, *_)):
-            return [e for e in (a, b) if isinstance(e, Call | Cast) and columns_of(e)]
+            return [e for e in (a, b) if isinstance(e, (Call, Cast)) and columns_of(e)]
     return []

@@ -157,7 +157,7 @@ def _position(end: LiteralValue, kind: Kind) -> Fraction | None:
     if kind is Kind.INTEGER:
         if not is_number(end):
             return None
-        assert isinstance(end, int | float | Decimal)
+        assert isinstance(end, (int, float, Decimal))
         return Fraction(end)
     if not isinstance(end, dt.date):
         return None
@@ -172,4 +172,4 @@ def is_number(value: LiteralValue) -> bool:
     """Whether a constant is an exact number: a DOUBLE counts as far as whole numbers have no gaps."""
     if isinstance(value, float):
         return math.isfinite(value) and abs(value) <= _EXACT
-    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+    return isinstance(value, (int, Decimal)) and not isinstance(value, bool)

@@ -101,7 +101,7 @@ class _Case:
         self.scans = {
             o.source.columns[0].uid: o.source
             for uid, o in rows.origins.items()
-            if isinstance(o.source, Scan | Values) and o.public and uid not in hidden and o.source.columns
+            if isinstance(o.source, (Scan, Values)) and o.public and uid not in hidden and o.source.columns
             and o.source.columns[0].uid not in unusable
         }  # fmt: skip
         in_scans = {c.uid for s in self.scans.values() for c in s.columns}
@@ -267,7 +267,9 @@ class _Case:
         }
         tested = frozenset(uid for t in self.terms for uid in decided_by(t, around))
         met = frozenset(v for v in shared if sum(v in columns[f] for f in chosen) > 1)
-        tables, missing, names = [], set[int](), dict[int, str]()
+        tables: list[KeyTable] = []
+        missing: set[int] = set()
+        names: dict[int, str] = {}
         for first in sorted(chosen):
             scan, held = self.scans[first], columns[first]
             wanted = [held & (read | met | tested), held & (read | tested), held & read]
@@ -375,7 +377,7 @@ class _Case:
         own = [self._narrowed(uid) for uid in read]
         if domain.size > self._most() and own and not all(n.declared for n in own):
             return None  # the policy has no list of these, and one that nobody asked for is no reason to refuse
-        covers = all(n.covers for n in own) and (domain.null or not isinstance(item, Call | Cast))
+        covers = all(n.covers for n in own) and (domain.null or not isinstance(item, (Call, Cast)))
         return Part((at,), (), domain, covers, (), listed=covers and bool(own))
 
 

@@ -52,17 +52,15 @@ def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
     """
     total = 0
 
-    def change(node: Node) -> Node:
+    def change(node: Release) -> Node:
         nonlocal total
-        if not isinstance(node, Release):
-            return node
         found = _with_keys(node, total, ctx)
         sources = key_sources(found)
         if sources:
             total += _size(sources)
         return found
 
-    return transform(root, change)
+    return transform(root, Release, change)
 
 
 def _size(sources: Sequence[KeySource]) -> int:

@@ -46,10 +46,10 @@ from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
 def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
     """Insert the bounding node under every release of an id unit that needs one."""
 
-    def change(node: Node) -> Node:
-        return bounded(node, ctx) if isinstance(node, Release) else node
+    def change(node: Release) -> Node:
+        return bounded(node, ctx)
 
-    return transform(root, change)
+    return transform(root, Release, change)
 
 
 def bounded(node: Release, ctx: RewriteContext) -> Release:

@@ -25,9 +25,7 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
     if error is None:
         return _scaled_alike(root, ctx) if ctx.consistent else root
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Release):
-            return node
+    def change(node: Release) -> Node:
         facts = derive_once(node.input, ctx.analysis).fact
         # Plain forms first, so that they are taken where the others are no better.
         forms = [
@@ -38,16 +36,16 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
         return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
 
-    return transform(root, change)
+    return transform(root, Release, change)
 
 
 def _scaled_alike(root: Node, ctx: RewriteContext) -> Node:
     """Sums of ids whose totals shall add up are scaled with a count: one that is clipped per id adds up nowhere."""
     family = {id(release) for each in families(root) for release in each}
 
-    def change(node: Node) -> Node:
-        if id(node) not in family or not isinstance(node, Release) or not isinstance(node.input, BoundContributions):
+    def change(node: Release) -> Node:
+        if id(node) not in family or not isinstance(node.input, BoundContributions):
             return node
         return shared_sums(node, derive_once(node.input, ctx.analysis).fact)
 
-    return transform(root, change)
+    return transform(root, Release, change)

@@ -67,12 +67,10 @@ TEN_MINUTES = 600 * SECOND
 def sum_integers(root: Node, ctx: RewriteContext) -> Node:
     """Set the grid of every sum that stays private: before searches are made, which read its rows, too."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or not node.inner:
-            return node
-        return _summed(node, derive_once(node.input, ctx.analysis).fact)
+    def change(node: Aggregate) -> Node:
+        return _summed(node, derive_once(node.input, ctx.analysis).fact) if node.inner else node
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def choose_grids(root: Node, ctx: RewriteContext) -> Node:
@@ -82,12 +80,10 @@ def choose_grids(root: Node, ctx: RewriteContext) -> Node:
     clips = {} if searching is None else searching.clips
     found: dict[Expr, Fraction] = {clip: searching.wanted[label].grid for label, clip in clips.items() if searching}
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Release):
-            return node
+    def change(node: Release) -> Node:
         return gridded(node, derive_once(node.input, ctx.analysis).fact, found)
 
-    return transform(root, change)
+    return transform(root, Release, change)
 
 
 def gridded(node: Release, facts: Facts, found: Mapping[Expr, Fraction] = MappingProxyType({})) -> Release:

@@ -31,14 +31,14 @@ from dpsql.planner.rewrites.padding import is_null
 def clip_columns(root: Node, ctx: RewriteContext) -> Node:
     """Wrap every column with finite declared bounds inside the arguments of aggregates in CLIP."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or not ctx.private(node.input):
+    def change(node: Aggregate) -> Node:
+        if not ctx.private(node.input):
             return node
         facts = derive_once(node.input, ctx.analysis).fact
         padded = any(isinstance(n, Join) and n.kind in (JoinKind.LEFT, JoinKind.FULL) for n in walk(node.input))
         return replace(node, calls=tuple(_clipped(c, facts, ctx, padded) for c in node.calls))
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def _clipped(call: AggregateCall, facts: Facts, ctx: RewriteContext, padded: bool) -> AggregateCall:

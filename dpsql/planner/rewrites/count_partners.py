@@ -28,8 +28,8 @@ from dpsql.planner.rewrites.context import RewriteContext
 def count_partners(root: Node, ctx: RewriteContext) -> Node:
     """Count keys in place of the public rows that rows of an id keep."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or node.inner or not node.calls:
+    def change(node: Aggregate) -> Node:
+        if node.inner or not node.calls:
             return node
         join = _below_filters(node.input)
         if not isinstance(join, Join) or join.kind is not JoinKind.SEMI or ctx.private(join.left):
@@ -43,7 +43,7 @@ def count_partners(root: Node, ctx: RewriteContext) -> Node:
         calls = tuple(c if c.distinct else replace(c, arg=key, distinct=True) for c in node.calls)
         return replace(node, input=_joined(node.input), calls=calls)
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def _below_filters(node: Node) -> Node:

@@ -32,12 +32,12 @@ from dpsql.planner.searches.limits import Searching
 def expand_aggregates(root: Node, ctx: RewriteContext) -> Node:
     """Replace every aggregate over private rows by a release (its keys still private, its grids not yet chosen)."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
+    def change(node: Aggregate) -> Node:
+        if node.inner or not ctx.private(node.input):
             return node
         return _release(node, derive_once(node.input, ctx.analysis).fact, ctx)
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def _release(node: Aggregate, facts: Facts, ctx: RewriteContext) -> Release:

@@ -42,10 +42,12 @@ Definitions = dict[int, Expr]
 def inline_projections(root: Node, ctx: RewriteContext) -> Node:
     """Inline every projection below an aggregate that reads private tables, directly or through other aggregates."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or not _reads_private(node, ctx):
+    def change(node: Aggregate) -> Node:
+        if not _reads_private(node, ctx):
             return node
         below, known = _inlined(node.input)
+        if below is node.input:
+            return node
         keys = tuple(replace(k, expr=_use(k.expr, known)) for k in node.keys)
         calls = tuple(
             replace(
@@ -58,7 +60,7 @@ def inline_projections(root: Node, ctx: RewriteContext) -> Node:
         )
         return replace(node, input=below, keys=keys, calls=calls)
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def _reads_private(node: Node, ctx: RewriteContext) -> bool:
@@ -66,7 +68,8 @@ def _reads_private(node: Node, ctx: RewriteContext) -> bool:
 
 
 def _inlined(node: Node) -> tuple[Node, Definitions]:
-    """The node without projections, and what its columns are in terms of the new node's columns."""
+    """The node without projections, and what its columns are in terms of the new node's columns: nothing, if it is
+    the very same node."""
     match node:
         case Project(input=child, items=items):
             child, items = _called(child, items)
@@ -74,13 +77,15 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
             return below, {**known, **{i.column.uid: _use(i.expr, known) for i in items}}
         case Filter(input=child, predicate=predicate):
             below, known = _inlined(child)
-            return replace(node, input=below, predicate=_use(predicate, known)), known
+            return (node if below is child else replace(node, input=below, predicate=_use(predicate, known))), known
         case Unnest(input=child, list=listed):
             below, known = _inlined(child)
-            return replace(node, input=below, list=_use(listed, known)), known
+            return (node if below is child else replace(node, input=below, list=_use(listed, known))), known
         case Join(left=left, right=right, kind=kind):
             below_left, known_left = _padded(left) if kind is JoinKind.FULL else _inlined(left)
             below_right, known_right = _padded(right) if kind in (JoinKind.FULL, JoinKind.LEFT) else _inlined(right)
+            if below_left is left and below_right is right:
+                return node, {}
             known = {**known_left, **known_right}
             return replace(
                 node,
@@ -92,6 +97,8 @@ def _inlined(node: Node) -> tuple[Node, Definitions]:
         case SetOperation(left=left, right=right, columns=columns):
             below_left, known_left = _inlined(left)
             below_right, known_right = _inlined(right)
+            if below_left is left and below_right is right:
+                return node, {}
             used = tuple(replace(c, left=_use(c.left, known_left), right=_use(c.right, known_right)) for c in columns)
             return replace(node, left=below_left, right=below_right, columns=used), {}
         case _:
@@ -121,7 +128,7 @@ def _called(node: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]
 def _padded(node: Node) -> tuple[Node, Definitions]:
     """As `_inlined`, for rows that may be missing: where they are, every definition has to be NULL."""
     below, known = _inlined(node)
-    if all(is_null(e, columns_of(e)) for e in known.values()):
+    if below is node or all(is_null(e, columns_of(e)) for e in known.values()):
         return below, known
     return Project(below, tuple(Item(c, known.get(c.uid, c)) for c in output_columns(node))), {}
 

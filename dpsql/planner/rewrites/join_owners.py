@@ -30,9 +30,7 @@ def join_owners(root: Node, ctx: RewriteContext) -> Node:
     if not ctx.reads_copies:
         return root
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Join):
-            return node
+    def change(node: Join) -> Node:
         left, right = (tuple(_copies(side, ctx)) for side in (node.left, node.right))
         pairs = {
             (e.left.uid, e.right.uid)
@@ -52,7 +50,7 @@ def join_owners(root: Node, ctx: RewriteContext) -> Node:
         ]
         return replace(node, equalities=(*node.equalities, *more)) if more else node
 
-    return transform(root, change)
+    return transform(root, Join, change)
 
 
 def _copies(side: Node, ctx: RewriteContext) -> Iterator[tuple[Scan, Table]]:

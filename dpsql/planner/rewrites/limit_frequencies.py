@@ -28,8 +28,8 @@ from dpsql.planner.rewrites.context import RewriteContext
 def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
     """Truncate what a join of private tables needs truncated."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Join) or not (ctx.private(node.left) and ctx.private(node.right)):
+    def change(node: Join) -> Node:
+        if not (ctx.private(node.left) and ctx.private(node.right)):
             return node
         try:
             left, right = (derive_once(n, ctx.analysis).fact for n in (node.left, node.right))
@@ -43,7 +43,7 @@ def limit_frequencies(root: Node, ctx: RewriteContext) -> Node:
             node, left=_limited(node.left, left, ends_left, ctx), right=_limited(node.right, right, ends_right, ctx)
         )
 
-    return transform(root, change)
+    return transform(root, Join, change)
 
 
 def _limited(side: Node, facts: Facts, ends: list[Column], ctx: RewriteContext) -> Node:

@@ -31,12 +31,12 @@ from dpsql.planner.rewrites.context import RewriteContext
 def list_choices(root: Node, ctx: RewriteContext) -> Node:
     """Look for the values of every MODE. Raises Rejected DP304 where they are not known, or too many."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Release) or all(c.measure is not Measure.MODE for c in node.components):
+    def change(node: Release) -> Node:
+        if all(c.measure is not Measure.MODE for c in node.components):
             return node
         return replace(node, components=tuple(_with_choices(c, node, ctx) for c in node.components))
 
-    return transform(root, change)
+    return transform(root, Release, change)
 
 
 def _with_choices(c: Component, node: Release, ctx: RewriteContext) -> Component:

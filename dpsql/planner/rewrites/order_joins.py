@@ -30,10 +30,14 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 def order_joins(root: Node, ctx: RewriteContext) -> Node:
     """Reorder clusters of inner joins of which the written order leaves tables unconnected."""
+    return root if all(_connects(n) for n in walk(root) if isinstance(n, Join)) else _ordered(root)
+
+
+def _ordered(root: Node) -> Node:
     if not _in_cluster(root):
-        return with_inputs(root, tuple(order_joins(child, ctx) for child in inputs(root)))
+        return with_inputs(root, tuple(_ordered(child) for child in inputs(root)))
     relations, terms = _flattened(root)
-    relations = [order_joins(r, ctx) for r in relations]
+    relations = [_ordered(r) for r in relations]
     written = _crosses(relations, terms) if len(relations) > 2 and not _each_connects(root) else 0
     best = _connected(relations, terms) if written else relations
     if not written or _crosses(best, terms) >= written:
@@ -42,7 +46,7 @@ def order_joins(root: Node, ctx: RewriteContext) -> Node:
     for relation in best[1:]:
         joined = Join(JoinKind.CROSS, joined, relation, span=_named_at(relation))
     predicate = conjunction(terms)
-    assert isinstance(root, Filter | Join)
+    assert isinstance(root, (Filter, Join))
     return joined if predicate is None else Filter(joined, predicate, root.span)
 
 
@@ -59,11 +63,17 @@ def _in_cluster(node: Node) -> bool:
     return isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
 
 
+def _connects(join: Join) -> bool:
+    """Whether one relation is joined by an equality to those before it: what most queries say, and quickly seen."""
+    equal = any(columns_of(e.left) and columns_of(e.right) for e in join.equalities)
+    return equal and not _in_cluster(join.right)
+
+
 def _each_connects(node: Node) -> bool:
-    """Whether each table is joined by an equality to those before it: what most queries say, and quickly seen."""
+    """Whether each table of a cluster is."""
     while _in_cluster(node):
         if isinstance(node, Join):
-            if _in_cluster(node.right) or not any(columns_of(e.left) and columns_of(e.right) for e in node.equalities):
+            if not _connects(node):
                 return False
             node = node.left
         else:
@@ -89,7 +99,7 @@ def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:
 
 def _named_at(relation: Node) -> Span | None:
     """Where the query names a table of the relation."""
-    return next((n.span for n in walk(relation) if isinstance(n, Scan | Values) and n.span is not None), None)
+    return next((n.span for n in walk(relation) if isinstance(n, (Scan, Values)) and n.span is not None), None)
 
 
 def _columns(relation: Node) -> frozenset[int]:

@@ -59,9 +59,10 @@ MOST_PICKS = 32
 
 def pick_groups(root: Node, ctx: RewriteContext) -> Node:
     """Replace the counts of groups that are only sorted by them, where picks cost less."""
-    numbers, reading = unused_numbers(root), Counter[int]()
+    numbers = unused_numbers(root)
+    reading: Counter[int] = Counter()
 
-    def change(node: Node) -> Node:
+    def change(node: Limit) -> Node:
         match node:
             case Limit(input=Sort(input=Release() as counts) as order):
                 if not reading:
@@ -71,7 +72,7 @@ def pick_groups(root: Node, ctx: RewriteContext) -> Node:
                     return replace(node, input=_picked(counts, picks, numbers))
         return node
 
-    return transform(root, change)
+    return transform(root, Limit, change)
 
 
 def _read(node: Node) -> frozenset[int]:

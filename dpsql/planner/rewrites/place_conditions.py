@@ -22,12 +22,10 @@ from dpsql.planner.rewrites.context import RewriteContext
 
 def place_conditions(root: Node, ctx: RewriteContext) -> Node:
     """Move equalities from a filter, and from residuals, down to the join whose two sides they connect."""
-    return transform(root, _place)
+    return transform(root, Filter, _place)
 
 
-def _place(node: Node) -> Node:
-    if not isinstance(node, Filter):
-        return node
+def _place(node: Filter) -> Node:
     kept: list[Expr] = []
     below = node.input
     for term in conjuncts(node.predicate):

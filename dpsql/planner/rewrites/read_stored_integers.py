@@ -39,13 +39,11 @@ def read_stored_integers(root: Node, ctx: RewriteContext) -> Node:
     if not ctx.reads_copies:
         return root
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Release):
-            return node
+    def change(node: Release) -> Node:
         there = _stored(node.input, ctx)
         return replace(node, components=tuple(_reading(c, there) for c in node.components)) if there else node
 
-    return transform(root, change)
+    return transform(root, Release, change)
 
 
 def stored_form(declared: Declared, column: Column) -> Component | None:

@@ -36,15 +36,15 @@ def refuse_constants(root: Node, ctx: RewriteContext) -> Node:
     """The plan itself. Raises Rejected DP204 for a CLIP in a private aggregate that meets its argument's range in at
     most one point."""
 
-    def look(node: Node) -> Node:
-        if isinstance(node, Aggregate) and ctx.private(node.input):
+    def look(node: Aggregate) -> Node:
+        if ctx.private(node.input):
             columns = derive_once(node.input, ctx.analysis).fact.columns
             for e in (e for call in node.calls for arg in arguments(call) for e in walk(arg)):
                 if isinstance(e, Call) and e.function == "clip" and (read := columns_of(e)) and not is_searched(e):
                     _require_range(e, {uid: _declared(columns[uid]) for uid in read})
         return node
 
-    return transform(root, look)
+    return transform(root, Aggregate, look)
 
 
 def _declared(fact: ColumnFact) -> Value:

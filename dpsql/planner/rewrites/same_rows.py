@@ -59,7 +59,7 @@ def same_rows(root: Node, ctx: RewriteContext) -> Node:
             if condition is not None:
                 keyed = replace(keyed, input=Filter(keyed.input, condition))
             filtered[id(release)] = replace(release, input=keyed)
-    return transform(root, lambda node: filtered.get(id(node), node))
+    return transform(root, Release, lambda node: filtered.get(id(node), node))
 
 
 def families(root: Node) -> list[list[Release]]:

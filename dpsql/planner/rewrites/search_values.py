@@ -41,8 +41,8 @@ def search_values(root: Node, ctx: RewriteContext) -> Node:
     if ctx.searching is None:
         return root
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
+    def change(node: Aggregate) -> Node:
+        if node.inner or not ctx.private(node.input):
             return node
         searching = ctx.searching_in(node.input)
         if searching is None or any(call.per_group is not None for call in node.calls):
@@ -51,7 +51,7 @@ def search_values(root: Node, ctx: RewriteContext) -> Node:
         searching = searching.aside() if facts.empty else searching
         return replace(node, calls=tuple(_Call(node, c, facts, searching, ctx).changed() for c in node.calls))
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 class _Call:

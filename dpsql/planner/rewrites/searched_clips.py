@@ -35,15 +35,15 @@ from dpsql.planner.searches.limits import Searching
 def searched_clips(root: Node, ctx: RewriteContext) -> Node:
     """Open the searched ends of clips. Raises Rejected DP101, DP214."""
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or all(searched_in(call.arg) is None for call in node.calls):
+    def change(node: Aggregate) -> Node:
+        if all(searched_in(call.arg) is None for call in node.calls):
             return node
         facts = derive_once(node.input, ctx.analysis).fact
         private = ctx.private(node.input) and not node.inner and bool(facts.ids)
         searching = ctx.searching_in(node.input) if private else None
         return replace(node, calls=tuple(_opened(call, facts, searching, ctx) for call in node.calls))
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def _opened(call: AggregateCall, facts: Facts, searching: Searching | None, ctx: RewriteContext) -> AggregateCall:

@@ -29,12 +29,12 @@ def whole_keys(root: Node, ctx: RewriteContext) -> Node:
     """Cast the keys of releases that are whole numbers typed DOUBLE."""
     numbers = unused_numbers(root)
 
-    def change(node: Node) -> Node:
-        if not isinstance(node, Aggregate) or node.inner or not ctx.private(node.input):
+    def change(node: Aggregate) -> Node:
+        if node.inner or not ctx.private(node.input):
             return node
         return _cast(node, numbers) if any(map(_bin, node.keys)) else node
 
-    return transform(root, change)
+    return transform(root, Aggregate, change)
 
 
 def _cast(node: Aggregate, numbers: Iterator[int]) -> Node:

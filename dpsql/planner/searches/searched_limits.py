@@ -184,7 +184,7 @@ def _divided(node: Release) -> set[int]:
 def _is_total(output: Output) -> bool:
     """Whether it is one number that rows add up to, or an end of its interval."""
     recipe = output.recipe.of if isinstance(output.recipe, End) else output.recipe
-    return isinstance(recipe, Count | Sum) and len(recipe.components) == 1
+    return isinstance(recipe, (Count, Sum)) and len(recipe.components) == 1
 
 
 def _named(function: str, c: Component) -> str:

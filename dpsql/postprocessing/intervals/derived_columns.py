@@ -82,7 +82,7 @@ class Known(Column):
     @classmethod
     def of(cls, values: Sequence[Any]) -> Known:
         """Of the engine's values."""
-        numbers = [float(v) if isinstance(v, int | float | Decimal) else np.nan for v in values]
+        numbers = [float(v) if isinstance(v, (int, float, Decimal)) else np.nan for v in values]
         return cls(np.array(numbers, dtype=np.float64), np.array([v is None for v in values], dtype=np.bool_))
 
     def taken(self, at: Places) -> Known:

@@ -175,7 +175,7 @@ def _none_of(form: Form, sources: Sources) -> Form:
 
 def constant(value: Scalar) -> Form:
     """A literal."""
-    positive = isinstance(value, int | float | Decimal) and value >= 0
+    positive = isinstance(value, (int, float, Decimal)) and value >= 0
     return Form(Kind.EXACT, Constant(value), nonnegative=positive)
 
 

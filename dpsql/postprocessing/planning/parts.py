@@ -34,8 +34,8 @@ class Part:
 
     def sources(self, *exprs: Expr) -> Sources:
         """The noisy numbers that expressions over these rows depend on."""
-        read = frozenset[int]().union(*(columns_of(e) for e in exprs))
-        return NOTHING.union(*(self.forms[uid].sources for uid in read if uid in self.forms))
+        read = {uid for e in exprs for uid in columns_of(e)}
+        return NOTHING.union(*[self.forms[uid].sources for uid in read if uid in self.forms])
 
     def form(self, expr: Expr, hide: Hide = lambda expr: EXACT) -> Form:
         """How an expression over these rows is made."""

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.conditions import conjunction, conjuncts
 from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import (
@@ -40,8 +39,6 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.walk import Tagged, expressions, with_inputs
-from dpsql.core.printing.expressions import Aliases
-from dpsql.core.printing.relations import Emitter
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.values import replace
 from dpsql.engines.scratch import Scratch
@@ -59,7 +56,7 @@ from dpsql.postprocessing.planning.forms import (
     unsure,
 )
 from dpsql.postprocessing.planning.parts import Columns, Hiding, Part, Statement
-from dpsql.postprocessing.planning.steps import Input, Selection, Step
+from dpsql.postprocessing.planning.steps import Input, Selection, Step, printer
 from dpsql.postprocessing.planning.windows import Several, arguments
 
 
@@ -85,19 +82,16 @@ class Steps:
 
     def _finish(self, part: Part, statement: Statement, columns: Sequence[Column], table: str | None) -> None:
         there = {c.uid for c in part.hidden}
-        sql = self._emitter().query(part.tree, [*columns, *(c for c in statement.hidden if c.uid in there)])
+        sql = printer().query(part.tree, [*columns, *(c for c in statement.hidden if c.uid in there)])
         hidden = tuple(f"c{c.uid}" if c.uid in there else None for c in statement.hidden)
         self._steps.append(
             Step(table, sql, hidden, tuple(statement.inputs), part.forms, tuple(statement.selections), part.chosen)
         )
 
-    def _emitter(self) -> Emitter:
-        return Emitter(Scratch.dialect, Scratch.table_sql, ByIdentity(), Aliases())
-
     def _table(self, tree: Tagged[Facts], statement: Statement) -> Part:
         """The rows of a tree by a step of their own."""
         node, own = tree.node, Statement()
-        if isinstance(node, Window | Aggregate):
+        if isinstance(node, (Window, Aggregate)):
             (child,) = tree.inputs
             items = [self._columns.named(e, evaluate(e, child.fact.env)) for e in arguments(node)]
             below = self._alone(child, items, own)
@@ -214,9 +208,7 @@ class Steps:
         """Rows that these noisy numbers, if any, chose among those of `before`."""
         if not sources:
             return part
-        # No columns: those of public tables that nobody reads are not loaded.
-        left, there = (f"(SELECT COUNT(*) FROM ({self._emitter().query(t, [])}) AS t)" for t in (part.tree, before))
-        statement.selections.append(Selection(sources, f"SELECT {left} AS c1, {there} AS c2"))
+        statement.selections.append(Selection(sources, part.tree, before))
         return replace(part, chosen=part.chosen | sources)
 
     def _join(self, node: Join, tree: Tagged[Facts], statement: Statement, padded: bool) -> Part:

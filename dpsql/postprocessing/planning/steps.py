@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.printing.expressions import Aliases
+from dpsql.core.printing.relations import Emitter
+from dpsql.engines.scratch import Scratch
 from dpsql.postprocessing.consistency.totals import Totals
 from dpsql.postprocessing.planning.forms import Form, Sources
 
@@ -28,10 +32,23 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Noisy numbers chose rows. counted: a query for how many there are, and how many there were before."""
+    """Noisy numbers chose rows: those of one tree among those of another."""
 
     sources: Sources
-    counted: str
+    left: Tagged[Facts]
+    there: Tagged[Facts]
+
+    @property
+    def counted(self) -> str:
+        """A query of the scratch database for how many there are, and how many there were before."""
+        # No columns: those of public tables that nobody reads are not loaded.
+        left, there = (f"(SELECT COUNT(*) FROM ({printer().query(t, [])}) AS t)" for t in (self.left, self.there))
+        return f"SELECT {left} AS c1, {there} AS c2"
+
+
+def printer() -> Emitter:
+    """Of one statement of the scratch database."""
+    return Emitter(Scratch.dialect, Scratch.table_sql, ByIdentity(), Aliases())
 
 
 @dataclass(frozen=True, slots=True)

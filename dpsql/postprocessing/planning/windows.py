@@ -37,7 +37,7 @@ _ELSEWHERE = ("lag", "lead", "first_value", "last_value", "nth_value")
 def arguments(node: Window | Aggregate) -> list[Expr]:
     """What calls compute before they read several rows: it has to be a column of the input."""
     args = [a for c in node.calls for a in (c.args[:1] if isinstance(c, WindowCall) else (c.arg,))]
-    return list(dict.fromkeys(a for a in args if a is not None and not isinstance(a, Column | Literal)))
+    return list(dict.fromkeys(a for a in args if a is not None and not isinstance(a, (Column, Literal))))
 
 
 @dataclass(slots=True)

@@ -117,3 +117,40 @@ def test_only_promised_keys_name_a_row() -> None:
     """Dropping the duplicates of an enforced key moves other ids' rows: a foreign key must not rely on it."""
     tagged = derived("SELECT k FROM a", policy(TABLES_OF_A_PATH, "units: {person: {table: a, key: id}}\n"))
     assert [h.references for h in tagged.inputs[0].fact.promised_keys] == [("k",)]
+
+
+KEPT = "t:\n  unit: {column: id}\n  primary_key: [id]\n"
+
+
+def test_what_is_kept_of_a_table_is_what_is_worked_out_anew() -> None:
+    """Facts are kept with the policy for a table under the same numbers of columns, and for no other place."""
+    both = policy(KEPT + COLUMNS, "units: {person: {}}\n")
+    for text in ("SELECT * FROM t", "SELECT * FROM t AS a JOIN t AS b ON a.id = b.id", "SELECT g FROM t WHERE g > 3"):
+        derived(text, both)
+        again, fresh = derived(text, both), derived(text, policy(KEPT + COLUMNS, "units: {person: {}}\n"))
+        assert [t.fact for t in again.walk()] == [t.fact for t in fresh.walk()]
+    assert both.scanned
+
+
+def test_what_is_worked_out_of_expressions_is_not_kept_with_a_table() -> None:
+    """It holds them: a policy would grow with every query."""
+    one = policy(KEPT + COLUMNS, "units: {person: {}}\n")
+    derived("SELECT * FROM t WHERE g > 3", one)
+    assert all(not facts._known for facts in one.scanned.values())
+
+
+def test_no_more_tables_are_kept_than_a_policy_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsql.core.analysis.rules.scan.MOST_SCANS", 2)
+    one = policy(KEPT + COLUMNS, "units: {person: {}}\n")
+    derived("SELECT * FROM t a JOIN t b ON a.id = b.id JOIN t c ON a.id = c.id JOIN t d ON a.id = d.id", one)
+    assert 1 <= len(one.scanned) <= 2
+
+
+def test_a_table_whose_owner_or_keys_stand_elsewhere_is_not_kept() -> None:
+    """The place in the text where a path is not followed is the query's own, and keys are measured."""
+    listed = "s:\n  unit: {rows: 1}\n  columns: {g: {type: bigint, domain: {table: l, column: g}, nullable: false}}\n"
+    public = "l:\n  public: true\n  columns: {g: {type: bigint, nullable: false}}\n"
+    one = policy(TABLES_OF_A_PATH + listed + public, "units: {person: {table: a, key: id}}\n")
+    for table in ("a", "t", "s", "l"):
+        derived(f"SELECT * FROM {table}", one)
+    assert {name for name, _ in one.scanned} == {"a", "l"}

@@ -17,7 +17,7 @@ import pytest
 from dpsql.answers.address import Addresses, ReleaseAddress
 from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Component
-from dpsql.core.ir.nodes import Filter, Node
+from dpsql.core.ir.nodes import Filter
 from dpsql.core.ir.walk import transform
 from dpsql.core.ledger.accountant import cost
 from dpsql.core.ledger.memory import MemoryLedger
@@ -96,10 +96,7 @@ def _without_argument(base: ReleaseAddress, component: Component, keys: str) -> 
 
 
 def _without_conditions(base: ReleaseAddress, component: Component, keys: str) -> str:
-    def drop(node: Node) -> Node:
-        return node.input if isinstance(node, Filter) else node
-
-    return replace(base, below=transform(base.below, drop)).address(component, keys)
+    return replace(base, below=transform(base.below, Filter, lambda node: node.input)).address(component, keys)
 
 
 @pytest.mark.parametrize("mutant", [_without_filter, _without_argument, _without_conditions])

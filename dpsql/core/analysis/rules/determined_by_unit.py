@@ -23,7 +23,7 @@ from __future__ import annotations
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
-from dpsql.core.numbers.cap import Cap, Finite
+from dpsql.core.numbers.cap import ONE, Cap, Finite
 
 
 def determined_columns(node: Join, by_id: Columns, other: Facts, m: Cap, from_left: bool) -> Columns:
@@ -36,7 +36,7 @@ def determined_columns(node: Join, by_id: Columns, other: Facts, m: Cap, from_le
         return frozenset()
     ends = [(e.left, e.right) if from_left else (e.right, e.left) for e in node.equalities]
     fixed = [theirs for ours, theirs in ends if isinstance(ours, Column) and ours.uid in by_id]
-    if isinstance(m, Finite) and m.value <= 1 and fixed and len(fixed) == len(ends):
+    if fixed and len(fixed) == len(ends) and (m is ONE or (isinstance(m, Finite) and m.value <= 1)):
         return frozenset(other.columns)
     equal = (e.uid for e in fixed if isinstance(e, Column) and e.type.one_form)
     return frozenset(equal) if inner else frozenset()

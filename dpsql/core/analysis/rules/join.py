@@ -35,16 +35,17 @@ def join(node: Join, left: Facts, right: Facts, ctx: Derivation) -> Facts:
         evaluate(node.residual, {uid: c.value for uid, c in {**left.columns, **right.columns}.items()})
     for pair in node.equalities:
         same_type(pair, left, right)
-    if left.public and right.public and node.kind.filters:
+    public_left, public_right = left.public, right.public
+    if public_left and public_right and node.kind.filters:
         return Facts(left.columns, keys=left.keys, frequency=left.frequency, rule=f"{node.kind.value} join")
-    if right.public and node.kind.filters:
+    if public_right and node.kind.filters:
         return join_with_public(node, left, right, None, None)
     m_left = most_matches(node.left, left, tuple(e.left for e in node.equalities), node, ctx)
     m_right = most_matches(node.right, right, tuple(e.right for e in node.equalities), node, ctx)
-    if left.public and right.public:
+    if public_left and public_right:
         keys, frequency = keys_and_frequencies(node, left, right, m_left, m_right)
         return Facts(joined_columns(node, left, right), keys=keys, frequency=frequency, rule="public join")
-    if left.public or right.public:
+    if public_left or public_right:
         return join_with_public(node, left, right, m_left, m_right)
     if left.replaced != right.replaced:
         raise reject(

@@ -135,7 +135,7 @@ def _unbounded(node: Join, what: str, columns: tuple[str, ...] = ()) -> Unbounde
 
 def same_type(pair: Equality, left: Facts, right: Facts) -> None:
     """Refuse keys whose comparison would convert one of them. Raises Rejected DP117."""
-    a, b = left.value(pair.left).type, right.value(pair.right).type
+    a, b = left.type_of(pair.left), right.type_of(pair.right)
     span = pair.left.span or pair.right.span
     if a.kind is Kind.DOUBLE or b.kind is Kind.DOUBLE:
         raise reject(
@@ -152,7 +152,7 @@ def same_type(pair: Equality, left: Facts, right: Facts) -> None:
 
 def _exact_comparison(a: SqlType, b: SqlType) -> bool:
     """Whether comparing the two types converts neither in a way that merges values."""
-    return a == b or (a.kind is Kind.INTEGER and b.kind is Kind.INTEGER)
+    return a is b or a == b or (a.kind is Kind.INTEGER and b.kind is Kind.INTEGER)
 
 
 # --- keys and frequencies ------------------------------------------------------------------------------------------
@@ -212,4 +212,4 @@ def _padded(columns: Mapping[int, ColumnFact]) -> dict[int, ColumnFact]:
 
 
 def _at_most_one(cap: Cap) -> bool:
-    return isinstance(cap, Finite) and cap.value <= 1
+    return cap is ONE or (isinstance(cap, Finite) and cap.value <= 1)

@@ -27,18 +27,39 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.declared_columns import column_fact
+from dpsql.core.analysis.declared_columns import column_fact, reads_measured_keys
 from dpsql.core.analysis.facts import Columns, Facts, HopFact
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, finite, smaller
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
+from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Reason
 
 
 def scan(node: Scan, ctx: Context) -> Facts:
-    """Facts of a table as it stands in the database."""
-    table = ctx.table(node.table)
+    """Facts of a table as it stands in the database.
+
+    They follow from the policy alone, unless the rows' owner is found elsewhere or keys of a column are measured: then
+    they are kept with the policy, for the table under these very names, types and numbers of columns.
+    """
+    table, kept = ctx.table(node.table), ctx.policy.scanned
+    named = node.table, tuple([(c.uid, c.name, c.type.name) for c in node.columns])
+    known = kept.get(named)
+    if known is None:
+        known = _scan(node, table, ctx)
+        if not isinstance(table.protection, PathUnit) and not reads_measured_keys(table):
+            if len(kept) >= MOST_SCANS:
+                kept.clear()
+            kept[named] = known
+    return replace(known)  # with nothing known yet of expressions: each derivation works them out for itself
+
+
+MOST_SCANS = 256
+"""Most facts of tables that a policy keeps: a table's columns have other numbers where it stands elsewhere in FROM."""
+
+
+def _scan(node: Scan, table: Table, ctx: Context) -> Facts:
     numbers = {c.name.lower(): c.uid for c in node.columns}
     columns = {c.uid: column_fact(c, table, node, ctx) for c in node.columns}
     keys, frequency = _keys_and_frequencies(table, numbers)

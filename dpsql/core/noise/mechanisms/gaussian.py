@@ -65,11 +65,11 @@ class DiscreteGaussian(AdditiveNoise):
 
         Raises ValueError for ρ ≤ 0, σ above 2^55, or l2 = 0 (what never changes is released by `NoNoise`).
         """
-        if l2_squared <= 0:
+        if l2_squared.numerator <= 0:
             raise ValueError("l2² must be above 0; a value of sensitivity 0 is released by NoNoise()")
-        if rho <= 0:
+        if rho.numerator <= 0:
             raise ValueError("rho must be above 0")
-        return cls(Fraction(l2_squared) / (2 * Fraction(rho)))
+        return cls(Fraction(l2_squared) / (2 * rho))
 
     @property
     def gaussian(self) -> Fraction:

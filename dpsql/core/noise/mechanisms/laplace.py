@@ -57,11 +57,11 @@ class DiscreteLaplace(AdditiveNoise):
         Raises ValueError for ε ≤ 0, a scale above 2^55, or l1 = 0: what never changes needs no noise (`NoNoise`), and
         whether it truly never changes is the caller's decision to state.
         """
-        if l1 <= 0:
+        if l1.numerator <= 0:
             raise ValueError("l1 must be above 0; a value of sensitivity 0 is released by NoNoise()")
-        if epsilon <= 0:
+        if epsilon.numerator <= 0:
             raise ValueError("epsilon must be above 0")
-        return cls(Fraction(l1) / Fraction(epsilon))
+        return cls(Fraction(l1) / epsilon)
 
     @property
     def laplace(self) -> Fraction:

@@ -97,7 +97,7 @@ def _fits(
         match.uid in one.fact.ids
         and unit.uid in many.fact.ids
         and one.fact.is_key(frozenset({match.uid}))
-        and all(isinstance(t.node, Scan | Project) for t in one.walk())
+        and all(isinstance(t.node, (Scan, Project)) for t in one.walk())
         and all(rule(c).counts != "values" for c in node.components)
         and _reads([i.expr for i in grouping.items]) <= {c.uid for c in output_columns(one.node)}
         and _reads(inner) <= {c.uid for c in output_columns(many.node)}

@@ -27,7 +27,7 @@ def direct(
     found, ids = [], sorted(below.fact.ids)
     plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
     if plain:
-        asked = list[str]()
+        asked: list[str] = []
         block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
         listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
         listed += [f"{_total(i, node.components, block.names, ids)} AS m{i}" for i in plain]
@@ -48,7 +48,7 @@ def _rows(
 
     That is for the rows of one table: where tables are joined, the fewer rows the better.
     """
-    alone = all(isinstance(t.node, GroupKeys | Filter | Project | Scan) for t in below.walk())
+    alone = all(isinstance(t.node, (GroupKeys, Filter, Project, Scan)) for t in below.walk())
     if isinstance(below.node, GroupKeys) and alone:
         block = emitter.keyed(below.node, below, asked)
     else:
