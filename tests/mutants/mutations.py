@@ -455,9 +455,7 @@ MUTATIONS = (
         "    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):",
         "    if False:",
         "a limit weighs rows in some marginals of a batch and not in others",
-        (
-            "tests/service/test_batch_ids.py::test_limits_that_depend_on_groups_are_refused_with_the_limit_that_would_do",
-        ),
+        ("tests/service/test_batch_ids.py::test_all_marginals_have_one_limit",),
     ),
     Mutation(
         "batch-sums-that-do-not-add-up",

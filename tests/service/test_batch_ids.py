@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import dpsql
 from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
+from dpsql.service.batch_design import require_additive
 
 COLUMNS = """
       id: {type: bigint, nullable: false}
@@ -159,6 +161,15 @@ def test_limits_that_depend_on_groups_are_refused_with_the_limit_that_would_do(
         con.batch(members(table)).run(epsilon=1)
     assert word in str(refused.value)
     assert all(b.spent.epsilon == 0 for b in con.budget.values())
+
+
+def test_all_marginals_have_one_limit(con: dpsql.Connection) -> None:
+    """Rows that weigh in one marginal and count in another would not add up."""
+    weighed, counted = (con.batch(members(table)).plan(epsilon=1) for table in ("visits", "promised"))
+    require_additive(weighed)
+    require_additive(counted)
+    with pytest.raises(Rejected, match="some marginals"):
+        require_additive(replace(weighed, releases=(*weighed.releases, *counted.releases)))
 
 
 @pytest.mark.parametrize("table", ["once", "promised"])
