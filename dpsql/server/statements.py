@@ -161,8 +161,8 @@ class Catalogue(Answering, Protocol):
 class Event:
     """A line of the audit log. It holds nothing of private data: no duration, no number of rows, no value.
 
-    what: "login", "refused login", "statement", "stop" or "end". outcome: "ok" or the code of a refusal. price: in
-    words.
+    what: "login", "refused login", "statement", "stop" or "end". statement: where a custodian stops somebody, whom.
+    outcome: "ok" or the code of a refusal. price: in words.
     """
 
     what: str

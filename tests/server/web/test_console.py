@@ -166,6 +166,8 @@ def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> Non
     assert "was stopped" in answers[0].text and ben.get("/").status_code == 200
     assert ">ended<" in post(carol, "/sessions", "/sessions", door="1", key=key, do="end").text
     assert ben.get("/").status_code == 303
+    noted = [(e.what, e.statement) for e in web.log.events if e.name == "carol" and e.what == "stop"]
+    assert noted == [("stop", "the statement of ben"), ("stop", "the session of ben")]
     for door, number in (("1", key), ("7", "1"), ("-1", "1"), ("", ""), ("0", "12")):
         assert "nobody is there" in post(carol, "/sessions", "/sessions", door=door, key=number, do="end").text
 
