@@ -165,8 +165,9 @@ class Catalogue(Answering, Protocol):
 class Event:
     """A line of the audit log. It holds nothing of private data: no duration, no number of rows, no value.
 
-    what: "login", "refused login", "statement", "stop" or "end". outcome: "ok" or the code of a refusal. price: in
-    words. kind: of a statement that was answered: "query", "explain", "show" or "catalogue".
+    what: "login", "refused login", "statement", "stop" or "end". statement: where a custodian stops somebody, whom.
+    outcome: "ok" or the code of a refusal. price: in words. kind: of a statement that was answered: "query", "explain",
+    "show" or "catalogue".
     """
 
     what: str

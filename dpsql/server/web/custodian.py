@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.server.refusals import Refusals
+from dpsql.server.statements import Event
 from dpsql.server.visitors import Visited
 from dpsql.server.web.pages import custody, reference
 from dpsql.server.web.site import House, Page, Site, Visit
@@ -41,9 +42,14 @@ class Custodian(Site):
         if visit.request.method == "POST":
             number, key = visit.form.get("door", ""), visit.form.get("key", "")
             door = self._doors[int(number)] if number in map(str, range(len(self._doors))) else None
-            ending = visit.form.get("do") == "end"
-            there = False if door is None else await (door.end_of(key) if ending else door.stop_of(key))
-            said = ("ended" if ending else "stopped") if there else "nobody is there any more"
+            found = None if door is None else next((v for v in door.visitors() if v.key == key), None)
+            said = "nobody is there any more"
+            if door is not None and found is not None:
+                ending, own = visit.form.get("do") == "end", visit.session.login
+                what = f"the {'session' if ending else 'statement'} of {found.name}"
+                self.house.door.recording.record(Event("stop", own.name, own.address, what))
+                await (door.end_of(key) if ending else door.stop_of(key))
+                said = "ended" if ending else "stopped"
         visitors = [(number, v) for number, door in enumerate(self._doors) for v in door.visitors()]
         return custody.sessions(visit.frame, visitors, said)
 
