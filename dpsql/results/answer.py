@@ -126,11 +126,21 @@ class Release:
 
     @property
     def components(self) -> list[dict[str, Any]]:
-        """The measurements behind the answer, as in EXPLAIN's JSON; of a stored number, the one that made it."""
+        """The measurements behind the answer, as in EXPLAIN's JSON; of a stored number, the one that made it.
+
+        Of what was computed of a summary: the noise of each of its marginals, and of how many cells each number that is
+        added up is a sum (`copies`).
+        """
         from dpsql.planner.explain.stable_json import as_json
 
-        made = replace(self.plan, releases=self._made)
-        return [c for r in as_json(made)["releases"] for c in r["components"]]
+        made = as_json(replace(self.plan, releases=self._made))["releases"]
+        estimates = {at: n.estimate for at, n in enumerate(self._noisy) if n.estimate is not None}
+        found = [c for at, release in enumerate(made) if at not in estimates for c in release["components"]]
+        for source in {id(e.sources): e.sources for e in estimates.values()}.values():
+            found += [
+                {"mechanism": s.mechanism.name, "scale": float(s.mechanism.scale), "copies": s.copies} for s in source
+            ]
+        return found
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name → values. Repeated names get a number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ class SummaryStore:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._lock = threading.Lock()
         self._made: OrderedDict[tuple[object, ...], Summary] = OrderedDict()
 
     def for_plan(self, plan: Plan, account: Account) -> tuple[list[Summary], list[str]]:
@@ -62,7 +64,9 @@ class SummaryStore:
         """What a definition stands for; None if its answers are gone, or it cannot be made under this policy."""
         facts = self._service.facts
         key = definition.answers, definition.statement, facts.changes, account.order
-        if key not in self._made:
+        with self._lock:
+            known = self._made.get(key)
+        if known is None:
             try:
                 design = self.design(definition.statement)
                 stored = {m: self._stored(design, m, account) for m in design.shares}
@@ -72,11 +76,13 @@ class SummaryStore:
             made = complete(definition, design, stored, answers)
             if made is None:
                 return None
-            self._made[definition.answers, definition.statement, facts.changes, account.order] = made
-            while len(self._made) > _MOST:
-                self._made.popitem(last=False)
-            return made
-        return self._made[key]
+            with self._lock:  # what was measured of public tables meanwhile is in the key
+                known = self._made.setdefault(
+                    (definition.answers, definition.statement, facts.changes, account.order), made
+                )
+                while len(self._made) > _MOST:
+                    self._made.popitem(last=False)
+        return known
 
     def design(self, statement: CreateSummary) -> SummaryDesign:
         """What a statement measures. Raises Rejected."""

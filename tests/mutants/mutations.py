@@ -3926,8 +3926,8 @@ MUTATIONS = (
     Mutation(
         "given-answers-unchecked",
         "dpsql/core/release/charge.py",
-        "[a for g in given for a in g.answers.values()])",
-        "[a for g in given[:0] for a in g.answers.values()])",
+        "[a for g in given for a in g.every])",
+        "[a for g in given[:0] for a in g.every])",
         "whoever chooses stored answers decides what is left out of a charge",
         ("tests/core/release/test_charge.py",),
     ),

@@ -265,6 +265,16 @@ def test_a_summary_is_measured_and_not_computed_of_another(made: dpsql.Connectio
     assert batch.spent.epsilon == Fraction(1, 100)
 
 
+def test_the_components_are_those_that_were_stored(made: dpsql.Connection) -> None:
+    """What made the numbers: the noise of the marginals, and not that of a plan whose noise was never drawn."""
+    account = made.service.account("ana")
+    (definition,) = making.definitions(account.ledger).values()
+    summary = made.service.summaries.summary(definition, account)
+    assert summary is not None
+    shown = made.sql(TILES[0]).run(epsilon=0.001).components
+    assert [c["scale"] for c in shown] == [float(a.parameter) for a in summary.answers]
+
+
 # --- names, ends, damage ----------------------------------------------------------------------------------------------
 
 
