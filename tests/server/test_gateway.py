@@ -15,6 +15,7 @@ import pytest
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.metrics import Spent
+from dpsql.server.relations import OF_CUSTODIANS, RELATIONS
 from dpsql.server.statements import Login, Refused, Settings
 from dpsql.server.workers import answering
 from dpsql.server.workers.messages import Ask, Reply
@@ -50,6 +51,26 @@ def test_a_query_is_paid_once_and_given_again(server: Served, shop: Shop) -> Non
     again = server.ask(MEANS)
     assert again.rows == first.rows and (again.spent, again.entry, again.plan) == ("", "", first.plan)
     assert shop.spent() == before + PRICE
+
+
+def test_custodians_read_of_all_and_analysts_of_themselves(server: Served) -> None:
+    server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 71", login=BEN)
+    server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 72")
+    carol = Login("carol", "carol", "custodian")
+    for name, columns in RELATIONS.items():
+        answer = server.ask(f"SELECT * FROM dpsql.{name}", login=carol)
+        assert dict(answer.columns) == dict(columns) and not answer.spent
+        if name in OF_CUSTODIANS:
+            with pytest.raises(Refused) as refusal:
+                server.ask(f"SELECT 1 AS x FROM (SELECT * FROM DPSQL.{name.upper()}) AS y")
+            assert codes(refusal) == ["DP102"]
+    accounts = {row[1]: row[2] for row in server.ask("SELECT * FROM dpsql.accounts", login=carol).rows}
+    assert accounts[None] == pytest.approx(accounts["ana"] + accounts["ben"]) and accounts["ben"] >= 0.1
+    spending = server.ask("SELECT * FROM dpsql.spending_of_all", login=carol).rows
+    assert {row[1] for row in spending} == {None, "ana", "ben"}
+    assert max(row[3] for row in spending if row[1] == "ben") == accounts["ben"]
+    own = server.ask("SELECT * FROM dpsql.spending", login=BEN).rows
+    assert [row[2] for row in own] == sorted(row[3] for row in spending if row[1] == "ben")
 
 
 def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> None:

@@ -149,6 +149,9 @@ def test_a_token_in_place_of_a_password(web: ServedWeb) -> None:
     bearer = {"authorization": f"Bearer {begun.json()['token']}"}
     program = web.client()
     assert program.get("/api/v1/budget", headers=bearer).status_code == 200
+    again = program.post("/api/v1/session", headers=bearer)
+    described(web, again)
+    assert again.status_code == 403  # else a session would have no end
     cookie = web.client()
     cookie.cookies.set("dpsql-analyst", begun.json()["token"])
     assert cookie.get("/").status_code == 303  # it opens no console, and a console's cookie no API

@@ -86,6 +86,8 @@ class Api:
         return await self._known(self._end if request.method == "DELETE" else self._begin)(request)
 
     async def _begin(self, request: Request, asker: Asker, session: Session) -> Response:
+        if not request.headers.get("authorization", "").lower().startswith("basic "):
+            return problems.problem(403, "a token is given for name and password, and not for another token")
         token, _ = self._sessions.begin(session.login, "API")
         return answered({"token": token, "idle_seconds": int(IDLE), "seconds": int(LONGEST)})
 
