@@ -130,8 +130,8 @@ def test_sources_that_a_cluster_does_not_read(tmp_path: Path, source: str, said:
 def test_what_is_not_computed_on_a_cluster_is_refused_by_name(tmp_path: Path) -> None:
     for old, new, said in (
         ("max_rows_per_unit: 3", "max_rows_per_unit: 3\n    prepared: true", "prepared"),
-        ("note: {type: varchar}", "note: {from: day, type: varchar}", "from"),
-        ("column: customer}", "column: customer, as: uuid}", "as"),
+        ("column: customer}", "column: customer, as: uuid}", """own_id: {from: 'lower("customer")', type: varchar}"""),
+        ("column: customer}", "column: customer, as: bigint}", 'CAST("customer" AS bigint)'),
     ):
         found = refused(written(tmp_path, **{old: new}))
         assert said in found and "view" not in found.replace("prepared", "")  # a view is refused, too

@@ -16,6 +16,7 @@ from typing import Any, Final
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.server import Server
+from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.progress import watched
@@ -49,7 +50,7 @@ class SparkEngine:
         self._lock, self._making = threading.RLock(), threading.Lock()
         self._stop = Stop()
         self._depth, self._closing = 0, False
-        self.computed: dict[str, str] = {}  # never of a table here: policies of a cluster compute no columns
+        self.computed: dict[str, str] = {}
         self._held: list[Any] = []
         self._dispose = weakref.finalize(self, dispose, self._held)
 
@@ -126,7 +127,7 @@ class SparkEngine:
                     "correct the table's name in the policy, or say where it is:  source: catalogue.schema.table",
                     code="DP004",
                 )
-            return found.sql
+            return with_columns(found.sql, self.computed.get(name.casefold()))
 
     def _known(self) -> Schema:
         if self._schema is None:  # of a sibling that has not run anything
@@ -191,6 +192,7 @@ class SparkEngine:
                 self._sibling = type(self)(self._server, self._wanted, self._progress)
                 self._sibling._schema, self._sibling._version = self._schema, self._version
                 self._sibling.told, self._sibling._closing = self.told, self._closing
+                self._sibling.computed = self.computed
             return self._sibling
 
     def interrupt(self) -> None:

@@ -23,7 +23,8 @@ def open_policy(policy: Policy, options: Options) -> SparkEngine:
             "DP903", "threads and memory_limit are for data that dpsql reads itself",
             help=["at the cluster:  spark.executor.cores, spark.executor.memory"],
         )  # fmt: skip
-    wanted = [Wanted(t.name, t.stored, t.source, tuple(t.columns)) for t in policy.tables.values()]
+    own = {t.name: tuple(c.name for c in t.columns.values() if c.computed is None) for t in policy.tables.values()}
+    wanted = [Wanted(t.name, t.stored, t.source, own[t.name]) for t in policy.tables.values()]
     engine = SparkEngine.open(policy.server, wanted, progress=options.progress)
     engine.told = options.notes
     return engine

@@ -8,7 +8,7 @@ from typing import Final
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.server import ServerError, Stored, kind_of_server, names_server, parse_server, parse_stored
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
-from dpsql.policy.file.file_format import TableFile
+from dpsql.policy.file.file_format import TableFile, TableUnitFile
 from dpsql.policy.issues import Issue
 from dpsql.policy.resolve.names import Scope
 
@@ -88,10 +88,12 @@ def _check_table(scope: Scope, loc: Loc, spec: TableFile, spark: bool) -> None:
             (*loc, "prepared"), "is for data that DuckDB reads: a server's tables are read where they are",
             "leave  prepared  out: queries bound contributions as they run",
         )  # fmt: skip
-    made = "make a view that has the column, and declare the view"
-    view = "store the column in a table, and declare that table" if spark else made
     if spec.unit is not None and spec.unit.as_ is not None:
-        scope.issues.add((*loc, "unit", "as"), "is not computed on a server", view)
-    for name, column in spec.columns.items() if spark else ():
-        if column.from_ is not None:
-            scope.issues.add((*loc, "columns", name, "from"), "is not computed on Spark", view)
+        scope.issues.add((*loc, "unit", "as"), "is not computed on a server", _made_id(spec.unit))
+
+
+def _made_id(unit: TableUnitFile) -> str:
+    """A column in place of `as`: of a UUID its text in small letters, for a cluster has no UUIDs."""
+    column, type_ = '"' + (unit.column or "id").replace('"', '""') + '"', (unit.as_ or "").lower()
+    made, type_ = (f"lower({column})", "varchar") if type_ == "uuid" else (f"CAST({column} AS {type_})", type_)
+    return f"list  own_id: {{from: '{made}', type: {type_}}}  among its columns, and say  column: own_id"
