@@ -3965,8 +3965,8 @@ MUTATIONS = (
     Mutation(
         "copy-of-older-data-read",
         "dpsql/service/preparing/manifest.py",
-        "any(look_of(path) != look for path, look in self.files.items())",
-        "any(not look for path, look in self.files.items())",
+        "looks != self.looks or not all(looks.values())",
+        "not all(looks.values())",
         "answers are about data that is gone",
         ("tests/service/test_prepared.py",),
     ),

@@ -25,7 +25,7 @@ from dpsql.engines.spark.connecting import connect, dispose, is_tested, settled,
 from dpsql.engines.spark.reading import read
 from dpsql.engines.spark.relations import Pinned, Relation, Schema, Wanted, load, pin, unchanged
 
-_TAG: Final = "dpsql"
+TAG: Final = "dpsql"
 """What this session runs, on the cluster."""
 UNLOCKED: Final = "what dpsql may read of the cluster is for its catalogue to say: nothing else keeps other tables away"
 
@@ -97,7 +97,7 @@ class SparkEngine:
     def _read(self, sql: str) -> RawTable:
         """The rows, of files that are still what they were."""
         assert self._schema is not None and self._pinned is not None
-        self._session.addTag(_TAG)  # of this thread, which `guarded` has made
+        self._session.addTag(TAG)  # of this thread, which `guarded` has made
         found = read(self._session, sql, self._stop)
         read_from = [r.view for r in self._schema.relations if r.view in sql]
         if self._stop.is_set() or not unchanged(self._session, self._pinned, read_from):
@@ -159,7 +159,7 @@ class SparkEngine:
             problem = self._settled()
             if problem is not None:
                 return problem
-            self._session.addTag(_TAG)
+            self._session.addTag(TAG)
             if self._schema is None:
                 self._schema = load(self._session, self._wanted)
             self._pinned = pin(self._session, self._schema, self._pinned)
@@ -199,7 +199,7 @@ class SparkEngine:
         """Stop the running query; a no-op if there is none or the engine is closed."""
         self._stop.set()
         with contextlib.suppress(Exception):
-            self._held[0].interruptTag(_TAG)
+            self._held[0].interruptTag(TAG)
 
     def close(self) -> None:
         """Stop what runs, and end the session."""

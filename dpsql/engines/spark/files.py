@@ -11,6 +11,7 @@ its time of change (a second on some stores), or changed and changed back; forma
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -29,7 +30,7 @@ def plain(uris: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({re.sub(r"^file:/+", "file:/", unquote(uri)) for uri in uris}))
 
 
-def _escaped(path: str) -> str:
+def escaped(path: str) -> str:
     """A path that stands for itself, and for no pattern."""
     return _SPECIAL.sub(r"\\\1", path)
 
@@ -42,7 +43,7 @@ def looked_at(session: Any, paths: Sequence[str]) -> Mapping[str, File] | None:
         raise ValueError("too many files")
     listing = (
         session.read.format("binaryFile")
-        .load([_escaped(path) for path in paths])
+        .load([escaped(path) for path in paths])
         .select("path", "length", "modificationTime")
     )
     names, lengths, times = listing.toArrow().columns
@@ -55,13 +56,25 @@ def looked_at(session: Any, paths: Sequence[str]) -> Mapping[str, File] | None:
     return found if found.keys() == set(paths) else None
 
 
+def look_of(paths: Sequence[str], looks: Mapping[str, File]) -> str:
+    """One text for names, sizes and times of change of files."""
+    listed = "\n".join(f"{path} {looks[path][0]} {looks[path][1]}" for path in sorted(paths))
+    return f"{len(paths)} files, {hashlib.sha256(listed.encode()).hexdigest()}"
+
+
+def folder_of(place: str, table: str) -> str:
+    """Where the copy of a table stands; two names have two folders, however they are spelled."""
+    letters = re.sub(r"[^a-z0-9]", "_", table.lower())[:40]
+    return f"{place}/t_{letters}_{hashlib.sha256(table.encode()).hexdigest()[:8]}"
+
+
 def versioned(session: Any, paths: Iterable[str]) -> str:
     """The format whose versions a log beside these files keeps, so that not all of them are the table; else empty."""
     folders = {re.sub(r"(/[^/=]+=[^/]*)*$", "", path.rpartition("/")[0]) for path in paths}
     around = folders | {folder.rpartition("/")[0] for folder in folders}
     for folder in sorted(around):
         for format_, log in _LOGS.items():
-            if _is_there(session, f"{_escaped(folder)}/{log}"):
+            if _is_there(session, f"{escaped(folder)}/{log}"):
                 return format_
     return ""
 

@@ -18,6 +18,7 @@ import dpsql
 from dpsql.core.engine import engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from tests.engines_elsewhere.spark.servers import Server
+from tests.engines_elsewhere.spark.test_engine_contract import ENDLESS
 from tests.support.canary import MARKER, NUMBER, holds
 
 ORDERS = (
@@ -39,7 +40,6 @@ budgets: {total: {epsilon: 100}}
 """
 WORD = "quoted"
 """What a test may show."""
-SLOW = "(SELECT COUNT(*) FROM range(0, 9000000000000, 1, 2) AS a WHERE a.id % 7 = 9)"
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     def reading(session: object, sql: str, stop: object) -> object:
         if "12345" in sql:
             begun.set()
-            sql = f"SELECT {SLOW} AS x, q.* FROM ({sql}) AS q"
+            sql = ENDLESS
         return read(session, sql, stop)  # type: ignore[arg-type]
 
     monkeypatch.setattr(engine, "read", reading)
