@@ -22,7 +22,6 @@ from typing import Final
 from dpsql.core.engine import cannot_open, guarded
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
-from dpsql.core.policy.server import Server
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.open import Options, Writer
 from dpsql.engines.progress import watched
@@ -40,14 +39,7 @@ class Copying(SparkEngine):
     """The data as it is, and what is written of it. begun: the folder of the copies that are being made."""
 
     begun = ""
-    number = 0
-
-    @classmethod
-    def of(cls, server: Server, policy: Policy) -> Copying:
-        """Open a policy's data as it is. Raises CannotOpen."""
-        engine = cls.open(server, wanted_of(policy))
-        assert isinstance(engine, Copying)
-        return engine
+    shows_progress = False
 
     def copy(self, table: str, select: str, owner: str, together: bool) -> str:
         """See `Writer.copy`. All rows of an owner stand in one file, side by side."""
@@ -66,7 +58,7 @@ class Copying(SparkEngine):
             copy.createOrReplaceTempView(_view_of(table))
             return look_of(files, looks)
 
-        with watched(lambda: -1.0) if self._progress else contextlib.nullcontext() as look:
+        with watched(lambda: -1.0) if self.shows_progress else contextlib.nullcontext() as look:
             return self.in_snapshot(lambda: guarded(write, self.interrupt, look, self._stop))
 
     def copied(self, table: str) -> str:
@@ -80,14 +72,10 @@ class Copying(SparkEngine):
             return True
         return False
 
-    def show_progress(self, wanted: bool) -> None:
-        """Whether to show the custodian that it still runs."""
-        self._progress = wanted
-
     def finish(self, manifest: str) -> None:
-        """See `Writer.finish`."""
-        line = f"{self.number} {hashlib.sha256(manifest.encode()).hexdigest()} {manifest}"
-        self._write_line(line, f"{self.begun}/manifest")
+        """See `Writer.finish`. Of two at once, the one that ends last has the higher number."""
+        number = self.last(self.begun.rpartition("/")[0])[0] + 1
+        self._write_line(f"{number} {_sum(manifest)} {manifest}", f"{self.begun}/manifest")
 
     def _write_line(self, line: str, folder: str) -> None:
         def write() -> None:
@@ -107,19 +95,24 @@ class Copying(SparkEngine):
 
         return self.in_snapshot(look)
 
-    def lines(self, pattern: str) -> list[str]:
-        """The lines of text files; none where there are no such files."""
+    def last(self, base: str) -> tuple[int, str | None]:
+        """The highest number of a manifest that is whole, and the manifest; 0: there is none."""
 
-        def read() -> list[str]:
+        def lines() -> list[str]:
             try:
-                rows = self._session.read.text(pattern).toArrow()
+                rows = self._session.read.text(f"{escaped(base)}/*/manifest").toArrow()
             except Exception as error:
                 if str(getattr(error, "getCondition", lambda: "")()) == "PATH_NOT_FOUND":
                     return []
                 raise
             return [str(value) for value in rows.columns[0].to_pylist()]
 
-        return self.in_snapshot(lambda: guarded(read, self.interrupt))
+        found = [m for m in map(_LINE.fullmatch, self.in_snapshot(lambda: guarded(lines, self.interrupt))) if m]
+        return max(((int(m[1]), m[3]) for m in found if _sum(m[3]) == m[2]), default=(0, None))
+
+
+def _sum(manifest: str) -> str:
+    return hashlib.sha256(manifest.encode()).hexdigest()
 
 
 def _view_of(table: str) -> str:
@@ -143,7 +136,7 @@ class CopyFolders:
     @property
     def _engine(self) -> Copying:
         if not self._opened:
-            self._opened.append(Copying.of(self._server, self._policy))
+            self._opened.append(Copying.open(self._server, wanted_of(self._policy)))
         return self._opened[0]
 
     @property
@@ -158,17 +151,8 @@ class CopyFolders:
 
     def manifest(self) -> str | None:
         """See `CopyStore.manifest`."""
-        return self._last()[1]
-
-    def _last(self) -> tuple[int, str | None]:
-        """The highest number of a manifest that is whole, and the manifest."""
         with contextlib.suppress(EngineError):
-            found = [
-                (int(line[1]), line[3])
-                for line in map(_LINE.fullmatch, self._engine.lines(f"{escaped(self._base)}/*/manifest"))
-                if line is not None and hashlib.sha256(line[3].encode()).hexdigest() == line[2]
-            ]
-            return max(found, default=(0, None))
+            return self._engine.last(self._base)[1]
         raise cannot_open(
             f"the prepared tables cannot be looked at: {self._base}", "may the folder be read and listed?"
         )
@@ -186,8 +170,7 @@ class CopyFolders:
         """See `CopyStore.writing`. Two at once do not meet: the one that ends last is read."""
         refuse_limits(options)
         engine = self._engine
-        engine.begun, engine.number = self.place(identity), self._last()[0] + 1
-        engine.show_progress(options.progress)
+        engine.begun, engine.shows_progress = self.place(identity), options.progress
         if not engine.can_write():
             raise cannot_open(
                 f"the prepared tables cannot be written: {self._base}", "give the cluster the right to write there"

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
@@ -55,7 +55,7 @@ class SparkEngine:
         self._dispose = weakref.finalize(self, dispose, self._held)
 
     @classmethod
-    def open(cls, server: Server, wanted: Sequence[Wanted] | None = None, *, progress: bool = False) -> SparkEngine:
+    def open(cls, server: Server, wanted: Sequence[Wanted] | None = None, *, progress: bool = False) -> Self:
         """Connect, and look whether all is as dpsql relies on.
 
         progress: whether to show the custodian that a long query still runs. Raises CannotOpen (DP006, DP004).
