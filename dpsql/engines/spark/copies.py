@@ -1,7 +1,4 @@
-"""Where a cluster keeps a policy's prepared tables: Parquet in a folder of its own for each time they are prepared.
-
-    <prepared_at>/<policy>.prepared/<identity>/<table>/…     the copies
-    <prepared_at>/<policy>.prepared/<identity>/manifest/…    one line, written last: number, hash and the manifest
+"""A policy's prepared tables are written by a cluster, as Parquet in a new folder each time; see folders.py.
 
 *Claim.* What is read as a copy is what was written as one, whole. *Why.* Nothing in a folder is read before its
 manifest is there, and of several the one with the highest number is; it holds names, sizes and times of change of all
@@ -15,31 +12,34 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from dpsql.core.engine import cannot_open, guarded
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.open import Options, Writer
-from dpsql.engines.progress import watched
 from dpsql.engines.spark import DIALECT
 from dpsql.engines.spark.engine import TAG, SparkEngine
-from dpsql.engines.spark.files import escaped, folder_of, look_of, looked_at, plain
+from dpsql.engines.spark.files import escaped, looked_at, plain
+from dpsql.engines.spark.folders import folder_of, last_of, line_of, look_of
 from dpsql.engines.spark.opening import refuse_limits, wanted_of
 from dpsql.engines.spark.reading import only_select
 from dpsql.engines.spark.relations import in_session
-
-_LINE: Final = re.compile(r"(\d+) ([0-9a-f]{64}) (.*)", re.DOTALL)
 
 
 class Copying(SparkEngine):
     """The data as it is, and what is written of it. begun: the folder of the copies that are being made."""
 
     begun = ""
-    shows_progress = False
+
+    def begin(self, folder: str, progress: bool) -> bool:
+        """Whether there is a folder now that can be written. progress: as of `open`."""
+        self.begun, self._progress = folder, progress
+        with contextlib.suppress(EngineError):
+            self._write_line("", f"{folder}/begun")
+            return True
+        return False
 
     def copy(self, table: str, select: str, owner: str, together: bool) -> str:
         """See `Writer.copy`. All rows of an owner stand in one file, side by side."""
@@ -58,24 +58,16 @@ class Copying(SparkEngine):
             copy.createOrReplaceTempView(_view_of(table))
             return look_of(files, looks)
 
-        with watched(lambda: -1.0) if self.shows_progress else contextlib.nullcontext() as look:
-            return self.in_snapshot(lambda: guarded(write, self.interrupt, look, self._stop))
+        return self.in_snapshot(lambda: self._watched(write))
 
     def copied(self, table: str) -> str:
         """See `Writer.copied`."""
         return in_session(_view_of(table))
 
-    def can_write(self) -> bool:
-        """Whether there is a folder now that can be written."""
-        with contextlib.suppress(EngineError):
-            self._write_line("", f"{self.begun}/begun")
-            return True
-        return False
-
     def finish(self, manifest: str) -> None:
         """See `Writer.finish`. Of two at once, the one that ends last has the higher number."""
         number = self.last(self.begun.rpartition("/")[0])[0] + 1
-        self._write_line(f"{number} {_sum(manifest)} {manifest}", f"{self.begun}/manifest")
+        self._write_line(line_of(number, manifest), f"{self.begun}/manifest")
 
     def _write_line(self, line: str, folder: str) -> None:
         def write() -> None:
@@ -85,13 +77,18 @@ class Copying(SparkEngine):
         self.in_snapshot(lambda: guarded(write, self.interrupt))
 
     def looks(self, tables: Sequence[str]) -> dict[str, str]:
-        """Each of these tables → what its files look like now."""
+        """Each of these tables → what its files look like now, and which other tables of the policy share them."""
 
         def look() -> dict[str, str]:
-            schema, pinned = self._known(), self._pinned
+            known, pinned = self._known().relations, self._pinned
             assert pinned is not None
-            found = {name: schema.find(name) for name in tables}
-            return {name: "" if r is None else look_of(pinned.files[r.view], pinned.looks) for name, r in found.items()}
+            files = {r.wanted.name: frozenset(pinned.files[r.view]) for r in known}
+            shared = {name: sorted(o for o in files if o != name and files[o] & files[name]) for name in files}
+            return {
+                name: f"{look_of(sorted(files[name]), pinned.looks)}, shared with {shared[name]}"
+                for name in tables
+                if name in files
+            }
 
         return self.in_snapshot(look)
 
@@ -107,12 +104,7 @@ class Copying(SparkEngine):
                 raise
             return [str(value) for value in rows.columns[0].to_pylist()]
 
-        found = [m for m in map(_LINE.fullmatch, self.in_snapshot(lambda: guarded(lines, self.interrupt))) if m]
-        return max(((int(m[1]), m[3]) for m in found if _sum(m[3]) == m[2]), default=(0, None))
-
-
-def _sum(manifest: str) -> str:
-    return hashlib.sha256(manifest.encode()).hexdigest()
+        return last_of(self.in_snapshot(lambda: guarded(lines, self.interrupt)))
 
 
 def _view_of(table: str) -> str:
@@ -170,8 +162,7 @@ class CopyFolders:
         """See `CopyStore.writing`. Two at once do not meet: the one that ends last is read."""
         refuse_limits(options)
         engine = self._engine
-        engine.begun, engine.shows_progress = self.place(identity), options.progress
-        if not engine.can_write():
+        if not engine.begin(self.place(identity), options.progress):
             raise cannot_open(
                 f"the prepared tables cannot be written: {self._base}", "give the cluster the right to write there"
             )

@@ -1,8 +1,9 @@
 """Apache Spark over Connect: every question in a session of our own, about files that stay as they were.
 
 *Claim.* All that is fetched in one snapshot is of the files that there were when it began. *Why.* See files.py; the
-settings that a statement's meaning rests on are read back as the snapshot begins. *When it would be false.* See
-files.py and settings.py. *Tested by* tests/engines_elsewhere/spark/test_engine_contract.py, test_snapshots.py.
+settings that a statement's meaning rests on are read back as the snapshot begins, and after each statement.
+*When it would be false.* See files.py and settings.py.
+*Tested by* tests/engines_elsewhere/spark/test_engine_contract.py, test_snapshots.py, test_settings.py.
 """
 
 from __future__ import annotations
@@ -88,20 +89,26 @@ class SparkEngine:
         return self.in_snapshot(lambda: self._fetch(sql))
 
     def _fetch(self, sql: str) -> RawTable:
+        return self._watched(lambda: self._read(sql))
+
+    def _watched(self, action: Callable[[], T]) -> T:
+        """Something that takes time: it can be stopped, and a custodian sees that it runs."""
         self._stop.clear()
         if self._closing:
             self._stop.set()
         with watched(lambda: -1.0) if self._progress else contextlib.nullcontext() as look:
-            return guarded(lambda: self._read(sql), self.interrupt, look, self._stop)
+            return guarded(action, self.interrupt, look, self._stop)
 
     def _read(self, sql: str) -> RawTable:
-        """The rows, of files that are still what they were."""
+        """The rows, of files and under settings that are still what they were."""
         assert self._schema is not None and self._pinned is not None
         self._session.addTag(TAG)  # of this thread, which `guarded` has made
         found = read(self._session, sql, self._stop)
         read_from = [r.view for r in self._schema.relations if r.view in sql]
         if self._stop.is_set() or not unchanged(self._session, self._pinned, read_from):
             raise ValueError("the files have changed")
+        if settled(self._session) is not None:
+            raise ValueError("the settings have changed")
         return found
 
     def describe(self) -> Catalogue:

@@ -11,7 +11,6 @@ its time of change (a second on some stores), or changed and changed back; forma
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -54,18 +53,6 @@ def looked_at(session: Any, paths: Sequence[str]) -> Mapping[str, File] | None:
         )
     }
     return found if found.keys() == set(paths) else None
-
-
-def look_of(paths: Sequence[str], looks: Mapping[str, File]) -> str:
-    """One text for names, sizes and times of change of files."""
-    listed = "\n".join(f"{path} {looks[path][0]} {looks[path][1]}" for path in sorted(paths))
-    return f"{len(paths)} files, {hashlib.sha256(listed.encode()).hexdigest()}"
-
-
-def folder_of(place: str, table: str) -> str:
-    """Where the copy of a table stands; two names have two folders, however they are spelled."""
-    letters = re.sub(r"[^a-z0-9]", "_", table.lower())[:40]
-    return f"{place}/t_{letters}_{hashlib.sha256(table.encode()).hexdigest()[:8]}"
 
 
 def versioned(session: Any, paths: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import Copies, Options
 from dpsql.engines.spark.engine import SparkEngine
-from dpsql.engines.spark.files import folder_of
+from dpsql.engines.spark.folders import folder_of
 from dpsql.engines.spark.relations import Copy, Wanted
 
 

@@ -18,7 +18,8 @@ from dpsql.core.policy.server import Stored
 from dpsql.core.policy.source import SourceCall
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.spark import DIALECT
-from dpsql.engines.spark.files import File, look_of, looked_at, plain, versioned
+from dpsql.engines.spark.files import File, looked_at, plain, versioned
+from dpsql.engines.spark.folders import look_of
 from dpsql.engines.spark.types import Read, read_as
 
 _UNUSABLE: Final = "unusable"

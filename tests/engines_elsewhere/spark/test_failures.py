@@ -6,7 +6,10 @@ Every planted value is looked for in all that the session puts out, in log lines
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,8 +19,9 @@ import pytest
 
 import dpsql
 from dpsql.core.engine import engine_failed
+from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from tests.engines_elsewhere.spark.servers import Server
+from tests.engines_elsewhere.spark.servers import Server, running, why_not
 from tests.engines_elsewhere.spark.test_engine_contract import ENDLESS
 from tests.support.canary import MARKER, NUMBER, holds
 
@@ -114,6 +118,66 @@ def test_a_query_that_is_ended_is_paid_and_says_nothing(
         assert answer.rows and con.budget["customer"].spent.epsilon == 4
         assert not any(holds(note) for note in answer.notes)
     assert not holds(caplog.text)
+
+
+@pytest.fixture(scope="module")
+def executors() -> Iterator[Server]:
+    """A cluster whose tasks run in processes of their own."""
+    if reason := why_not():
+        pytest.skip(reason)
+    if not Path("/proc/self").exists():
+        pytest.skip("executors are found by /proc")
+    with running({"spark.executor.memory": "512m", "spark.task.maxFailures": "2"}, "local-cluster[2,1,512]") as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("lost", ["one executor", "every executor, again and again"])
+def test_executors_that_are_lost(
+    executors: Server, tmp_path: Path, lost: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One is made good by the cluster, and the number is the same. All: the constant error, and it stays paid."""
+    import dpsql.engines.spark.engine as engine
+
+    with executors.admin() as admin:
+        admin.sql(ORDERS).repartition(4).write.parquet(str(tmp_path / "orders"))
+    file, read, over, begun = tmp_path / "shop.yaml", engine.read, threading.Event(), False
+    file.write_text(POLICY.replace("ADDRESS", executors.address).replace("FOLDER", str(tmp_path)), encoding="utf-8")
+
+    def killing() -> None:
+        killed = 0
+        while not over.wait(0.05) and (killed == 0 or lost != "one executor"):
+            for process in executors.executors[: 1 if lost == "one executor" else None]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+                    killed += 1
+
+    def reading(session: object, sql: str, stop: object) -> object:
+        if not begun or "12345" not in sql:
+            return read(session, sql, stop)  # type: ignore[arg-type]
+        if lost != "one executor":
+            sql = ENDLESS
+        threading.Thread(target=killing, daemon=True).start()
+        try:
+            return read(session, sql, stop)  # type: ignore[arg-type]
+        finally:
+            over.set()
+
+    monkeypatch.setattr(engine, "read", reading)
+    with dpsql.connect(file, epsilon=1) as con:
+        asked = con.sql("SELECT COUNT(*) AS n, SUM(amount) AS s FROM orders WHERE amount < 12345")
+        (release,) = asked.plan().releases
+        right = exact_totals(release, con.service.engine, 7)
+        begun = True
+        if lost == "one executor":
+            assert exact_totals(release, con.service.engine, 7) == right and over.is_set()
+            assert asked.run(epsilon=1).rows
+        else:
+            with pytest.raises(EngineError) as caught:
+                asked.run(epsilon=1)
+            assert str(caught.value) == str(engine_failed())
+        assert con.budget["customer"].spent.epsilon == 1
+    shown = capfd.readouterr()
+    assert not holds(shown.out + shown.err)
 
 
 def test_a_value_that_the_cluster_quotes_is_shown_nowhere(

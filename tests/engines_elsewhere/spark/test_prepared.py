@@ -20,7 +20,8 @@ from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.spark.copies import Copying
 from dpsql.engines.spark.engine import SparkEngine
-from dpsql.engines.spark.files import look_of, looked_at, plain
+from dpsql.engines.spark.files import looked_at, plain
+from dpsql.engines.spark.folders import look_of
 from dpsql.engines.spark.relations import Copy, Wanted
 from dpsql.service.preparing.prepare import prepare
 from tests.engines_elsewhere.spark.servers import Server
@@ -178,7 +179,7 @@ def test_a_copy_that_is_made_again_or_not_to_the_end(
     second = prepare(shop)
     assert second.place != first.place and {str(path) for path in copies(shop)} == {first.place, second.place}
     # Who has it open goes on with it; a torn manifest is none.
-    assert con.sql("SELECT COUNT(*) AS n FROM orders").run(epsilon=10**6).rows == [(15,)]
+    assert con.sql("SELECT COUNT(*) AS n FROM orders").run(epsilon=10**6).rows == ((15,),)
     con.close()
     (line,) = Path(second.place, "manifest").glob("*.txt")
     text = line.read_text()
@@ -251,7 +252,7 @@ def test_other_files_than_were_prepared_are_not_read(shop: Path, change: str) ->
         return found
 
     with dpsql.connect(shop, ledger=":memory:") as con:
-        assert con.sql("SELECT COUNT(*) AS n FROM orders").run(epsilon=10**6).rows == [(15,)]
+        assert con.sql("SELECT COUNT(*) AS n FROM orders").run(epsilon=10**6).rows == ((15,),)
         CHANGES[change](file)
         with pytest.raises(CannotOpen, match="not those that were prepared"):
             con.sql("SELECT COUNT(*) AS n FROM orders WHERE nr > 1").run(epsilon=1)
