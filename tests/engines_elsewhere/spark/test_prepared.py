@@ -16,6 +16,7 @@ import dpsql
 from dpsql.core.engine import engine_failed
 from dpsql.core.policy.server import parse_server
 from dpsql.core.policy.source import parse_source
+from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.spark.copies import Copying
@@ -300,38 +301,37 @@ TYPES = """SELECT id, cast(id AS TINYINT) AS a, cast(id AS SMALLINT) AS b, cast(
   array('a', cast(unhex('FF') AS STRING)) AS q, cast(NULL AS INT) AS `a b, {c}` FROM range(5)"""
 
 
+ALL = """\
+  all:
+    source: read_parquet('FOLDER/all')
+    unit: {of: buyer, column: id}
+    primary_key: [id]
+    prepared: true
+    columns: {COLUMNS}
+budgets: {total: {epsilon: 1}}
+"""
+
+
 @pytest.mark.long_on_spark
 def test_values_of_every_type_are_the_same_in_a_copy(cluster: Server, tmp_path: Path) -> None:
     with cluster.admin() as other:
         other.sql(TYPES).write.parquet(str(tmp_path / "all"))
-        drafted = {f["name"]: f["type"] for f in other.sql(TYPES).schema.jsonValue()["fields"]}
-    columns = ", ".join(f"'{name}'" if " " in name else name for name in drafted)
-    text = (
-        POLICY[: POLICY.index("  orders:")]
-        + f"""  all:
-    source: read_parquet('FOLDER/all')
-    unit: {{of: buyer, column: id}}
-    max_rows_per_unit: 1
-    prepared: true
-    columns: {{{", ".join(f"{c}: {{}}" for c in columns.split(", ") if "'" not in c)}, 'a b, {{c}}': {{}}}}
-budgets: {{total: {{epsilon: 1}}}}
-"""
-    )
+        names = other.sql(TYPES).columns
+    text = POLICY[: POLICY.index("  orders:")] + ALL.replace("COLUMNS", ", ".join(f'"{name}": {{}}' for name in names))
     policy = tmp_path / "all.yaml"
     say(policy, text, cluster)
     prepare(policy)
-    say(policy, text.replace("    prepared: true\n", ""), cluster)
     seen = []
-    for _ in range(2):
+    for now in (text, text.replace("    prepared: true\n", "")):
+        say(policy, now, cluster)
         with dpsql.connect(policy, ledger=":memory:") as con:
-            engine = con.service.engine
-            names = ", ".join(f"CAST(`{name}` AS STRING) AS s, `{name}` AS v" for name in drafted)
-            seen.append(
-                repr(list(engine.fetch(f"SELECT {names} FROM {engine.table_sql('all')} AS t ORDER BY id").rows()))
-            )
-            types = [c.sql_type for c in con.policy.tables["all"].columns.values()]
-        say(policy, text, cluster)
-    assert seen[0] == seen[1] and "-0.0" in seen[0] and types
+            engine, table = con.service.engine, con.policy.tables["all"]
+            assert list(table.columns) == names and (table.copied is not None) == (now is text)
+            read = [SPARK.column(f"t.`{c.name}`", c.sql_type) for c in table.columns.values() if c.sql_type is not None]
+            listed = ", ".join(f"CAST({sql} AS STRING) AS s, {sql} AS v" for sql in read)
+            found = engine.fetch(f"SELECT {listed} FROM {engine.table_sql('all')} AS t ORDER BY t.id")
+            seen.append(repr(list(found.rows())))
+    assert seen[0] == seen[1] and all(text in seen[0] for text in ("-0.0", "nan", "1582-10-04 23:59:59.123456", "é"))
 
 
 # --- what is shuffled ------------------------------------------------------------------------------------------------
