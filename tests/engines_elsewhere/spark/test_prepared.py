@@ -334,10 +334,12 @@ def test_values_of_every_type_are_the_same_in_a_copy(cluster: Server, tmp_path: 
             engine, table = con.service.engine, con.policy.tables["all"]
             assert list(table.columns) == names and (table.copied is not None) == (now is text)
             read = [SPARK.column(f"t.`{c.name}`", c.sql_type) for c in table.columns.values() if c.sql_type is not None]
-            listed = ", ".join(f"CAST({sql} AS STRING) AS s, {sql} AS v" for sql in read)
+            listed = ", ".join(f"{sql} AS v" for sql in read)
             found = engine.fetch(f"SELECT {listed} FROM {engine.table_sql('all')} AS t ORDER BY t.id")
             seen.append(repr(list(found.rows())))
-    assert seen[0] == seen[1] and all(text in seen[0] for text in ("-0.0", "nan", "1582-10-04 23:59:59.123456", "é"))
+    assert seen[0] == seen[1] and all(
+        text in seen[0] for text in ("-0.0", "nan", "1582, 10, 4, 23, 59, 59, 123456", "é")
+    )
 
 
 # --- what is shuffled ------------------------------------------------------------------------------------------------
