@@ -144,12 +144,15 @@ def test_executors_that_are_lost(
     file.write_text(POLICY.replace("ADDRESS", executors.address).replace("FOLDER", str(tmp_path)), encoding="utf-8")
 
     def killing() -> None:
-        killed = 0
-        while not over.wait(0.05) and (killed == 0 or lost != "one executor"):
-            for process in executors.executors[: 1 if lost == "one executor" else None]:
+        wait = 0.05
+        while not over.wait(wait):
+            found = executors.executors[: 1 if lost == "one executor" else None]
+            for process in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-                    killed += 1
+            if found and lost == "one executor":
+                return
+            wait *= 2  # until those that were started anew have come to run a task
 
     def reading(session: object, sql: str, stop: object) -> object:
         if not begun or "12345" not in sql:
