@@ -127,15 +127,14 @@ def executors() -> Iterator[Server]:
         pytest.skip(reason)
     if not Path("/proc/self").exists():
         pytest.skip("executors are found by /proc")
-    with running({"spark.executor.memory": "512m", "spark.task.maxFailures": "2"}, "local-cluster[2,1,512]") as cluster:
+    with running({"spark.executor.memory": "512m"}, "local-cluster[2,1,512]") as cluster:
         yield cluster
 
 
-@pytest.mark.parametrize("lost", ["one executor", "every executor, again and again"])
-def test_executors_that_are_lost(
-    executors: Server, tmp_path: Path, lost: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_an_executor_that_is_lost_is_made_good(
+    executors: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One is made good by the cluster, and the number is the same. All: the constant error, and it stays paid."""
+    """Its tasks are done again by another, and the numbers are the same."""
     import dpsql.engines.spark.engine as engine
 
     with executors.admin() as admin:
@@ -144,26 +143,20 @@ def test_executors_that_are_lost(
     file.write_text(POLICY.replace("ADDRESS", executors.address).replace("FOLDER", str(tmp_path)), encoding="utf-8")
 
     def killing() -> None:
-        wait = 0.05
-        while not over.wait(wait):
-            found = executors.executors[: 1 if lost == "one executor" else None]
-            for process in found:
+        while not over.wait(0.05):
+            for process in executors.executors[:1]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-            if found and lost == "one executor":
-                return
-            wait *= 2  # until those that were started anew have come to run a task
+                    return
 
     def reading(session: object, sql: str, stop: object) -> object:
-        if not begun or "12345" not in sql:
-            return read(session, sql, stop)  # type: ignore[arg-type]
-        if lost != "one executor":
-            sql = ENDLESS
-        threading.Thread(target=killing, daemon=True).start()
+        if begun and "12345" in sql:
+            threading.Thread(target=killing, daemon=True).start()
         try:
             return read(session, sql, stop)  # type: ignore[arg-type]
         finally:
-            over.set()
+            if begun:
+                over.set()
 
     monkeypatch.setattr(engine, "read", reading)
     with dpsql.connect(file, epsilon=1) as con:
@@ -171,14 +164,8 @@ def test_executors_that_are_lost(
         (release,) = asked.plan().releases
         right = exact_totals(release, con.service.engine, 7)
         begun = True
-        if lost == "one executor":
-            assert exact_totals(release, con.service.engine, 7) == right and over.is_set()
-            assert asked.run(epsilon=1).rows
-        else:
-            with pytest.raises(EngineError) as caught:
-                asked.run(epsilon=1)
-            assert str(caught.value) == str(engine_failed())
-        assert con.budget["customer"].spent.epsilon == 1
+        assert exact_totals(release, con.service.engine, 7) == right and over.is_set()
+        assert asked.run(epsilon=1).rows and con.budget["customer"].spent.epsilon == 1
     shown = capfd.readouterr()
     assert not holds(shown.out + shown.err)
 
