@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -28,18 +28,19 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Prepared tables. path: their file. tables: those that are read from it. manifest: what it says of itself.
+    """Prepared tables. place: their file, or their folder. tables: those that are read from it.
 
-    ends: table → column → its least and its greatest integer, without which nothing bounds a sum: whoever opens the
-    file looks at all rows, and refuses one that has others. With writing the file is made, and nothing is read from it
-    by a table's own name.
+    manifest: what it says of itself. ends: table → column → its least and its greatest integer, without which nothing
+    bounds a sum: nobody reads another. looks: table → what its files have to look like, where it has files of its own.
+    With writing the file is made, and nothing is read from it by a table's own name.
     """
 
-    path: Path
+    place: str
     tables: tuple[str, ...] = ()
     manifest: str = ""
     writing: bool = False
     ends: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    looks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +65,59 @@ class Options:
 class Writer(Engine, Protocol):
     """A database whose prepared tables are being made."""
 
-    def write(self, sql: str) -> None:
-        """Run one statement of ours. Raises EngineError."""
+    def copy(self, table: str, select: str, owner: str, together: bool) -> str:
+        """Write the rows of a SELECT of ours as a table's copy, in the order of this column; what its files look like.
+
+        together: whether the rows of one owner are made at one place. Raises EngineError.
+        """
+        ...
+
+    def copied(self, table: str) -> str:
+        """The relation of a copy that was made, before an alias."""
         ...
 
     def finish(self, manifest: str) -> None:
-        """Write down what was prepared, and let go of the file. Raises EngineError."""
+        """Write down what was prepared, and let go of it. Raises EngineError."""
+        ...
+
+
+class CopyStore(Protocol):
+    """Where a policy's prepared tables are kept, and the data that they are made of. All may raise CannotOpen."""
+
+    @property
+    def missing(self) -> str:
+        """What is said where there are none."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Of the engine that the data would be opened with, with its name."""
+        ...
+
+    def manifest(self) -> str | None:
+        """What the prepared tables say of themselves; None if there are none, or if they are not whole."""
+        ...
+
+    def looks(self) -> Mapping[str, str]:
+        """Part of the data → what it looks like now; empty: that cannot be told."""
+        ...
+
+    def place(self, identity: str) -> str:
+        """Where the prepared tables of this identity stand."""
+        ...
+
+    def writing(self, identity: str, options: Options) -> AbstractContextManager[Writer]:
+        """The data as it is, and a place for new prepared tables, which are read from when the body ends well."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of engine: its dialect, and what opens it; that imports its client."""
+    """A kind of engine: its dialect, what opens it, and what keeps copies of its tables; these import its client."""
 
     dialect: Dialect
     open: Callable[[Policy, Options], Engine]
+    copies: Callable[[Policy], AbstractContextManager[CopyStore]] | None = None
 
 
 def _duckdb(policy: Policy, options: Options) -> Engine:
@@ -101,10 +140,23 @@ def _spark(policy: Policy, options: Options) -> Engine:
     return open_policy(policy, options)
 
 
+def _duckdb_copies(policy: Policy) -> AbstractContextManager[CopyStore]:
+    from dpsql.engines.duckdb.copy_file import CopyFile
+
+    return nullcontext(CopyFile(policy))
+
+
+def _spark_copies(policy: Policy) -> AbstractContextManager[CopyStore]:
+    _require_pyspark()
+    from dpsql.engines.spark.copies import CopyFolders
+
+    return closing(CopyFolders(policy))
+
+
 KINDS: Mapping[str, Kind] = {
-    "duckdb": Kind(duckdb.DIALECT, _duckdb),
+    "duckdb": Kind(duckdb.DIALECT, _duckdb, _duckdb_copies),
     "postgres": Kind(postgres.DIALECT, _postgres),
-    "spark": Kind(spark.DIALECT, _spark),
+    "spark": Kind(spark.DIALECT, _spark, _spark_copies),
 }
 
 
@@ -174,53 +226,11 @@ def _require_pyspark() -> None:
     raise cannot_open("Spark is read by pyspark-client, which is not installed", "pip install 'dpsql[spark]'")
 
 
-def open_writer(policy: Policy, options: Options) -> Writer:
-    """A policy's data as it is, and a new file for prepared tables. The caller closes it. Raises as `open_engine`."""
-    from dpsql.engines.duckdb.opening import open_policy
-
-    return open_policy(policy, options)
-
-
-def replacing(path: Path) -> AbstractContextManager[Path]:
-    """A place for a new file of prepared tables, which takes that of `path` when the body ends well."""
-    from dpsql.engines.duckdb import copies
-
-    return copies.replacing(path)
-
-
-def read_manifest(path: Path) -> str | None:
-    """What a file of prepared tables says of itself; None if there is none, or if it is not whole."""
-    from dpsql.engines.duckdb import copies
-
-    return copies.read_manifest(path)
-
-
-def engine_version(policy: Policy) -> str:
-    """The version of the engine that a policy's data would be opened with."""
-    from dpsql.engines.duckdb.engine import DuckDBEngine
-
-    return DuckDBEngine.installed()
-
-
-def place_of_copy(table: str) -> str:
-    """Where the copy of a table stands, as the engine writes it."""
-    from dpsql.engines.duckdb import copies
-
-    return copies.place(table)
-
-
-def files_of(policy: Policy) -> tuple[str, ...]:
-    """The files that a policy's data lies in: its database, and those of its sources, patterns expanded.
-
-    Raises CannotOpen (DP006).
-    """
-    from dpsql.engines.duckdb.sources import expand_source
-
-    found = [] if policy.database_path is None else [str(policy.database_path)]
-    for table in policy.tables.values():
-        if table.source is not None:
-            found += expand_source(table.name, table.source, policy.directory).paths
-    return tuple(dict.fromkeys(found))
+def copies_of(policy: Policy) -> AbstractContextManager[CopyStore]:
+    """Where a policy's prepared tables are kept. Raises CannotOpen (DP006)."""
+    found = kind_of(policy).copies
+    assert found is not None, "a policy of this kind prepares no tables"
+    return found(policy)
 
 
 def frame_types(frame: object) -> dict[str, SqlType | None]:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
-from dpsql.engines.open import read_manifest
+from dpsql.engines.open import copies_of
 from dpsql.policy.issues import dotted
 from dpsql.policy.tools.audit import Promise, promises
 from dpsql.service.declared import Check, checks
 from dpsql.service.open_data import open_data
-from dpsql.service.preparing.manifest import Manifest, place_of
+from dpsql.service.preparing.manifest import Manifest
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,7 +104,10 @@ def verify_policy(
 
 def _copies(policy: Policy) -> Iterator[Checked]:
     """What the prepared copies leave out, as it was counted when they were made."""
-    text = read_manifest(place_of(policy)) if prepared_tables(policy) else None
+    if not prepared_tables(policy):
+        return
+    with copies_of(policy) as store:
+        text = store.manifest()
     known = None if text is None else Manifest.read(text)
     for name, copy in ({} if known is None else known.tables).items():
         place = policy.place("tables", name, "prepared")

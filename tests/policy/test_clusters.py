@@ -129,12 +129,36 @@ def test_sources_that_a_cluster_does_not_read(tmp_path: Path, source: str, said:
 
 def test_what_is_not_computed_on_a_cluster_is_refused_by_name(tmp_path: Path) -> None:
     for old, new, said in (
-        ("max_rows_per_unit: 3", "max_rows_per_unit: 3\n    prepared: true", "prepared"),
-        ("note: {type: varchar}", "note: {from: day, type: varchar}", "from"),
-        ("column: customer}", "column: customer, as: uuid}", "as"),
+        ("max_rows_per_unit: 3", "max_rows_per_unit: 3\n    prepared: true", "prepared_at: s3a://bucket/prepared"),
+        ("column: customer}", "column: customer, as: uuid}", """own_id: {from: 'lower("customer")', type: varchar}"""),
+        ("column: customer}", "column: customer, as: bigint}", 'CAST("customer" AS bigint)'),
     ):
         found = refused(written(tmp_path, **{old: new}))
         assert said in found and "view" not in found.replace("prepared", "")  # a view is refused, too
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("copies", "no folder of the cluster"), ("s3a://b/*", "no plain path"), (f"s3a://key:{SECRET}@b/x", "a secret"),
+        ("/data/../x", "no plain path"), ("'/data/{a,b}'", "no plain path"), ("/lake/orders", "files of a table"),
+        ("/lake/orders/copies/", "files of a table"),
+    ],
+)  # fmt: skip
+def test_places_where_no_copies_can_be(tmp_path: Path, place: str, said: str) -> None:
+    source = "\"read_parquet('/lake/orders')\""
+    assert said in refused(written(tmp_path, source=source, **{"name: shop": f"name: shop\nprepared_at: {place}"}))
+
+
+def test_where_copies_are(tmp_path: Path) -> None:
+    prepared = {"max_rows_per_unit: 3": "max_rows_per_unit: 3\n    prepared: true"}
+    for place in ("s3a://bucket/folder", "/lake/orders2", "abfss://box@account.dfs.core.windows.net/x"):
+        policy = load_policy(written(tmp_path, **prepared, **{"name: shop": f"name: shop\nprepared_at: {place}"}))
+        assert policy.prepared_at == place and policy.tables["orders"].prepared == "true"
+        assert describe(policy)["prepared_at"] == place and place in show_policy(policy)
+    for address in ("postgresql://h/shop", "shop.duckdb"):
+        text = {"name: shop": "name: shop\nprepared_at: /x", "    source: main.sales.orders\n": ""}
+        assert "on a Spark cluster" in refused(written(tmp_path, address, **text))
 
 
 def test_a_ledger_is_never_on_spark(tmp_path: Path) -> None:

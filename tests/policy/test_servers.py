@@ -119,7 +119,7 @@ def test_places_of_tables() -> None:
         (
             "    max_rows_per_unit: 3\n",
             "    max_rows_per_unit: 3\n    prepared: true\n",
-            "prepared is for data",
+            "prepared is for data that DuckDB or Spark reads",
         ),
         ("column: customer}", "column: customer, as: bigint}", "as is not computed on a server"),
         ('Sales."Orders"', "read_parquet('x.parquet')", "names no table of the server"),

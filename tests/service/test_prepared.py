@@ -11,7 +11,7 @@ import pytest
 import dpsql
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, Rejected
-from dpsql.engines.open import read_manifest
+from dpsql.engines.duckdb.copies import read_manifest
 from dpsql.service.open_data import open_data
 from dpsql.service.preparing.manifest import Manifest
 from dpsql.service.preparing.prepare import prepare
@@ -66,7 +66,7 @@ def answer(policy: Path, sql: str) -> list[tuple[object, ...]]:
 
 def test_of_each_owner_the_limit_is_kept(shop: Path) -> None:
     made = prepare(shop)
-    assert made.path == place_of_file(shop)
+    assert made.place == str(place_of_file(shop))
     kept = rows(shop, "SELECT buyer, COUNT(*) FROM orders GROUP BY 1 ORDER BY 1")
     assert kept == [(i, 3) for i in range(5)]
     assert made.tables["orders"].rows == 40 and made.tables["orders"].kept == 15 and made.tables["orders"].units == 5
@@ -243,7 +243,7 @@ def test_a_manifest_of_another_format_is_not_believed(shop: Path) -> None:
     prepare(shop)
     text = read_manifest(place_of_file(shop))
     assert text is not None and Manifest.read(text) is not None
-    assert Manifest.read(text.replace('"format": 3', '"format": 1')) is None
+    assert Manifest.read(text.replace('"format": 4', '"format": 3')) is None
 
 
 # --- grid integers ---------------------------------------------------------------------------------------------------

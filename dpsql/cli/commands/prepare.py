@@ -14,5 +14,5 @@ def run(file: str, threads: int | None, memory_limit: str | None, progress: bool
     lines = [f"{WARNING}.", ""]
     for name, t in made.tables.items():
         lines.append(one_line(f"{name}: {t.kept:,} of {t.rows:,} rows kept, of {t.units:,} units"))
-    print(printable("\n".join([*lines, "", f"{made.path}: queries read it from now on"])))
+    print(printable("\n".join([*lines, "", f"{made.place}: queries read it from now on"])))
     return exits.OK

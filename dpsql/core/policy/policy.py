@@ -61,6 +61,7 @@ class Policy:
     version: int = 1
     data_version: str = ""
     database: str | None = None
+    prepared_at: str | None = None
     ledger: str | None = None
     ledger_head: str | None = None
     noise: Literal["exact", "opendp"] = "exact"

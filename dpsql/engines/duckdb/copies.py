@@ -70,7 +70,7 @@ def show(connection: duckdb.DuckDBPyConnection, copies: Copies) -> None:
         raise cannot_open("the tables were prepared again just now", "open the data again")
     for table, ends in copies.ends.items():
         if not _within(connection, table, ends):
-            raise _unreadable(copies.path)
+            raise _unreadable(Path(copies.place))
     for table in copies.tables:
         connection.execute(f"CREATE VIEW {place_of_view(table)} AS SELECT * FROM {place(table)}")
 

@@ -40,6 +40,7 @@ from dpsql.engines.duckdb.connections import (
 )
 from dpsql.engines.duckdb.copies import attach as attach_copies
 from dpsql.engines.duckdb.copies import finish as finish_copies
+from dpsql.engines.duckdb.copies import place as place_of_copy
 from dpsql.engines.duckdb.copies import place_of_view
 from dpsql.engines.duckdb.copies import show as show_copies
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
@@ -140,7 +141,7 @@ class DuckDBEngine:
             if database is not None:
                 attach(connection, database, directory)
             if copies is not None:
-                attach_copies(connection, copies.path, copies.writing)
+                attach_copies(connection, Path(copies.place), copies.writing)
                 if not copies.writing:
                     show_copies(connection, copies)
             for table, call in calls.items():
@@ -211,11 +212,6 @@ class DuckDBEngine:
     @property
     def version(self) -> str:
         """DuckDB's version."""
-        return self.installed()
-
-    @staticmethod
-    def installed() -> str:
-        """DuckDB's version, of any engine."""
         return str(duckdb.__version__)
 
     @property
@@ -330,13 +326,17 @@ class DuckDBEngine:
         """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
         guarded(lambda: self._connection.execute(sql), lambda: None)
 
-    def write(self, sql: str) -> None:
-        """Run a statement of ours that makes a prepared table. Raises EngineError."""
-        with (
-            self._lock,
-            watched(self._connection.query_progress) if self._progress else contextlib.nullcontext() as look,
-        ):
+    def copy(self, table: str, select: str, owner: str, together: bool) -> str:
+        """See `Writer.copy`. All copies are in one file, of which its readers know."""
+        sql = f"CREATE TABLE {place_of_copy(table)} AS {select} ORDER BY {DIALECT.identifier(owner)}"
+        bar = watched(self._connection.query_progress) if self._progress else contextlib.nullcontext()
+        with self._lock, bar as look:
             guarded(lambda: self._connection.execute(sql), self.interrupt, look)
+        return ""
+
+    def copied(self, table: str) -> str:
+        """See `Writer.copied`."""
+        return place_of_copy(table)
 
     def finish(self, manifest: str) -> None:
         """Write down what was prepared, and let go of its file. Raises EngineError."""

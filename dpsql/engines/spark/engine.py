@@ -1,8 +1,9 @@
 """Apache Spark over Connect: every question in a session of our own, about files that stay as they were.
 
 *Claim.* All that is fetched in one snapshot is of the files that there were when it began. *Why.* See files.py; the
-settings that a statement's meaning rests on are read back as the snapshot begins. *When it would be false.* See
-files.py and settings.py. *Tested by* tests/engines_elsewhere/spark/test_engine_contract.py, test_snapshots.py.
+settings that a statement's meaning rests on are read back as the snapshot begins, and after each statement.
+*When it would be false.* See files.py and settings.py.
+*Tested by* tests/engines_elsewhere/spark/test_engine_contract.py, test_snapshots.py, test_settings.py.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.server import Server
+from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.progress import watched
@@ -24,7 +26,7 @@ from dpsql.engines.spark.connecting import connect, dispose, is_tested, settled,
 from dpsql.engines.spark.reading import read
 from dpsql.engines.spark.relations import Pinned, Relation, Schema, Wanted, load, pin, unchanged
 
-_TAG: Final = "dpsql"
+TAG: Final = "dpsql"
 """What this session runs, on the cluster."""
 UNLOCKED: Final = "what dpsql may read of the cluster is for its catalogue to say: nothing else keeps other tables away"
 
@@ -49,12 +51,12 @@ class SparkEngine:
         self._lock, self._making = threading.RLock(), threading.Lock()
         self._stop = Stop()
         self._depth, self._closing = 0, False
-        self.computed: dict[str, str] = {}  # never of a table here: policies of a cluster compute no columns
+        self.computed: dict[str, str] = {}
         self._held: list[Any] = []
         self._dispose = weakref.finalize(self, dispose, self._held)
 
     @classmethod
-    def open(cls, server: Server, wanted: Sequence[Wanted] | None = None, *, progress: bool = False) -> SparkEngine:
+    def open(cls, server: Server, wanted: Sequence[Wanted] | None = None, *, progress: bool = False) -> Self:
         """Connect, and look whether all is as dpsql relies on.
 
         progress: whether to show the custodian that a long query still runs. Raises CannotOpen (DP006, DP004).
@@ -87,20 +89,26 @@ class SparkEngine:
         return self.in_snapshot(lambda: self._fetch(sql))
 
     def _fetch(self, sql: str) -> RawTable:
+        return self._watched(lambda: self._read(sql))
+
+    def _watched(self, action: Callable[[], T]) -> T:
+        """Something that takes time: it can be stopped, and a custodian sees that it runs."""
         self._stop.clear()
         if self._closing:
             self._stop.set()
         with watched(lambda: -1.0) if self._progress else contextlib.nullcontext() as look:
-            return guarded(lambda: self._read(sql), self.interrupt, look, self._stop)
+            return guarded(action, self.interrupt, look, self._stop)
 
     def _read(self, sql: str) -> RawTable:
-        """The rows, of files that are still what they were."""
+        """The rows, of files and under settings that are still what they were."""
         assert self._schema is not None and self._pinned is not None
-        self._session.addTag(_TAG)  # of this thread, which `guarded` has made
+        self._session.addTag(TAG)  # of this thread, which `guarded` has made
         found = read(self._session, sql, self._stop)
         read_from = [r.view for r in self._schema.relations if r.view in sql]
         if self._stop.is_set() or not unchanged(self._session, self._pinned, read_from):
             raise ValueError("the files have changed")
+        if settled(self._session) is not None:
+            raise ValueError("the settings have changed")
         return found
 
     def describe(self) -> Catalogue:
@@ -126,7 +134,7 @@ class SparkEngine:
                     "correct the table's name in the policy, or say where it is:  source: catalogue.schema.table",
                     code="DP004",
                 )
-            return found.sql
+            return with_columns(found.sql, self.computed.get(name.casefold()))
 
     def _known(self) -> Schema:
         if self._schema is None:  # of a sibling that has not run anything
@@ -158,7 +166,7 @@ class SparkEngine:
             problem = self._settled()
             if problem is not None:
                 return problem
-            self._session.addTag(_TAG)
+            self._session.addTag(TAG)
             if self._schema is None:
                 self._schema = load(self._session, self._wanted)
             self._pinned = pin(self._session, self._schema, self._pinned)
@@ -191,13 +199,14 @@ class SparkEngine:
                 self._sibling = type(self)(self._server, self._wanted, self._progress)
                 self._sibling._schema, self._sibling._version = self._schema, self._version
                 self._sibling.told, self._sibling._closing = self.told, self._closing
+                self._sibling.computed = self.computed
             return self._sibling
 
     def interrupt(self) -> None:
         """Stop the running query; a no-op if there is none or the engine is closed."""
         self._stop.set()
         with contextlib.suppress(Exception):
-            self._held[0].interruptTag(_TAG)
+            self._held[0].interruptTag(TAG)
 
     def close(self) -> None:
         """Stop what runs, and end the session."""

@@ -29,7 +29,7 @@ def plain(uris: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({re.sub(r"^file:/+", "file:/", unquote(uri)) for uri in uris}))
 
 
-def _escaped(path: str) -> str:
+def escaped(path: str) -> str:
     """A path that stands for itself, and for no pattern."""
     return _SPECIAL.sub(r"\\\1", path)
 
@@ -42,7 +42,7 @@ def looked_at(session: Any, paths: Sequence[str]) -> Mapping[str, File] | None:
         raise ValueError("too many files")
     listing = (
         session.read.format("binaryFile")
-        .load([_escaped(path) for path in paths])
+        .load([escaped(path) for path in paths])
         .select("path", "length", "modificationTime")
     )
     names, lengths, times = listing.toArrow().columns
@@ -61,7 +61,7 @@ def versioned(session: Any, paths: Iterable[str]) -> str:
     around = folders | {folder.rpartition("/")[0] for folder in folders}
     for folder in sorted(around):
         for format_, log in _LOGS.items():
-            if _is_there(session, f"{_escaped(folder)}/{log}"):
+            if _is_there(session, f"{escaped(folder)}/{log}"):
                 return format_
     return ""
 

@@ -22,12 +22,9 @@ _TO_2000: Final = dt.date(2000, 1, 1).toordinal() - dt.date(1970, 1, 1).toordina
 def read(session: Any, sql: str, stop: Stop) -> RawTable:
     """Run exactly one SELECT and convert its result exactly; any exception may come out of it.
 
-    In brackets nothing else is a statement: neither a second one, nor WITH … INSERT, which Spark runs. stop: set by
-    another thread to have no more of the result converted; see core/stopping.py.
+    stop: set by another thread to have no more of the result converted; see core/stopping.py.
     """
-    if not _SELECT.match(sql):
-        raise ValueError("not a SELECT")
-    table = session.sql(f"SELECT * FROM (\n{sql}\n)").toArrow()
+    table = session.sql(only_select(sql)).toArrow()
     if table.num_rows == 0:
         return RawTable(tuple(table.column_names), tuple([] for _ in table.column_names))
     columns: tuple[list[Any], ...] = tuple([] for _ in table.column_names)
@@ -36,6 +33,16 @@ def read(session: Any, sql: str, stop: Stop) -> RawTable:
         for column, values, convert in zip(columns, batch.columns, converters, strict=True):
             column.extend(convert(values))
     return RawTable(tuple(table.column_names), columns)
+
+
+def only_select(sql: str) -> str:
+    """The statement in brackets, where nothing but a SELECT is one: no second one, nor WITH … INSERT, which Spark runs.
+
+    Raises ValueError.
+    """
+    if not _SELECT.match(sql):
+        raise ValueError("not a SELECT")
+    return f"SELECT * FROM (\n{sql}\n)"
 
 
 def _converter(type_: Any) -> Callable[[Any], Sequence[Any]]:

@@ -16,8 +16,10 @@ from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.server import Stored
 from dpsql.core.policy.source import SourceCall
+from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.spark import DIALECT
 from dpsql.engines.spark.files import File, looked_at, plain, versioned
+from dpsql.engines.spark.folders import look_of
 from dpsql.engines.spark.types import Read, read_as
 
 _UNUSABLE: Final = "unusable"
@@ -29,16 +31,30 @@ _NOBODY: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FO
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """What the files of a prepared table look like (`look_of`). ends: a column, its least and its greatest integer."""
+
+    look: str
+    ends: tuple[tuple[str, int, int], ...] = ()
+
+    @staticmethod
+    def changed() -> CannotOpen:
+        """Where they are others."""
+        return cannot_open("the prepared tables are not those that were prepared", "dpsql prepare POLICY")
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """A table of a policy. place: where the policy says it stands. source: the files that it is instead.
 
-    columns: their names as the policy writes them.
+    columns: their names as the policy writes them. copy: what is known of it, where it is read prepared.
     """
 
     name: str
     place: Stored | None = None
     source: SourceCall | None = None
     columns: tuple[str, ...] = ()
+    copy: Copy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +98,16 @@ class Relation:
 
     def usable(self, rows: Any) -> Any:
         """The columns that a policy can have, called as it does."""
-        items = [f"{DIALECT.identifier(c.name)} AS {DIALECT.identifier(c.called)}" for c in self.columns if c.read.type]
+        items = [f"{self._read(c.name)} AS {DIALECT.identifier(c.called)}" for c in self.columns if c.read.type]
         return rows.selectExpr(*(items or ["1 AS nothing"]))
+
+    def _read(self, column: str) -> str:
+        """A column of the files. Nothing else bounds what is added up of an integer that was prepared."""
+        name, copy = DIALECT.identifier(column), self.wanted.copy
+        for of, low, high in () if copy is None else copy.ends:
+            if of == column:
+                return f"CASE WHEN {name} BETWEEN {low} AND {high} THEN {name} END"
+        return name
 
     def table(self, files: Sequence[str]) -> CatalogueTable:
         """What a policy is told of it."""
@@ -134,6 +158,10 @@ def pin(session: Any, schema: Schema, last: Pinned | None) -> Pinned:
     looks = looked_at(session, sorted({path for paths in files.values() for path in paths}))
     if looks is None:
         raise cannot_open("the files of the tables cannot be looked at one by one", "may they be read and listed?")
+    for relation in rows:
+        copy = relation.wanted.copy
+        if copy is not None and copy.look != look_of(files[relation.view], looks):
+            raise copy.changed()
     pinned = Pinned(files, looks)
     if pinned == last:
         return last
@@ -154,6 +182,8 @@ def _listed_now(session: Any, relation: Relation, rows: Any) -> tuple[str, ...]:
         if relation.place:
             session.sql(f"REFRESH TABLE {relation.full_name}")
         return plain(rows.inputFiles())
+    if relation.wanted.copy is not None:
+        raise relation.wanted.copy.changed()
     raise cannot_open(f"table `{relation.wanted.name}` is gone, or may no longer be read", "open the data again")
 
 
@@ -198,6 +228,8 @@ def _relation(session: Any, wanted: Wanted, number: int) -> Relation | None:
         columns, files = columns_of(rows, wanted), plain(rows.inputFiles())
     except Exception:
         columns, files = None, ()
+    if columns is None and wanted.copy is not None:
+        raise wanted.copy.changed()
     if columns is None:
         _refuse(session, relation, [f"{path}/-" for path in wanted.source.paths] if wanted.source else ())
         raise cannot_open(

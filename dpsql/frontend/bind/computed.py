@@ -39,6 +39,7 @@ AnyPolicy = TypeVar("AnyPolicy", bound=Policy)
 _BEFORE: Final = "SELECT "
 _ONE_ROW: Final = "a column is computed of its own row; write that in the query"
 _VIEW: Final = "make a view that has the column, and declare the view"
+_TABLE: Final = "store the column in a table, and declare that table"
 _UNCASTABLE: Final = (Kind.LIST, Kind.BLOB, Kind.INTERVAL)
 
 
@@ -174,7 +175,7 @@ def _told(refusal: Rejected, code: str, column: Declared, table: Table, policy: 
 def _helps(d: Diagnostic, code: str, policy: Policy) -> tuple[str, ...]:
     """The repairs that are the custodian's, who reads them. A view can have what the policy's data is not asked for."""
     if code == "DP105" or (policy.server is not None and any("declare its values as columns" in h for h in d.help)):
-        return (_VIEW,)
+        return (_TABLE if policy.server is not None and policy.server.kind == "spark" else _VIEW,)
     return tuple(h.removeprefix("custodian: ") for h in d.help)
 
 

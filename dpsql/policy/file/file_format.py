@@ -330,6 +330,9 @@ class PolicyFile(_File):
     """The DuckDB file that holds the tables without `source`, relative to the policy; or a PostgreSQL server:
     postgresql://reader@host/database, or postgresql://?service=name; or Spark over Connect: sc://host:15002. No
     password and no token stands here."""
+    prepared_at: Text | None = None
+    """The folder of a cluster where `dpsql prepare` writes copies of tables that say `prepared`, s3a://bucket/folder.
+    Other copies stand beside the policy."""
     privacy: Annotated[PrivacyFile, or_empty(PrivacyFile)] = PrivacyFile()
     """How neighbouring databases differ and how losses add up."""
     units: dict[str, Annotated[UnitFile, or_empty(UnitFile)]] = {}

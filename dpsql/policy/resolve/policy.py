@@ -17,7 +17,7 @@ from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.policy import Policy
 from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults
 from dpsql.policy.resolve.names import Scope
-from dpsql.policy.resolve.servers import check_ledger, check_server
+from dpsql.policy.resolve.servers import check_ledger, check_prepared_at, check_server
 from dpsql.policy.resolve.serving import resolve_serving
 from dpsql.policy.resolve.tables import can_be_prepared, files_have_one_unit, resolve_table
 from dpsql.policy.resolve.units import UnitResolver, check_former_units, collect_units
@@ -54,6 +54,7 @@ def attempt(data: object, places: Places, path: Path | None) -> tuple[Policy | N
 def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None) -> Policy:
     scope = Scope.of(file, issues)
     known = check_server(scope)
+    check_prepared_at(scope)
     protections = UnitResolver(scope).resolve()
     units = collect_units(scope, protections)
     check_former_units(file, units, issues)
@@ -77,6 +78,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         version=file.version,
         data_version=file.data_version or "",
         database=file.database if known else None,
+        prepared_at=file.prepared_at,
         ledger=file.ledger,
         ledger_head=file.ledger_head,
         noise=file.noise,

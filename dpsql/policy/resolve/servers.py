@@ -8,11 +8,15 @@ from typing import Final
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.server import ServerError, Stored, kind_of_server, names_server, parse_server, parse_stored
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
-from dpsql.policy.file.file_format import TableFile
+from dpsql.policy.file.file_format import TableFile, TableUnitFile
 from dpsql.policy.issues import Issue
 from dpsql.policy.resolve.names import Scope
 
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_PREPARED_AT: Final = "prepared_at: s3a://bucket/prepared"
+_NOT_PLAIN: Final = re.compile(r"[\\*?\[\]{}%#]|/\.\.?(?:/|$)")
+_SECRET: Final = re.compile(r"//[^/]*:[^/]*@")
+_NO_CLUSTER: Final = ("is for tables on a Spark cluster: other copies stand beside the policy", "leave it out")
 
 
 def check_server(scope: Scope) -> bool:
@@ -82,16 +86,48 @@ def _names_files(source: str, kind: str) -> bool:
     return kind == "spark" and re.match(r"\s*read_\w+\s*\(", source) is not None
 
 
+def check_prepared_at(scope: Scope) -> None:
+    """Notes a folder of prepared tables where there is no cluster that could write it, or that is no place for them."""
+    place = scope.file.prepared_at
+    if place is None:
+        return
+    wrong = _wrong_folder(place, scope) if kind_of_server(scope.file.database) == "spark" else _NO_CLUSTER
+    if wrong is not None:
+        secret = _SECRET.search(place) is not None
+        scope.issues.found.append(Issue(("prepared_at",), wrong[0], help=(wrong[1],), secret=secret))
+
+
+def _wrong_folder(place: str, scope: Scope) -> tuple[str, str] | None:
+    """What is wrong with it, and a repair; None: nothing."""
+    read = [path for t in scope.file.tables.values() for path in re.findall(r"'((?:[^']|'')*)'", t.source or "")]
+    if _SECRET.search(place):
+        return "holds a secret, which stands in no policy", f"give it to the cluster, and write  {_PREPARED_AT}"
+    if not _ABSOLUTE.match(place):
+        return "is no folder of the cluster", f"write all of it:  {_PREPARED_AT}, hdfs://…, /…"
+    if not place.isprintable() or _NOT_PLAIN.search(place):
+        return "is no plain path: it has a sign of patterns, or `..`", _PREPARED_AT
+    if any(f"{place.rstrip('/')}/".startswith(f"{path.rstrip('/')}/") for path in read):
+        return "lies in the files of a table: its copies would be read as rows", f"elsewhere:  {_PREPARED_AT}"
+    return None
+
+
 def _check_table(scope: Scope, loc: Loc, spec: TableFile, spark: bool) -> None:
-    if spec.prepared:
+    if spec.prepared and not spark:
         scope.issues.add(
-            (*loc, "prepared"), "is for data that DuckDB reads: a server's tables are read where they are",
+            (*loc, "prepared"), "is for data that DuckDB or Spark reads: here tables are read where they are",
             "leave  prepared  out: queries bound contributions as they run",
         )  # fmt: skip
-    made = "make a view that has the column, and declare the view"
-    view = "store the column in a table, and declare that table" if spark else made
+    elif spec.prepared and scope.file.prepared_at is None:
+        scope.issues.add(
+            (*loc, "prepared"), "needs a folder that the cluster can write: there the copies will be",
+            f"{_PREPARED_AT}  beside  database:  in the policy",
+        )  # fmt: skip
     if spec.unit is not None and spec.unit.as_ is not None:
-        scope.issues.add((*loc, "unit", "as"), "is not computed on a server", view)
-    for name, column in spec.columns.items() if spark else ():
-        if column.from_ is not None:
-            scope.issues.add((*loc, "columns", name, "from"), "is not computed on Spark", view)
+        scope.issues.add((*loc, "unit", "as"), "is not computed on a server", _made_id(spec.unit))
+
+
+def _made_id(unit: TableUnitFile) -> str:
+    """A column in place of `as`: of a UUID its text in small letters, for a cluster has no UUIDs."""
+    column, type_ = '"' + (unit.column or "id").replace('"', '""') + '"', (unit.as_ or "").lower()
+    made, type_ = (f"lower({column})", "varchar") if type_ == "uuid" else (f"CAST({column} AS {type_})", type_)
+    return f"list  own_id: {{from: '{made}', type: {type_}}}  among its columns, and say  column: own_id"

@@ -21,6 +21,7 @@ def describe(policy: Policy) -> dict[str, Any]:
         "hash": policy.hash,
         "data_version": policy.data_version,
         "database": None if policy.database is None else str(policy.server or policy.database_path),
+        **({} if policy.prepared_at is None else {"prepared_at": policy.prepared_at}),
         "ledger": policy.ledger if policy.ledger_path is None else str(policy.ledger_path),
         "ledger_head": None if policy.ledger_head_path is None else str(policy.ledger_head_path),
         "noise": policy.noise,
@@ -55,8 +56,18 @@ def show_policy(policy: Policy, table: str | None = None) -> str:
         return "" if found is None else "\n".join(_table_lines(found))
     facts = describe(policy)
     lines = [f"policy {policy.name}   {policy.file}   hash {policy.hash[:12]}"]
-    keys = ("data_version", "neighbours", "accountant", "noise", "search", "database", "ledger", "ledger_head")
-    lines += [f"  {key:<12} {facts[key] if facts[key] not in (None, '') else '–'}" for key in keys]
+    keys = (
+        "data_version",
+        "neighbours",
+        "accountant",
+        "noise",
+        "search",
+        "database",
+        "prepared_at",
+        "ledger",
+        "ledger_head",
+    )
+    lines += [f"  {key:<12} {facts[key] if facts[key] not in (None, '') else '–'}" for key in keys if key in facts]
     lines += ["", "units"]
     lines += [
         f"  {u.name:<12} {_unit_text(u.kind)}, {u.neighbours}: {', '.join(u.tables) or '–'}"

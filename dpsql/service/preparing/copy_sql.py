@@ -1,4 +1,4 @@
-"""The SQL of a prepared table: of each owner the first rows, with the owner, in the order of owners.
+"""The SQL of a prepared table: of each owner the first rows, with the owner.
 
 *Claim.* Between neighbouring databases the copies of a unit's tables differ in the rows of the units that differ, and
 no owner has more rows than the limit. *Why.* The rows come from a plan that the analysis judges like any query's: a
@@ -104,7 +104,7 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
         + [f"{quantized(form, names)} AS {dialect.identifier(units_column(name).name)}" for name, form in integers]
     )
     inner = emitter.query(judged).replace(SALT, str(salt))
-    return f"SELECT {listed} FROM ({inner}) AS kept ORDER BY c{owner.uid}"
+    return f"SELECT {listed} FROM ({inner}) AS kept"
 
 
 def stored_forms(table: Table) -> dict[str, Component]:

@@ -10,10 +10,10 @@ from dpsql.core.policy.prepared import as_prepared, prepared_tables, units_colum
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engines.open import Copies, dialect_of, engine_version, files_of, read_manifest
+from dpsql.engines.open import Copies, copies_of
 from dpsql.planner.rewrites.read_stored_integers import ends_of, said_of
 from dpsql.service.preparing.copy_sql import stored_forms
-from dpsql.service.preparing.manifest import Manifest, place_of
+from dpsql.service.preparing.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,21 @@ def find(policy: Policy, given: str = "") -> Found:
         return Found()
     if given:
         return _without(policy, wanted, f"{given} is read, which is not prepared", "leave  prepared  out of the policy")
-    path = place_of(policy)
-    text = read_manifest(path)
     repair = f"dpsql prepare {policy.file}"
-    if text is None:
-        return _without(policy, wanted, f"there is no file {path.name}", repair)
-    known = Manifest.read(text)
-    version = f"{dialect_of(policy).name} {engine_version(policy)}"
-    stale = "they are of another version of dpsql" if known is None else known.stale(policy, files_of(policy), version)
-    if known is None or stale:
-        return _without(policy, wanted, stale, repair)
+    with copies_of(policy) as store:
+        text = store.manifest()
+        if text is None:
+            return _without(policy, wanted, store.missing, repair)
+        known = Manifest.read(text)
+        if known is None:
+            return _without(policy, wanted, "they are of another version of dpsql", repair)
+        stale = known.stale(policy, store.looks(), store.version)
+        if stale:
+            return _without(policy, wanted, stale, repair)
     integers = {t.name: known.tables[t.name].integers for t in wanted}
     ends = {name: {units_column(c).name: ends_of(said) for c, said in each.items()} for name, each in integers.items()}
-    copies = Copies(path, tuple(t.name for t in wanted), text, ends=ends)
+    looks = {t.name: known.tables[t.name].look for t in wanted}
+    copies = Copies(store.place(known.identity), tuple(t.name for t in wanted), text, ends=ends, looks=looks)
     return Found(copies, known.identity, integers=integers)
 
 

@@ -1,18 +1,16 @@
-"""What a file of prepared tables says of itself, and whether it still is of the data and the policy at hand."""
+"""What prepared tables say of themselves, and whether it still is of the data and the policy at hand."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
 
-FORMAT = 3
+FORMAT = 4
 """Raised when copies come to be made otherwise: those of another format are made anew."""
 
 
@@ -20,25 +18,27 @@ FORMAT = 3
 class TableCopy:
     """rows: of the table. kept: of its copy. units: with rows in the copy.
 
-    integers: column → what its grid integers rest on (`said_of`).
+    integers: column → what its grid integers rest on (`said_of`). look: what its files look like; see `Writer.copy`.
     """
 
     rows: int
     kept: int
     units: int
     integers: Mapping[str, str] = field(default_factory=dict)
+    look: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """identity: a random name, part of every address that reads the copy. declared: what of the policy it rests on.
 
-    files: path → what it looked like. tables: name → how much of it was kept; exact, for the custodian alone.
+    looks: part of the data → what it looked like. tables: name → how much of it was kept; exact, for the custodian
+    alone.
     """
 
     identity: str
     declared: str
-    files: Mapping[str, str]
+    looks: Mapping[str, str]
     engine: str
     tables: Mapping[str, TableCopy]
     format: int = FORMAT
@@ -56,20 +56,15 @@ class Manifest:
         tables = {name: TableCopy(**each) for name, each in found.pop("tables").items()}
         return cls(tables=tables, **found)
 
-    def stale(self, policy: Policy, files: Sequence[str], engine: str) -> str:
+    def stale(self, policy: Policy, looks: Mapping[str, str], engine: str) -> str:
         """Why it is not of this policy and this data, in words; empty if it is."""
         if self.declared != declared(policy):
             return "the policy says something else of these tables since"
         if self.engine != engine:
             return f"they were prepared with {self.engine}, and this is {engine}"
-        if set(files) != self.files.keys() or any(look_of(path) != look for path, look in self.files.items()):
+        if looks != self.looks or not all(looks.values()):
             return "the data has changed since"
         return ""
-
-
-def place_of(policy: Policy) -> Path:
-    """The file of a policy's prepared tables."""
-    return Path(os.path.abspath(policy.directory / f"{policy.name}.prepared.duckdb"))
 
 
 def declared(policy: Policy) -> str:
@@ -78,7 +73,7 @@ def declared(policy: Policy) -> str:
     Of other tables, too, whose rows they are and where they lie: whether two tables have the same rows and different
     units is looked at when the copies are made, and cannot be seen in them.
     """
-    others = [(t.name, t.public, str(t.protection), str(t.source)) for t in policy.tables.values()]
+    others = [(t.name, t.public, str(t.protection), str(t.source), str(t.stored)) for t in policy.tables.values()]
     said = [
         (
             t.name, str(t.max_rows_per_unit),
@@ -88,17 +83,3 @@ def declared(policy: Policy) -> str:
         for t in prepared_tables(policy)
     ]  # fmt: skip
     return hashlib.sha256(repr((policy.database, policy.data_version, others, said)).encode()).hexdigest()
-
-
-def look_of(path: str) -> str:
-    """Size and time of a file and of its write-ahead log, and a hash of its two ends; empty if it cannot be read."""
-    try:
-        found = os.stat(path)
-        with open(path, "rb") as file:
-            ends = file.read(12288)
-            file.seek(max(0, found.st_size - 65536))
-            ends += file.read()
-        log = os.stat(f"{path}.wal").st_size if os.path.exists(f"{path}.wal") else 0
-    except OSError:
-        return ""
-    return f"{found.st_size} {found.st_mtime_ns} {log} {hashlib.sha256(ends).hexdigest()[:32]}"

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.prepared import copied, owner_column, prepared_tables
-from dpsql.core.policy.tables import Table
+from dpsql.core.policy.prepared import copied, limit_of, owner_column, prepared_tables
+from dpsql.core.policy.tables import RowLimit, Table
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.open import Copies, Options, Writer, files_of, open_writer, place_of_copy, replacing
+from dpsql.engines.open import Options, Writer, copies_of
 from dpsql.planner.computed import compute, understood
 from dpsql.planner.rewrites.read_stored_integers import said_of
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.preparing.copy_sql import copy_sql, staged, stored_forms
-from dpsql.service.preparing.manifest import Manifest, TableCopy, declared, look_of, place_of
+from dpsql.service.preparing.manifest import Manifest, TableCopy, declared
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
     """What was prepared: exact numbers about private data, for the custodian alone.
 
-    path: the file that was made. tables: table → the rows it has, those that were kept, and the units that have any.
+    place: the file that was made, or the folder. tables: table → the rows it has, those that were kept, and the units
+    that have any.
     """
 
-    path: Path
+    place: str
     tables: Mapping[str, TableCopy]
 
 
@@ -51,28 +51,20 @@ def prepare(
             "DP008", "no table of the policy is to be prepared",
             help=["custodian: say  prepared: true  at every table of a unit"],
         )  # fmt: skip
-    path = place_of(loaded)
-    with replacing(path) as new:
-        files = {file: look_of(file) for file in files_of(loaded)}
-        options = Options(
-            threads=threads, memory_limit=memory_limit, progress=progress, copies=Copies(new, writing=True)
-        )
-        writer = open_writer(loaded, options)
-        try:
+    identity, options = secrets.token_hex(16), Options(threads=threads, memory_limit=memory_limit, progress=progress)
+    with copies_of(loaded) as store:
+        looks = store.looks()
+        with store.writing(identity, options) as writer:
             known = understood(complete(loaded, writer.describe()))
             compute(known, writer)
             found = _copy_all(known, writer)
-            made = Manifest(
-                secrets.token_hex(16), declared(loaded), files, f"{writer.dialect.name} {writer.version}", found
-            )
+            made = Manifest(identity, declared(loaded), looks, store.version, found)
+            if made.stale(loaded, store.looks(), store.version):
+                raise reject(
+                    "DP008", "the data changed while it was prepared", help=["prepare it when nobody writes to it"]
+                )
             writer.finish(made.text())
-        finally:
-            writer.close()
-        if made.stale(loaded, files_of(loaded), made.engine):
-            raise reject(
-                "DP008", "the data changed while it was prepared", help=["prepare it when nobody writes to it"]
-            )
-    return Preparation(path, found)
+    return Preparation(store.place(identity), found)
 
 
 def _copy_all(policy: Policy, writer: Writer) -> dict[str, TableCopy]:
@@ -81,21 +73,28 @@ def _copy_all(policy: Policy, writer: Writer) -> dict[str, TableCopy]:
     now = policy
 
     def where(name: str) -> str:
-        return place_of_copy(name) if name in done else writer.table_sql(name)
+        return writer.copied(name) if name in done else writer.table_sql(name)
 
     for name in (t.name for t in prepared_tables(policy)):
         table = policy.tables[name]
-        sql = copy_sql(table, now, writer.dialect, where, salt)
-        writer.write(f"CREATE TABLE {place_of_copy(name)} AS {sql}")
-        found[name] = _counted(table, policy, writer)
+        limit, owner = limit_of(table), owner_column(table, policy.tables).name
+        assert limit is not None
+        select = copy_sql(table, now, writer.dialect, where, salt)
+        look = writer.copy(name, select, owner, together=not limit.assumed)
+        found[name] = replace(_counted(table, limit, owner, writer), look=look)
         now = staged(now, table, copied(table, policy.tables))
         done.add(name)
     return found
 
 
-def _counted(table: Table, policy: Policy, writer: Writer) -> TableCopy:
-    owner = writer.dialect.identifier(owner_column(table, policy.tables).name)
-    whole = writer.fetch(f"SELECT COUNT(*) FROM {writer.table_sql(table.name)}")
-    kept = writer.fetch(f"SELECT COUNT(*), COUNT(DISTINCT {owner}) FROM {place_of_copy(table.name)}")
+def _counted(table: Table, limit: RowLimit, owner: str, writer: Writer) -> TableCopy:
+    """How much was kept. What queries rest on is looked at, too, though the plan has made it so."""
+    whole = writer.fetch(f"SELECT COUNT(*) AS n FROM {writer.table_sql(table.name)} AS t0")
+    owners = f"SELECT COUNT(*) AS n FROM {writer.copied(table.name)} AS t0 GROUP BY {writer.dialect.identifier(owner)}"
+    counted = writer.fetch(
+        f"SELECT COALESCE(SUM(n), 0) AS k, COUNT(*) AS u, COALESCE(MAX(n), 0) AS m FROM ({owners}) AS g"
+    )
+    (kept,), (units,), (largest,) = counted.columns
+    assert limit.assumed or largest <= limit.rows, table.name
     integers = {name: said_of(form) for name, form in stored_forms(table).items()}
-    return TableCopy(int(whole.columns[0][0]), int(kept.columns[0][0]), int(kept.columns[1][0]), integers)
+    return TableCopy(int(whole.columns[0][0]), int(kept), int(units), integers)

@@ -68,10 +68,11 @@ def _runtime() -> Path | None:
 
 @dataclass
 class Server:
-    """A running cluster. folder: its log, its tables and its temporary files."""
+    """A running cluster. folder: its log, its tables and its temporary files. master: who runs its tasks."""
 
     folder: Path
     settings: Mapping[str, str]
+    master: str = "local[2]"
     port: int = 0
     made: int = field(default=0)
     watch: subprocess.Popen[bytes] | None = None
@@ -128,7 +129,7 @@ class Server:
         }
         submit = next(PACKAGES.glob("lib/python*/site-packages/pyspark/bin/spark-submit"))
         command = [
-            str(submit), "--master", "local[2]", "--driver-memory", "1g", "--class",
+            str(submit), "--master", self.master, "--driver-memory", "1g", "--class",
             "org.apache.spark.sql.connect.service.SparkConnectServer",
             *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")), "spark-internal",
         ]  # fmt: skip
@@ -176,6 +177,17 @@ class Server:
             return True
         return False
 
+    @property
+    def executors(self) -> list[int]:
+        """The processes that run its tasks, where it has such (`local-cluster[…]`)."""
+        found = []
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                parent = re.search(r"^PPid:\s*(\d+)$", status.read_text(), re.MULTILINE)
+                if parent is not None and int(parent[1]) == self.process:
+                    found.append(int(status.parent.name))
+        return found
+
     def kill(self) -> None:
         """As a machine that loses its power."""
         number = self.process
@@ -191,10 +203,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(settings: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A new cluster, ended and removed afterwards. settings: its own, beside those of all."""
+def running(settings: Mapping[str, str] | None = None, master: str = "local[2]") -> Iterator[Server]:
+    """A new cluster, ended and removed afterwards. settings: its own, beside those of all. master: as of `Server`."""
     folder = Path(tempfile.mkdtemp(prefix="spark"))
-    server = Server(folder, settings or {})
+    server = Server(folder, settings or {}, master)
     try:
         server.start()
         yield server

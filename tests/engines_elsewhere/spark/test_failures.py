@@ -6,7 +6,10 @@ Every planted value is looked for in all that the session puts out, in log lines
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,8 +19,10 @@ import pytest
 
 import dpsql
 from dpsql.core.engine import engine_failed
+from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from tests.engines_elsewhere.spark.servers import Server
+from tests.engines_elsewhere.spark.servers import Server, running, why_not
+from tests.engines_elsewhere.spark.test_engine_contract import ENDLESS
 from tests.support.canary import MARKER, NUMBER, holds
 
 ORDERS = (
@@ -39,7 +44,6 @@ budgets: {total: {epsilon: 100}}
 """
 WORD = "quoted"
 """What a test may show."""
-SLOW = "(SELECT COUNT(*) FROM range(0, 9000000000000, 1, 2) AS a WHERE a.id % 7 = 9)"
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     def reading(session: object, sql: str, stop: object) -> object:
         if "12345" in sql:
             begun.set()
-            sql = f"SELECT {SLOW} AS x, q.* FROM ({sql}) AS q"
+            sql = ENDLESS
         return read(session, sql, stop)  # type: ignore[arg-type]
 
     monkeypatch.setattr(engine, "read", reading)
@@ -114,6 +118,56 @@ def test_a_query_that_is_ended_is_paid_and_says_nothing(
         assert answer.rows and con.budget["customer"].spent.epsilon == 4
         assert not any(holds(note) for note in answer.notes)
     assert not holds(caplog.text)
+
+
+@pytest.fixture(scope="module")
+def executors() -> Iterator[Server]:
+    """A cluster whose tasks run in processes of their own."""
+    if reason := why_not():
+        pytest.skip(reason)
+    if not Path("/proc/self").exists():
+        pytest.skip("executors are found by /proc")
+    with running({"spark.executor.memory": "512m"}, "local-cluster[2,1,512]") as cluster:
+        yield cluster
+
+
+def test_an_executor_that_is_lost_is_made_good(
+    executors: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its tasks are done again by another, and the numbers are the same."""
+    import dpsql.engines.spark.engine as engine
+
+    with executors.admin() as admin:
+        admin.sql(ORDERS).repartition(4).write.parquet(str(tmp_path / "orders"))
+    file, read, over, begun = tmp_path / "shop.yaml", engine.read, threading.Event(), False
+    file.write_text(POLICY.replace("ADDRESS", executors.address).replace("FOLDER", str(tmp_path)), encoding="utf-8")
+
+    def killing() -> None:
+        while not over.wait(0.05):
+            for process in executors.executors[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+                    return
+
+    def reading(session: object, sql: str, stop: object) -> object:
+        if begun and "12345" in sql:
+            threading.Thread(target=killing, daemon=True).start()
+        try:
+            return read(session, sql, stop)  # type: ignore[arg-type]
+        finally:
+            if begun:
+                over.set()
+
+    monkeypatch.setattr(engine, "read", reading)
+    with dpsql.connect(file, epsilon=1) as con:
+        asked = con.sql("SELECT COUNT(*) AS n, SUM(amount) AS s FROM orders WHERE amount < 12345")
+        (release,) = asked.plan().releases
+        right = exact_totals(release, con.service.engine, 7)
+        begun = True
+        assert exact_totals(release, con.service.engine, 7) == right and over.is_set()
+        assert asked.run(epsilon=1).rows and con.budget["customer"].spent.epsilon == 1
+    shown = capfd.readouterr()
+    assert not holds(shown.out + shown.err)
 
 
 def test_a_value_that_the_cluster_quotes_is_shown_nowhere(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpsql.core.engine import engine_failed
 from dpsql.core.policy.server import parse_server
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.public_facts import row_count
@@ -55,6 +57,30 @@ def test_a_setting_that_changes_behind_our_back_is_noticed_before_the_next_run(
     assert name in str(caught.value) and caught.value.diagnostics[0].code == "DP006"
     engine._session.conf.set(name, settings.SET[name])
     assert row_count(engine, "t") == 1
+    engine.close()
+
+
+def test_a_setting_that_changes_while_a_statement_runs_fails_it(
+    cluster: Server, schema: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a run, whose statements are paid: the constant error; the next run says what is wrong."""
+    import dpsql.engines.spark.engine as module
+
+    engine = opened(cluster, schema("CREATE TABLE SCHEMA.t USING parquet AS SELECT 1 AS i"), "t")
+    read = module.read
+
+    def reading(session: Any, sql: str, stop: Any) -> Any:
+        found = read(session, sql, stop)
+        session.conf.set("spark.sql.ansi.enabled", "false")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "read", reading)
+        with pytest.raises(EngineError) as caught:
+            engine.in_snapshot(lambda: row_count(engine, "t"))
+    assert str(caught.value) == str(engine_failed())
+    with pytest.raises(CannotOpen, match=r"spark\.sql\.ansi\.enabled"):
+        row_count(engine, "t")
     engine.close()
 
 
