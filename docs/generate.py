@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, diagrams, grammar_text, picture, shell
+from docs import api, commands, diagrams, grammar_text, picture, plots, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,6 +68,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
     **diagrams.PICTURES,
+    **plots.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
     **{
         name: partial(filled, name)
