@@ -58,6 +58,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "explain-json": picture.json_block,
     "python-api": api.reference,
     "cli": commands.reference,
+    "odds": plots.odds,
     "shell-commands": shell.meta_commands,
     "shell-options": shell.pset_options,
     "shell-config": shell.config_keys,
@@ -74,6 +75,7 @@ GENERATED: dict[str, Callable[[], str]] = {
         name: partial(filled, name)
         for name in (
             "README.md",
+            "docs/for-boards.md",
             "docs/howto/shell.md",
             "docs/reference/cli.md",
             "docs/reference/explain.md",

@@ -225,6 +225,17 @@ def budget_over_a_quarter() -> str:
     return chart.svg()
 
 
+def odds() -> str:
+    """A table: how likely a guess can become by answers of ε in all, as Bayes' rule with odds times e^ε has it."""
+    lines = ["| all answers together | " + " | ".join(f"before {share(p)}" for p in (0.001, 0.01, 0.1, 0.5)) + " |"]
+    lines += ["|---|--:|--:|--:|--:|"]
+    for epsilon in (0.1, 0.5, 1, 2, 5, 10):
+        factor = math.exp(epsilon)
+        after = (p * factor / (1 - p + p * factor) for p in (0.001, 0.01, 0.1, 0.5))
+        lines.append(f"| ε {epsilon:g} | " + " | ".join(f"{math.ceil(p * 1000) / 10:g} %" for p in after) + " |")
+    return "\n".join(lines)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "docs/images/error-of-counts.svg": error_of_counts,
     "docs/images/bias-against-limit.svg": bias_against_limit,
