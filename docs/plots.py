@@ -227,12 +227,12 @@ def budget_over_a_quarter() -> str:
 
 def odds() -> str:
     """A table: how likely a guess can become by answers of ε in all, as Bayes' rule with odds times e^ε has it."""
-    lines = ["| all answers together | " + " | ".join(f"before {share(p)}" for p in (0.001, 0.01, 0.1, 0.5)) + " |"]
+    lines = ["| total ε | " + " | ".join(f"before {share(p)}" for p in (0.001, 0.01, 0.1, 0.5)) + " |"]
     lines += ["|---|--:|--:|--:|--:|"]
     for epsilon in (0.1, 0.5, 1, 2, 5, 10):
         factor = math.exp(epsilon)
         after = (p * factor / (1 - p + p * factor) for p in (0.001, 0.01, 0.1, 0.5))
-        lines.append(f"| ε {epsilon:g} | " + " | ".join(f"{math.ceil(p * 1000) / 10:g} %" for p in after) + " |")
+        lines.append(f"| {epsilon:g} | " + " | ".join(f"{math.ceil(p * 1000) / 10:g} %" for p in after) + " |")
     return "\n".join(lines)
 
 
