@@ -208,9 +208,8 @@ def markdown(figures: Figures) -> str:
         f"{asked} whole queries of each row differ from the draws by at most {max(map(abs, whole), default=0):.1f} "
         "standard deviations of a rank-sum test.",
         "Error in rows: the median, and what 95 in 100 do not exceed. Bold: dpsql is ahead; *italic*: it is behind.",
-        _errors(figures, contestants, "rank"),
-        "Error in values (minutes, money, seconds):",
-        _errors(figures, contestants, "value"),
+        _errors(figures, contestants),
+        "Errors in values (minutes, money, seconds) are in benchmarks/results/published.json, and counted here:",
         f"Over sets of {FEW:,} rows and more, dpsql is, in rows and in values,",
         table(("", "ahead", "level", "behind", "ahead", "level", "behind"), _counted(figures)),
     ]
@@ -244,11 +243,11 @@ def markdown(figures: Figures) -> str:
     return "\n\n".join(parts)
 
 
-def _errors(figures: Figures, contestants: Sequence[str], kind: str) -> str:
+def _errors(figures: Figures, contestants: Sequence[str]) -> str:
     def cell(of_case: Figures, name: str) -> str:
         if name not in of_case:
             return "–"
-        median, most, _, by = of_case[name][kind]
+        median, most, _, by = of_case[name]["rank"]
         text = f"{_amount(median)} / {_amount(most)}"
         text = f"**{text}**" if by > SURE else f"*{text}*" if by < -SURE else text
         few = of_case[name]["draws"] < figures["draws"]

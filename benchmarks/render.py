@@ -33,10 +33,8 @@ def page(results: Mapping[str, Figures]) -> str:
     parts = [
         "<!-- made by `python -m benchmarks.render`; do not edit -->",
         "# Benchmarks",
-        "`make bench` measures all of this, on your machine. Contestants take turns within a round; **a ratio is the "
-        "median of the ratios within rounds**, with the least and the most in brackets. Single times depend on the "
-        "machine and on what else it does. [How it is measured](../benchmarks/README.md), and why the SQL looks as it "
-        "does.",
+        "`make bench` measures this on your machine. **A ratio is the median of those within rounds**, in which "
+        "contestants take turns; least and most in brackets. [How it is measured](../benchmarks/README.md).",
         f"![times of other systems, growth with rows and with groups]({PICTURE.name})",
         "## Targets",
         *busy(results),
@@ -59,9 +57,8 @@ def busy(results: Mapping[str, Figures]) -> list[str]:
     if max(loads, default=0) <= cores / 2:
         return []
     return [
-        f"The machine was busy with other work: load averages of up to {max(loads):.0f} on {cores} cores before a "
-        "benchmark began. Times are then several times those of an idle machine, short ones suffer most, and their "
-        "ratios are no guide; processor times are."
+        f"The machine was busy: load averages of up to {max(loads):.0f} on {cores} cores before a benchmark. Times are "
+        "then too long, short ones most, and their ratios no guide; processor times are."
     ]
 
 

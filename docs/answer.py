@@ -13,25 +13,28 @@ import tempfile
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import cast
 
 from dpsql.cli.commands.demo import COSTS
 
 TARGET = Path(__file__).resolve().parent / "images" / "answer.svg"
-QUESTION = COSTS.replace(" JOIN icd10", "\n     JOIN icd10")
+QUESTION = COSTS.replace(" AVG(", "\n       AVG(").replace(" JOIN icd10", "\n     JOIN icd10")
 NOISY = re.compile(r"(-?[\d.]+) (± [\d.]+)")
+LOSSES = re.compile(r"spent ε ([\d.]+), left ε ([\d.]+)")
 SHOWN = re.compile(r'class="right">(-?[\d.]+)</text>\n<text[^>]*class="noise">± ([\d.]+)</text>')
 WORDS = re.compile(r"\b(SELECT|FROM|JOIN|USING|WHERE|GROUP BY|ORDER BY|AS|COUNT|AVG)\b")
-WIDE, MARGIN, LINE, ROW = 610, 24, 23, 28
-COLUMNS = (MARGIN, 230, 450)
+WIDE, MARGIN, LINE, ROW = 500, 24, 23, 28
+COLUMNS = (MARGIN, 180, 380)
 """Where the columns of the answer are: the first begins there; the numbers of the others end there, before their ±."""
 STYLE = """\
 text { font: 16px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #1f2328 }
 text { white-space: pre } .word { fill: #0550ae } .noise { fill: #953800 } .right { text-anchor: end }
 .say, .head { font: 14px ui-sans-serif, system-ui, 'DejaVu Sans', sans-serif; fill: #59636e } .head { font-weight: 600 }
-.card { fill: #f6f8fa; stroke: #d1d9e0 } .line { stroke: #d1d9e0 }
+.card { fill: #f6f8fa; stroke: #d1d9e0 } .line { stroke: #d1d9e0 } .left { fill: #d1d9e0 } .spent { fill: #953800 }
 @media (prefers-color-scheme: dark) {
 text { fill: #f0f6fc } .word { fill: #79c0ff } .noise { fill: #ffa657 } .say, .head { fill: #9198a1 }
-.card { fill: #151b23; stroke: #3d444d } .line { stroke: #3d444d } }"""
+.card { fill: #151b23; stroke: #3d444d } .line { stroke: #3d444d }
+.left { fill: #3d444d } .spent { fill: #ffa657 } }"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def svg(answer: Answer) -> str:
         parts.append(f'<text x="{x:g}" y="{y:g}"{look}>{content}</text>')
 
     y = 34
-    text(MARGIN, y, "An analyst asks", "head")
+    text(MARGIN, y, "1  An analyst asks", "head")
     y += 4
     for line in QUESTION.splitlines():
         y += LINE
@@ -77,7 +80,7 @@ def svg(answer: Answer) -> str:
     y += 22
     parts.append(f'<path d="M0 {y} h{WIDE}" class="line"/>')
     y += 30
-    text(MARGIN, y, "The answer, with the noise that hides each patient", "head")
+    text(MARGIN, y, "2  The answer, with the noise that hides each patient", "head")
     y += 30
     for row in (answer.names, *answer.rows):
         for place, cell in zip(COLUMNS, row, strict=True):
@@ -91,11 +94,21 @@ def svg(answer: Answer) -> str:
                 text(place + 10, y, number[2], "noise")
         y += ROW
     spent, *limits, level = answer.remarks
-    y += 6
-    text(MARGIN, y, escape(f"{spent} · {level}"), "say")
-    y += 20
-    text(MARGIN, y, escape(" · ".join(limits[:2])), "say")
-    high = y + 20
+    for note in (f"{level} · {limits[0]}", limits[1]):
+        text(MARGIN, y, escape(note), "say")
+        y += 20
+    parts.append(f'<path d="M0 {y} h{WIDE}" class="line"/>')
+    y += 30
+    text(MARGIN, y, "3  What it cost", "head")
+    text(WIDE - MARGIN, y, escape(spent), "say right")
+    y += 14
+    cost, left = (float(part) for part in cast(re.Match[str], LOSSES.match(spent)).groups())
+    bar = WIDE - 2 * MARGIN
+    parts.append(f'<rect x="{MARGIN}" y="{y}" width="{bar}" height="16" rx="4" class="left"/>')
+    parts.append(
+        f'<rect x="{MARGIN}" y="{y}" width="{bar * cost / (cost + left):g}" height="16" rx="4" class="spent"/>'
+    )
+    high = y + 36
     words = "An SQL query with two joins and a GROUP BY, its answer with ± beside each number, and what it cost"
     return "\n".join(
         [

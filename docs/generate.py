@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, diagrams, grammar_text, http_api, picture, shell
+from docs import api, commands, diagrams, grammar_text, http_api, picture, plots, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,6 +59,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "python-api": api.reference,
     "cli": commands.reference,
     "http-api": http_api.addresses,
+    "odds": plots.odds,
     "shell-commands": shell.meta_commands,
     "shell-options": shell.pset_options,
     "shell-config": shell.config_keys,
@@ -69,12 +70,14 @@ BLOCKS: dict[str, Callable[[], str]] = {
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
     **diagrams.PICTURES,
+    **plots.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
     "dpsql/cli/shell/commands/clauses.json": grammar_text.clauses,
     **{
         name: partial(filled, name)
         for name in (
             "README.md",
+            "docs/for-boards.md",
             "docs/howto/shell.md",
             "docs/reference/api.md",
             "docs/reference/cli.md",

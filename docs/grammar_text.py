@@ -42,6 +42,54 @@ EXAMPLES = {
 """A query for each part; the tests run all of them against the flights example."""
 
 
+QUESTIONS = (
+    ("how many rows, people, different values?", "`COUNT(*)`, `COUNT(DISTINCT id)`, `COUNT(DISTINCT x)`", "Aggregates"),
+    (
+        "how much in all, on average, how far apart?",
+        "`SUM`, `AVG`, `STDDEV`, `VARIANCE` of a column with bounds",
+        "Aggregates",
+    ),
+    ("what is usual?", "`MEDIAN`, `QUANTILE_CONT(x, 0.9)`, `MODE`", "Aggregates"),
+    ("what share?", "`COUNT(*) FILTER (WHERE …) / COUNT(*)`, `SUM(x) / SUM(SUM(x)) OVER ()`", "Window functions"),
+    ("by region, by month?", "`GROUP BY region, month(day)`; totals by `ROLLUP`, `CUBE`", "Clauses"),
+    ("the largest groups, those above a number?", "`ORDER BY n DESC LIMIT 3`, `HAVING n > 100`", "Clauses"),
+    ("change, running total?", "`n - LAG(n) OVER (ORDER BY month)`, `SUM(n) OVER (…)`", "Window functions"),
+    ("of two tables together?", "`JOIN … USING (id)`; with public tables on any key", "FROM"),
+    ("people who did, or did not?", "`EXISTS`, `IN`, `NOT EXISTS` over a subquery", "Subqueries in expressions"),
+    (
+        "per person first, then all?",
+        "`SELECT AVG(CLIP(s, 0, 900)) FROM (SELECT id, SUM(x) AS s … GROUP BY id)`",
+        "FROM",
+    ),
+    ("how do two go together?", "`CORR`, `REGR_SLOPE`, `COVAR_SAMP`", "Aggregates"),
+    (
+        "with another ε, in GoogleSQL's words?",
+        "`SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …`",
+        "Privacy clause",
+    ),
+)
+"""What analysts ask, what they write, and the part of the page that has it."""
+
+INSTEAD = (
+    ("`MIN(x)`, `MAX(x)` of private rows", "`QUANTILE_DISC(x, 0.01)`, `QUANTILE_DISC(x, 0.99)`"),
+    ("`SELECT *`, single rows", "an aggregate: one person's row is what is protected"),
+    ("`LIMIT`, `ORDER BY` below an aggregate", "`ROW_NUMBER() OVER (PARTITION BY id ORDER BY day)`, for each person"),
+    ("`SUM(x)` of a column without bounds", "`SUM(CLIP(x, 0, 500))`"),
+    ("a function that is not listed", "`CASE`, or a public table that has the value"),
+)
+"""What is refused most, and what answers it."""
+
+
+def _questions() -> list[str]:
+    """The part of the page that stands first."""
+    lines = ["", "## What do you want to know?", "", "| you ask | you write | more |", "|---|---|---|"]
+    for asked, written, part in QUESTIONS:
+        lines.append(f"| {asked} | {written} | [{part}](#{part.lower().replace(' ', '-')}) |")
+    lines += ["", "The [cookbook](../cookbook.md) has forty such questions whole, each with its answer.", ""]
+    lines += ["| refused | write |", "|---|---|"]
+    return [*lines, *(f"| {refused} | {written} |" for refused, written in INSTEAD)]
+
+
 ELSEWHERE = [
     "All of them work where DuckDB reads the data. The last columns say what works where the data is in PostgreSQL or",
     "in Apache Spark: a value is the same there to the last bit, or the query is refused by name (DP105) when it is",
@@ -97,6 +145,7 @@ def sql_page() -> str:
         "",
         "Generated from `grammar/dpsql.lark` and the function registry. The examples are run by the tests.",
     ]
+    lines += _questions()
     for part in sections():
         lines += ["", f"## {part.heading}"]
         lines += [text for comment, _ in part.parts if comment for text in ("", comment)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import answer, found_limits, recording
+from docs import answer, cookbook, found_limits, recording
 
 
 @pytest.mark.processes
@@ -62,3 +62,17 @@ def test_the_picture_of_a_found_limit_has_the_words_of_the_program(tmp_path: Pat
     found_limits.draw(tmp_path / "again.svg")
     kept = words(found_limits.TARGET)
     assert words(tmp_path / "again.svg") == kept and len(kept) == 8, "run `python -m docs.found_limits`"
+
+
+def test_the_cookbook_asks_forty_questions_that_are_answered(tmp_path: Path) -> None:
+    """Every query runs on the page's own data, and the page shows its columns."""
+    page = cookbook.PAGE.read_text(encoding="utf-8")
+    cookbook.build(page, tmp_path)
+    answers = cookbook.asked(page, tmp_path)
+    kept = [text for _, text in cookbook.QUESTION.findall(page)]
+    assert len(answers) == len(kept) == 40
+    assert [cookbook.names(a) for a in answers] == [cookbook.names(text) for text in kept], (
+        "run python -m docs.cookbook"
+    )
+    assert all(len(a.splitlines()) > 1 for a in answers)
+    assert [cookbook.names(a) for a in answers[1:]] != [cookbook.names(text) for text in kept[:-1]]
