@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from dpsql.api.statements import Explain, special
@@ -50,8 +51,12 @@ class Spoken:
     batch: Members = ""
 
 
+@lru_cache(maxsize=64)
 def spoken(sql: str) -> Spoken:
-    """What a statement asks. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option."""
+    """What a statement asks, read once for all steps on its way.
+
+    Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option.
+    """
     form: Form = "text"
     first = next(iter(split_statements(sql, DIALECT)), None)
     if first is not None and (shown := _SHOW.fullmatch(first.text)):

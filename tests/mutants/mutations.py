@@ -352,6 +352,14 @@ MUTATIONS = (
         ("tests/server/front/test_patience.py",),
     ),
     Mutation(
+        "catalogue-nodes-not-counted",
+        "dpsql/frontend/catalogue/question.py",
+        "trees = trees_of(reader.tokenize(text), text, reader)",
+        "trees = reader.parser().parse(reader.tokenize(text), text)",
+        "ARRAY[ARRAY[… of a hundred characters holds the server up for hours",
+        ("tests/server/test_catalogue.py::test_a_text_that_is_read_in_many_ways_is_given_up_while_it_is_read",),
+    ),
+    Mutation(
         "catalogue-texts-not-cut",
         "dpsql/frontend/catalogue/writing.py",
         'return exp.Anonymous(this="substr", expressions=[node, *ends])',

@@ -165,3 +165,12 @@ def test_words_in_any_order_are_answered_or_refused(catalogue: Catalogue, words:
     Catalogue.concerns(sql)
     with contextlib.suppress(NotListed, TooMuch):
         catalogue.answer(sql)
+
+
+@pytest.mark.parametrize("depth, why", [(8, "an array of arrays"), (14, "this spelling")])
+def test_a_text_that_is_read_in_many_ways_is_given_up_while_it_is_read(
+    catalogue: Catalogue, depth: int, why: str
+) -> None:
+    """Each `ARRAY[` doubles what sqlglot makes of all within it: fourteen make 16,000 nodes, forty would take years."""
+    with pytest.raises(NotListed, match=why):
+        catalogue.read(f"SELECT {'ARRAY[' * depth}1{']' * depth} FROM pg_class")

@@ -63,10 +63,14 @@ def test_where_none_counts(sql: str) -> None:
 
 
 def test_every_setting_of_dpsql_may_be_said_and_holds_as_if_it_was_set() -> None:
-    said = "epsilon=1/3, delta=1e-9 allow_dearer=on, coverage=on limits=search notices=off, intervals=on"
+    said = "epsilon=1/3, delta=1e-9 allow_dearer=on, coverage=on consistent_totals=on limits=search notices=off"
+    said += ", intervals=on"
     sql = f"/* dpsql: {said} */ FROM t"
     held = with_said(Variables(), said_before(command(sql), sql)).asked
-    assert held == Settings("1/3", "1e-9", None, True, True, "search", False, True)
+    assert held == Settings(
+        epsilon="1/3", delta="1e-9", allow_dearer=True, coverage=True, consistent_totals=True, limits="search",
+        notices=False, intervals=True,
+    )  # fmt: skip
     sql = "-- dpsql: rho=0.01\nSELECT 1"
     opened = Variables(Settings(epsilon="1"))
     assert with_said(opened, said_before(command(sql), sql)).asked == Settings(rho="0.01")
