@@ -148,11 +148,11 @@ def test_epsilon_and_delta_come_by_place_and_options_by_name(con: Connection) ->
 def test_each_option_is_said_once_and_settled() -> None:
     """A name that is declared and not read would be passed over in silence."""
     assert set(Options.__optional_keys__) == {
-        "rho", "max_error", "confidence", "weights", "allow_dearer", "coverage", "limits",
+        "rho", "max_error", "confidence", "weights", "allow_dearer", "coverage", "consistent_totals", "limits",
     }  # fmt: skip
     for name, value in {
         "epsilon": 1, "delta": "1e-6", "rho": 1, "max_error": {"n": 1}, "confidence": 0.5, "weights": {"n": 2},
-        "allow_dearer": True, "coverage": True, "limits": "search",
+        "allow_dearer": True, "coverage": True, "consistent_totals": True, "limits": "search",
     }.items():  # fmt: skip
         assert settled({name: value}, Settings()) != Settings(), name  # type: ignore[misc]
     assert settled({}, Settings()) == Settings()

@@ -14,6 +14,8 @@ from dpsql.answers.store.rows import hash_of
 from dpsql.core.ledger.paid import draw_of, unchanged
 from tests.support.checklist_clinic import POLICY, Clinic
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")  # of a threshold that may hide all
+
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 BY_NAME = "SELECT kind, COUNT(*) AS n FROM events GROUP BY kind"
 PARTS = "SELECT COUNT(*) FILTER (WHERE age < 35) a, COUNT(*) FILTER (WHERE age >= 35) b FROM patients"
