@@ -53,7 +53,10 @@ class Spoken:
 
 @lru_cache(maxsize=64)
 def spoken(sql: str) -> Spoken:
-    """What a statement asks, read once for all steps on its way. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option."""
+    """What a statement asks, read once for all steps on its way.
+
+    Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option.
+    """
     form: Form = "text"
     first = next(iter(split_statements(sql, DIALECT)), None)
     if first is not None and (shown := _SHOW.fullmatch(first.text)):
