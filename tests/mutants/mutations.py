@@ -410,7 +410,7 @@ MUTATIONS = (
     Mutation(
         "front-catalogue-passed-on",
         "dpsql/server/front/route.py",
-        "return self._catalogue if self._catalogue.concerns(sql) else self._answering",
+        "return self._catalogue if found else self._answering",
         "return self._answering",
         "an unknown question about the catalogue is sent to a worker",
         ("tests/server/test_catalogue_asking.py",),
@@ -676,8 +676,8 @@ MUTATIONS = (
     Mutation(
         "front-room-for-one-address",
         "dpsql/server/front/listen.py",
-        "or waiting.count(address) >= limits.from_one_address",
-        "or waiting.count(address) >= limits.connections",
+        "or waiting.count(network(address)) >= limits.from_one_address",
+        "or waiting.count(network(address)) >= limits.connections",
         "one stranger takes the place of everybody who wants to log in",
         ("tests/server/front/test_opening.py",),
     ),
