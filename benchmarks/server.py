@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import statistics
 import tempfile
 import threading
 import time
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import dpsql
 from benchmarks.frame import Figures, Settings, command, number, spread, table, take_turns, times, unasked
-from benchmarks.serving import BROKEN, Server, made, policy, rows_of, running
+from benchmarks.serving import BROKEN, Server, burning, made, policy, rows_of, running
 from tests.support.wire_client import Client
 
 TITLE = "A server"
@@ -32,6 +33,8 @@ WITHOUT = STORED.replace("Bonn", "Lyon")
 REFUSED = "SELECT note FROM {}"
 BUSY = "SELECT city, COUNT(*), SUM(amount), AVG(amount) FROM big GROUP BY city"
 IDLE = (200, 500)
+IN_A_TURN = 20
+"""Most answers of each kind that are taken beside one run."""
 
 
 def stored(server: Server, path: Path, rounds: int) -> Figures:
@@ -165,37 +168,46 @@ def _somebody_else(server: Server) -> Iterator[Callable[[], bool]]:
         sql = _never_asked(BUSY)
         run = threading.Thread(target=lambda: rows_of(other.query(sql)))
         run.start()
-        time.sleep(0.1)  # by then it has its worker, or it is counted as alone, which hides a difference
+        time.sleep(0.1)  # by then it has its worker, or it is counted as something else, which hides a difference
         yield run.is_alive
         run.join()
 
 
-def beside_a_run(server: Server, count: int) -> Figures:
-    """Refusals and stored answers while another's run holds the only worker, and while nothing runs, in turns."""
+def beside_a_run(server: Server, folder: Path, turns: int) -> Figures:
+    """Refusals and stored answers while another's run holds the only worker, and beside a process of no server.
+
+    That one takes of the processors what a run takes, so that what is left is what the server itself tells. Each turn
+    counts once, as the median of its answers: those of one turn share its disturbances, and are no separate evidence.
+    """
     kinds = ("a refusal", "a stored answer")
-    beside, alone = ({kind: list[float]() for kind in kinds} for _ in range(2))
-    with server.client() as client:
+    beside, control = ({kind: list[float]() for kind in kinds} for _ in range(2))
+    with server.client() as client, burning(folder, BUSY) as others:
         rows_of(client.query(STORED))
         asked = dict(zip(kinds, (_asking(client, REFUSED.format("void")), _asking(client, STORED)), strict=True))
 
-        def ask_into(found: dict[str, list[float]]) -> None:
-            for kind, ask in asked.items():
-                began = time.perf_counter()
-                ask()
-                found[kind].append(time.perf_counter() - began)
+        def turn(found: dict[str, list[float]], goes_on: Callable[[], bool], most: int) -> int:
+            taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+            while len(taken[kinds[0]]) < most and goes_on():
+                for kind, ask in asked.items():
+                    began = time.perf_counter()
+                    ask()
+                    taken[kind].append(time.perf_counter() - began)
+            for kind, own in taken.items():
+                found[kind] += [statistics.median(own)] if own else []
+            return len(taken[kinds[0]])
 
-        while len(beside[kinds[0]]) < count:
+        while len(beside[kinds[0]]) < turns:
             with _somebody_else(server) as under_way:
-                while under_way() and len(beside[kinds[0]]) < count:
-                    ask_into(beside)
-            while len(alone[kinds[0]]) < len(beside[kinds[0]]):
-                ask_into(alone)
-    return {f"{kind}, beside a run or alone": told_apart(beside[kind], alone[kind]) for kind in kinds}
+                number = turn(beside, under_way, IN_A_TURN)
+            if number:
+                with others():
+                    turn(control, lambda: True, number)
+    return {f"{kind}, beside a run or a program": told_apart(beside[kind], control[kind]) for kind in kinds}
 
 
 def run(settings: Settings) -> Figures:
     """Two servers, with one worker and with two, and those that are broken."""
-    count, few = settings.pick(30, 1_000, 1_000), settings.pick(12, 25, 25)
+    count, turns, few = settings.pick(30, 1_000, 1_000), settings.pick(3, 16, 16), settings.pick(12, 100, 100)
     sizes = settings.pick((20_000, 200_000), (500_000, 3_000_000), (500_000, 3_000_000))
     with tempfile.TemporaryDirectory(dir=settings.folder) as home, ExitStack() as open:
         folder = made(Path(home), *sizes)
@@ -209,12 +221,12 @@ def run(settings: Settings) -> Figures:
                 "fresh": fresh(servers, settings.turns(1, 3, 10), settings.pick(1, 2, 4)),
             }
         found["stored"] = stored(one, paths[1], settings.turns(3, 200, 500))
-        found["times"] = by_rows(one, count) | beside_a_run(one, count)
+        found["times"] = by_rows(one, count) | beside_a_run(one, folder, turns)
         waits, reads = BROKEN
         with running(policy(folder, "waits", 1), waits) as server:
-            found["broken"] = {f"{waits}: {kind}": own for kind, own in beside_a_run(server, few).items()}
+            found["broken"] = {f"{waits}: {kind}": own for kind, own in beside_a_run(server, folder, turns).items()}
         with running(policy(folder, "reads", 1), reads) as server:
-            own = by_rows(server, 4 * few, ("a refusal",))
+            own = by_rows(server, few, ("a refusal",))
             found["broken"] |= {f"{reads}: {kind}": each for kind, each in own.items()}
     return found
 
@@ -239,7 +251,7 @@ def markdown(figures: Figures) -> str:
             "The front's memory for each idle connection under TLS:",
             table(("open", "KiB each"), connections),
             f"Two kinds of answers by their times (Kolmogorov–Smirnov, level {LEVEL:g}), those of broken servers last. "
-            "What a run takes of the processors is not hidden, so that a busy machine makes a difference there:",
+            "A run is compared with a program that takes the processors as it does; each turn counts once:",
             table(("", "of each", "ms", "ms of the other", "distance", "chance", ""), told),
         ]
     )

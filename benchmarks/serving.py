@@ -11,8 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,6 +106,43 @@ class Server:
             with found.secure():
                 found.login(name, PASSWORD, "town")
                 yield found
+
+
+_BURNS = """import sys, duckdb
+with duckdb.connect(sys.argv[1], read_only=True, config={"threads": 1}) as data:
+    print("ready", flush=True)
+    while True:
+        data.execute(sys.argv[2]).fetchall()
+"""
+
+
+@contextmanager
+def burning(folder: Path, sql: str) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """A process that asks the folder's data the same over and over with one thread, as a worker does, but of no server.
+
+    It stands still but for the blocks of what this gives.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", _BURNS, str(folder / "town.duckdb"), sql], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+
+    @contextmanager
+    def goes_on() -> Iterator[None]:
+        process.send_signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGSTOP)
+
+    try:
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError("the data cannot be read beside the server")
+        process.send_signal(signal.SIGSTOP)
+        yield goes_on
+    finally:
+        process.kill()
+        process.wait()
 
 
 def rows_of(replies: Sequence[Reply]) -> int:

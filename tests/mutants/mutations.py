@@ -2502,8 +2502,8 @@ MUTATIONS = (
     Mutation(
         "noises-of-a-total-as-one",
         "dpsql/core/noise/widths.py",
-        "half_width_of_sum(len(same), each)",
-        "half_width_of_sum(1, each)",
+        "len(same), each)",
+        "1, each)",
         "the interval of a total that is made of parts is that of one of them",
         ("tests/planner/test_split_counts.py",),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsql.core.ir.components import Recipe, Terms
 from dpsql.core.noise.measurement import Measurement
@@ -42,7 +43,13 @@ def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) 
         alike.setdefault((mechanism.name, worth), []).append(mechanism)
     each = 1 - (1 - level) / max(1, len(alike))
     widths = (
-        worth * max(same, key=lambda mechanism: mechanism.scale).half_width_of_sum(len(same), each)
+        worth * _half_width_of_sum(max(same, key=lambda mechanism: mechanism.scale), len(same), each)
         for (_, worth), same in alike.items()
     )
     return sum(widths, Fraction(0))
+
+
+@lru_cache(maxsize=1_000)
+def _half_width_of_sum(mechanism: Additive, count: int, level: Fraction) -> int:
+    """Kept, for it takes logarithms to many digits, and answers that are given again have the same noise."""
+    return mechanism.half_width_of_sum(count, level)
