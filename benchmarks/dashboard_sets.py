@@ -11,7 +11,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from dpsql.planner.batch.workload import Number
 
 Array = NDArray[np.float64]
 LATE = (
-    "(CASE WHEN dep_delay IS NULL THEN 0 WHEN dep_delay < 0 THEN 1 WHEN dep_delay < 15 THEN 2 WHEN dep_delay < 30 THEN 3 "
-    "WHEN dep_delay < 60 THEN 4 WHEN dep_delay < 120 THEN 5 ELSE 6 END)::BIGINT"
+    "(CASE WHEN dep_delay IS NULL THEN 0 WHEN dep_delay < 0 THEN 1 WHEN dep_delay < 15 THEN 2 "
+    "WHEN dep_delay < 30 THEN 3 WHEN dep_delay < 60 THEN 4 WHEN dep_delay < 120 THEN 5 ELSE 6 END)::BIGINT"
 )
 PEOPLE = 48_842
 
@@ -88,9 +87,9 @@ class Table:
         ]
         accountant, total = ("zcdp", "rho") if gaussian else ("pure_dp", "epsilon")
         return "\n".join([
-            "version: 1", "name: dashboards", "units: {row: {}}", f"privacy: {{accountant: {accountant}}}", "tables:",
-            "  t:", f"    source: read_parquet('{self.file.resolve()}')", "    unit: {of: row, rows: 1}", "    columns:",
-            *lines, f"budgets: {{total: {{{total}: 100000}}}}", "ledger: ledger.sqlite", "",
+            "version: 1", "name: dashboards", "units: {row: {}}", f"privacy: {{accountant: {accountant}}}",
+            "tables:", "  t:", f"    source: read_parquet('{self.file.resolve()}')", "    unit: {of: row, rows: 1}",
+            "    columns:", *lines, f"budgets: {{total: {{{total}: 100000}}}}", "ledger: ledger.sqlite", "",
         ])  # fmt: skip
 
     def questions(self, count: int) -> list[Question]:
@@ -108,8 +107,14 @@ class Table:
                 places = list(range(low, dice.randrange(low, len(values)) + 1))
                 terms.append(f"{name} BETWEEN {values[low]} AND {values[places[-1]]}")
             else:
-                places = sorted(dice.sample(range(len(values)), dice.choice([n for n in (1, 1, 3, 5) if n <= len(values)])))
-                terms.append(f"{name} IN ({', '.join(repr(values[i]) for i in places)})" if len(places) > 1 else f"{name} = '{values[places[0]]}'")
+                places = sorted(
+                    dice.sample(range(len(values)), dice.choice([n for n in (1, 1, 3, 5) if n <= len(values)]))
+                )
+                terms.append(
+                    f"{name} IN ({', '.join(repr(values[i]) for i in places)})"
+                    if len(places) > 1
+                    else f"{name} = '{values[places[0]]}'"
+                )
             chosen.append(tuple(places))
         return Question(columns, tuple(chosen), " AND ".join(terms))
 
@@ -138,7 +143,9 @@ def census(folder: Path) -> Table:
         age = np.minimum(rng.gamma(3.0, 1.6, PEOPLE).astype(int), 14)
         education = np.clip(np.round(rng.normal(9 - 0.15 * np.abs(age - 5), 2.6)), 0, 15).astype(int)
         sex = (rng.random(PEOPLE) < 0.67).astype(int)
-        marital = np.where(rng.random(PEOPLE) < 0.75 / (1 + np.exp(3.0 - age)), 0, np.minimum(1 + rng.geometric(0.5, PEOPLE), 6))
+        marital = np.where(
+            rng.random(PEOPLE) < 0.75 / (1 + np.exp(3.0 - age)), 0, np.minimum(1 + rng.geometric(0.5, PEOPLE), 6)
+        )
         marital = np.where((marital > 0) & (age < 4), 1, marital)
         occupation = np.clip(np.round(rng.normal(0.75 * education + 2 * sex, 2.5)), 0, 13).astype(int)
         chance = 1 / (1 + np.exp(7.5 - 0.45 * education - 0.25 * np.minimum(age, 8) - 1.2 * (marital == 0) - 0.4 * sex))
@@ -149,8 +156,3 @@ def census(folder: Path) -> Table:
         con.register("made_up", rows)
         con.sql(f"COPY (FROM made_up) TO '{file}'")
     return Table("census", file, columns)
-
-
-def cells_of(sizes: Sequence[int]) -> int:
-    """Of a whole table."""
-    return prod(sizes)

@@ -138,9 +138,9 @@ def pmw_bypass(
 
     A query whose cells were not corrected often enough bypasses the histogram: a Laplace count, by which the histogram
     is corrected if it is off by a margin of the target. Else the histogram answers, where a sparse vector says that it
-    is off by less than half of the target; where it says no, a Laplace count does, and the vector is to be paid anew: with
-    that count three times the ε of a count. Repeated queries are free. When the price is spent the histogram answers all
-    others.
+    is off by less than half of the target; where it says no, a Laplace count does, and the vector is to be paid anew:
+    with that count three times the ε of a count. Repeated queries are free. When the price is spent the histogram
+    answers all others.
     """
     histogram = Histogram(table.sizes, table.cells.sum())
     updates, needed = np.zeros(table.sizes, np.int32), np.full(table.sizes, how.ready, np.int32)

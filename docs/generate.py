@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, diagrams, grammar_text, http_api, picture, shell
+from docs import api, commands, dashboards, diagrams, grammar_text, http_api, picture, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,6 +69,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
     **diagrams.PICTURES,
+    **dashboards.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
     "dpsql/cli/shell/commands/clauses.json": grammar_text.clauses,
     **{

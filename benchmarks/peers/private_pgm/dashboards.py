@@ -23,7 +23,9 @@ def main(source: str, target: str) -> None:
     found = {}
     for draw in range(int(given["draws"])):
         measurements = [
-            LinearMeasurement(given[name].ravel(), columns_of(name.split(" ")[2]), float(given[f"sigma {name.split(' ')[2]}"]))
+            LinearMeasurement(
+                given[name].ravel(), columns_of(name.split(" ")[2]), float(given[f"sigma {name.split(' ')[2]}"])
+            )
             for name in given.files
             if name.startswith(f"noisy {draw} ")
         ]
