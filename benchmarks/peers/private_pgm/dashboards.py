@@ -1,6 +1,6 @@
 """Private-PGM (McKenna, Sheldon and Miklau 2019), from `mbi`: `dashboards.py IN.npz OUT.npz`.
 
-IN: sizes, rows, iterations, and for each draw and marginal `noisy <draw> <columns>`, beside `sigma <columns>`; wanted:
+IN: sizes, draws, iterations, and for each draw and marginal `noisy <draw> <columns>`, beside `sigma <columns>`; wanted:
 lists of columns. OUT: `<draw> <columns>`, what the graphical model says of each. Columns are numbers with commas.
 """
 
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 
+import jax
 import numpy as np
-from mbi import Domain, LinearMeasurement, estimation
+
+jax.config.update("jax_enable_x64", True)  # before mbi is imported: it stalls in 32 bits
+from mbi import Domain, LinearMeasurement, estimation  # noqa: E402
 
 
 def columns_of(text: str) -> tuple[str, ...]:
