@@ -286,8 +286,8 @@ def markdown(figures: Figures) -> str:
         "helps where most cells are empty, as in the census, and costs minutes; its answers are biased, and none has a "
         "± of its own. Where it was not run there is a dash.",
         *(f"{name} is missing: {reason}." for name, reason in figures["without"].items()),
-        "The variance that was seen over the variance that was predicted, ± two standard errors, and processor seconds: of "
-        "batch and summary to design what is measured, for all counts; of the others one run.",
+        "The variance that was seen over the variance that was predicted, ± two standard errors, and processor "
+        "seconds: of batch and summary to design what is measured, for all counts; of the others one run.",
         table(
             (*_HEAD, "batch", "summary", *(f"{name}, s" for name in timed)),
             [

@@ -9,20 +9,22 @@ from html import escape
 from benchmarks.render import published
 
 SHOWN = {
-    "PMW-Bypass": "other", "MWEM": "other", "one by one": "alone", "GROUP BYs": "grouped", "summary": "summary",
+    "PMW-Bypass": "other", "MWEM": "mwem", "one by one": "alone", "GROUP BYs": "grouped", "summary": "summary",
     "batch": "batch",
 }  # fmt: skip
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 700, 400, 64, 130, 58, 52
 STYLE = """\
 text { font: 13px ui-sans-serif, system-ui, sans-serif; fill: #24292f } .dim { fill: #57606a } .end { text-anchor: end }
 .middle { text-anchor: middle } .title { font-weight: 600 } .grid { stroke: #d1d9e0 } .card { fill: #ffffff }
-path { fill: none; stroke-width: 2.2 } .other { stroke: #8c959f }
+path { fill: none; stroke-width: 2.2 } .other { stroke: #8c959f } .mwem, circle.mwem { stroke: #8250df }
 .alone { stroke: #cf222e } .grouped { stroke: #bf8700 } .summary { stroke: #0969da }
-.batch { stroke: #1a7f37 } path.other { stroke-dasharray: 5 4 }
-circle { stroke: none } circle.other { fill: #8c959f } circle.alone { fill: #cf222e } circle.grouped { fill: #bf8700 }
+.batch { stroke: #1a7f37 } path.other, path.mwem { stroke-dasharray: 5 4 }
+circle { stroke: none } circle.other { fill: #8c959f } circle.mwem { fill: #8250df }
+circle.alone { fill: #cf222e } circle.grouped { fill: #bf8700 }
 circle.summary { fill: #0969da } circle.batch { fill: #1a7f37 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .dim { fill: #9198a1 } .grid { stroke: #3d444d } .card { fill: #0d1117 }
+circle.mwem { fill: #ab7df8 } .mwem, circle.mwem { stroke: #ab7df8 }
 .alone { stroke: #ff7b72 } .grouped { stroke: #d29922 } .summary { stroke: #4493f8 } .batch { stroke: #3fb950 }
 circle.alone { fill: #ff7b72 } circle.grouped { fill: #d29922 } circle.summary { fill: #4493f8 }
 circle.batch { fill: #3fb950 } }"""
