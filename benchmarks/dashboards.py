@@ -51,6 +51,8 @@ _PRODUCT = {
     "summary_seconds": "made, s",
     "summary_query_ms": "a count, ms",
 }
+_STEPS = (50, 3_000, 10_000)
+"""Of the fit of Private-PGM, by the size."""
 _ROUNDS = (10, 30)
 """Of MWEM."""
 _CHUNK, _SEEN = 250, 500
@@ -176,6 +178,7 @@ def compared(of: Table, count: int, price: Price, settings: Settings, folder: Pa
         begun = _of_children()
         errors = graphical(of, asked, truth, release, places, settings)
         found["private-PGM"] = {"rms": rms(errors), "seconds": (_of_children() - begun) / len(errors)}
+        found["private-PGM"]["iterations"] = settings.pick(*_STEPS)
     except NotInstalled as reason:
         without["private-PGM"] = str(reason)
     return found
@@ -229,7 +232,7 @@ def graphical(
     given: dict[str, object] = {
         "sizes": np.array(of.sizes),
         "draws": draws,
-        "iterations": settings.pick(50, 3_000, 10_000),
+        "iterations": settings.pick(*_STEPS),
     }
     for marginal, (mechanism, grain) in release.mechanisms.items():
         columns = tuple(sorted(places[uid] for uid in marginal))
@@ -284,7 +287,9 @@ def markdown(figures: Figures) -> str:
         + _of_histograms(cases),
         "Private-PGM is fitted to the same noisy marginals as the batch, and lets no cell be less than nothing. That "
         "helps where most cells are empty, as in the census, and costs minutes; its answers are biased, and none has a "
-        "± of its own. Where it was not run there is a dash.",
+        "± of its own. Where it was not run there is a dash. More steps of its fit may leave less error; it had "
+        + ", ".join(f"{c['private-PGM']['iterations']:,} ({c['set']})" for c in cases if "private-PGM" in c)
+        + ".",
         *(f"{name} is missing: {reason}." for name, reason in figures["without"].items()),
         "The variance that was seen over the variance that was predicted, ± two standard errors, and processor "
         "seconds: of batch and summary to design what is measured, for all counts; of the others one run.",
