@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from benchmarks import (
+    dashboards,
     growth,
     ledger,
     limits,
@@ -48,6 +49,7 @@ PARTS: dict[str, Part] = {
     "tpch": tpch,
     "limits": limits,
     "quantiles": quantiles,
+    "dashboards": dashboards,
     "server": server,
     "peers": contest,
 }

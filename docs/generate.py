@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, diagrams, grammar_text, http_api, picture, plots, shell
+from docs import api, commands, dashboards, diagrams, grammar_text, http_api, picture, plots, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,6 +71,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": diagnostics_index,
     **diagrams.PICTURES,
     **plots.PICTURES,
+    **dashboards.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
     "dpsql/cli/shell/commands/clauses.json": grammar_text.clauses,
     **{

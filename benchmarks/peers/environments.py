@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers.environments [FOLDER] [PEER …]
 
-A peer is a folder beside this file, with requirements.txt and adapter.py, or quantiles.py, or both. Environments take
-up to 1 GB each (Spark).
+A peer is a folder beside this file, with requirements.txt and adapter.py, quantiles.py or dashboards.py. Environments
+take up to 1 GB each (Spark).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ QUANTILES = {
     "smartnoise_core": "SmartNoise Core",
 }
 """Folder → name, of those that are asked for quantiles."""
+DASHBOARDS = {"private_pgm": "Private-PGM"}
+"""Folder → name, of those that are given marginals."""
 
 
 class NotInstalled(Exception):
@@ -76,7 +78,7 @@ def environment() -> dict[str, str]:
 def main() -> None:
     given = sys.argv[1:]
     folder = Path(given[0]) if given else CACHE / "peers"
-    for peer in given[1:] or {**PEERS, **QUANTILES}:
+    for peer in given[1:] or {**PEERS, **QUANTILES, **DASHBOARDS}:
         try:
             print(peer, python_of(peer, folder), flush=True)
         except NotInstalled as reason:
