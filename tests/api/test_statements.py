@@ -60,7 +60,7 @@ def test_settings_are_shown_one_by_one(sql: str) -> None:
         special(sql)
     found = refusal.value.diagnostics[0]
     assert found.code == "DP903" and found.help == (
-        "SHOW epsilon  (or delta, rho, confidence, allow_dearer, coverage, limits)",
+        "SHOW epsilon  (or delta, rho, confidence, allow_dearer, coverage, consistent_totals, limits)",
     )
 
 
