@@ -10,6 +10,7 @@ from tests.core.ledger.test_edited_answers import BY_NAME, COUNT, EDITS, SOME, n
 from tests.support.checklist_clinic import Clinic
 
 
+@pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")  # of a threshold that may hide all
 @pytest.mark.parametrize(
     ("edit", "sql"),
     [*((statements, COUNT) for e, statements in EDITS.items() if e not in SOME), (EDITS["no unit that pays"], BY_NAME)],

@@ -20,6 +20,7 @@ from tests.engines_elsewhere.postgres.ledger.conftest import Database
 from tests.support.checklist_clinic import CANARY, MARKER, POLICY, Clinic, assert_silent, make
 
 __all__ = ["make"]
+pytestmark = pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")  # of a threshold that may hide all
 Make = Callable[..., Clinic]
 
 
