@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
@@ -66,10 +66,12 @@ from dpsql.planner.settings import Settings
 from dpsql.planner.unread import Unread
 from dpsql.planner.warnings.undeclared_values import undeclared_values
 from dpsql.planner.warnings.warnings import warnings_of
-from dpsql.postprocessing.consistency.totals import Totals
 from dpsql.postprocessing.planning.interval_notes import interval_notes
 from dpsql.postprocessing.planning.plan import post_processing, require_shown
 from dpsql.postprocessing.planning.steps import Coverage, PostProcessing
+
+if TYPE_CHECKING:
+    from dpsql.postprocessing.consistency.totals import Totals  # which loads numpy
 
 
 def compile_query(

@@ -17,18 +17,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import inf, prod
+from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.releases_of_plan import Releases
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Node, Release, key_sources
-from dpsql.core.release.noisy import public_keys
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.same_rows import does_not_add_up, families, finest_of, keyed_by_lists, positions
 from dpsql.planner.settings import Settings
-from dpsql.postprocessing.consistency.groupings import Groupings, NoTotals
-from dpsql.postprocessing.consistency.totals import Totals
+
+if TYPE_CHECKING:
+    from dpsql.postprocessing.consistency.groupings import Groupings
+    from dpsql.postprocessing.consistency.totals import Totals  # which load numpy, as no check does
 
 _LEAST = 1e-2
 """The smallest share of a set, and what shares are multiples of."""
@@ -58,6 +60,9 @@ def require_last(totals: Sequence[Totals], releases: Sequence[PlannedRelease]) -
 
 
 def _totals(family: Sequence[Release], releases: Releases) -> Totals:
+    from dpsql.postprocessing.consistency.groupings import NoTotals
+    from dpsql.postprocessing.consistency.totals import Totals
+
     finest = finest_of(family)
     distinct = {releases.index[release]: release for release in family}
     columns = [positions(release, finest) or () for release in distinct.values()]
@@ -104,6 +109,9 @@ def notes_of_totals(totals: Sequence[Totals], releases: Sequence[PlannedRelease]
 
 def groupings_of(totals: Totals, releases: Sequence[Release]) -> Groupings:
     """The groups of each set, which are public."""
+    from dpsql.core.release.noisy import public_keys
+    from dpsql.postprocessing.consistency.groupings import Groupings
+
     keys = tuple(tuple(public_keys(key_sources(r) or (), len(r.keys))) for r in releases)
     return Groupings(totals.positions, keys, totals.finest)
 
@@ -182,7 +190,8 @@ def _shares(totals: Totals, releases: Sequence[Release], gaussian: bool) -> Mapp
     set's is above that of equal shares without least squares. By the formula of groups that are all combinations of
     lists: for others it is a guess, as good as lists are even.
     """
-    sizes = _sizes(totals, [len(public_keys(key_sources(r) or (), len(r.keys))) for r in releases])
+    groupings = groupings_of(totals, releases)
+    sizes = _sizes(groupings, [len(keys) for keys in groupings.keys])
     found = [1 / len(releases)] * len(releases)
     best = _error(totals, sizes, found, gaussian)
     step = 2.0
@@ -206,12 +215,11 @@ def _shares(totals: Totals, releases: Sequence[Release], gaussian: bool) -> Mapp
     }
 
 
-def _sizes(totals: Totals, heights: Sequence[int]) -> dict[tuple[int, ...], float]:
+def _sizes(groupings: Groupings, heights: Sequence[int]) -> dict[tuple[int, ...], float]:
     """How many values each part of the keys has, the columns that every set has together or not at all.
 
     Along a chain: how many groups are in one of the set before, on average.
     """
-    groupings = Groupings(totals.positions, tuple(() for _ in heights), totals.finest)
     known: dict[tuple[int, ...], float] = {}
     for at in groupings.by_size:
         own = [part for n, part in enumerate(groupings.parts) if groupings.has_part(at, n)]

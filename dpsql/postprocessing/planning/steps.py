@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
@@ -12,8 +13,10 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relations import Emitter
 from dpsql.engines.scratch import Scratch
-from dpsql.postprocessing.consistency.totals import Totals
 from dpsql.postprocessing.planning.forms import Form, Sources
+
+if TYPE_CHECKING:
+    from dpsql.postprocessing.consistency.totals import Totals  # which loads numpy
 
 
 @dataclass(frozen=True, slots=True)
