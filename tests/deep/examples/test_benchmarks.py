@@ -39,7 +39,7 @@ def measured(tables: Path) -> dict[str, Figures]:
 def test_every_benchmark_is_a_part() -> None:
     folder = Path(queries.__file__).parent
     found = {p.stem for p in folder.glob("*.py") if "\ndef run(settings: Settings" in p.read_text(encoding="utf-8")}
-    assert found | {"peers"} == set(PARTS) | {"postgres"}, "which needs a server, and is run by itself"
+    assert found | {"peers"} == set(PARTS) | {"postgres", "spark"}, "which need a server, and are run by themselves"
     for part in PARTS.values():
         assert part.TITLE and callable(part.run) and callable(part.markdown)
 
