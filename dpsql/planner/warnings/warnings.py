@@ -123,7 +123,7 @@ def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
 
 # --- DP503: too many groups for ε ------------------------------------------------------------------------------------
 
-LARGE_GROUP: Final = 500
+LARGE_GROUP: Final = 100
 """Units of a group that nobody has declared to be so large: a threshold above it is told before it is paid for."""
 
 
