@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 from dpsql.core.analysis.releases_of_plan import Releases
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import BoundContributions, Node, Release, key_sources
+from dpsql.core.ir.nodes import Node, Release, key_sources
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.same_rows import does_not_add_up, families, finest_of, keyed_by_lists, positions
+from dpsql.planner.row_weights import WeighedByGroups, limit_on_rows
 from dpsql.planner.settings import Settings
 
 if TYPE_CHECKING:
@@ -146,23 +147,17 @@ def _adding_up(release: Release) -> list[int]:
 
 def _require_one_scaling(release: Release, finest: Release) -> None:
     """Raises Rejected DP120 unless rows count alike in every set."""
-    if _rows_of_an_id(release) != _rows_of_an_id(finest) or _rows_of_an_id(release) == "groups":
-        raise does_not_add_up(
-            "how much of an id counts depends on the groups that it is in, and so differs from set to set",
-            release.span,
-            "limit its rows in all groups together: custodian:  max_rows_per_unit  without  max_rows_per_group  and  "
-            "max_groups_per_unit",
-        )
-
-
-def _rows_of_an_id(release: Release) -> object:
-    """C where an id's rows are scaled by their number in all groups together; None where nothing is."""
-    node = release.input
-    if not isinstance(node, BoundContributions):
-        return None
-    if node.truncate_groups or (node.rows is None and not node.one_group):
-        return "groups"
-    return node.rows if node.rows is not None else node.per_group
+    try:
+        if limit_on_rows(release) == limit_on_rows(finest):
+            return
+        what, rows = "a limit per unit holds for some sets of groups and not for others", None
+    except WeighedByGroups as why:
+        what, rows = str(why), why.rows
+    limit = "a number of rows" if rows is None else str(rows)
+    raise does_not_add_up(
+        f"{what}, and so an id counts more or less from set to set", release.span,
+        f"custodian: declare  max_rows_per_unit: {limit}  alone for this table, or prepare it with that limit",
+    )  # fmt: skip
 
 
 def with_shares(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.ir.expressions import Expr
-from dpsql.core.ir.nodes import BoundContributions, Scan
+from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import walk
 from dpsql.core.policy.policy import Policy
@@ -22,6 +22,7 @@ from dpsql.planner.batch.members import Member, read_member
 from dpsql.planner.batch.quantities import ROWS, Asked, Form, Quantity, asked_of, chosen, weights_of
 from dpsql.planner.batch.workload import Marginal, Number, Table, table_of
 from dpsql.planner.plan import Plan
+from dpsql.planner.row_weights import WeighedByGroups, limit_on_rows
 from dpsql.planner.settings import Settings
 from dpsql.service.arguments import Parameters, checked_parameters
 
@@ -280,24 +281,12 @@ def marginal_settings(settings: Settings, design: Design) -> Settings:
 
 
 def require_additive(plan: Plan) -> None:
-    """Refuse where the weight of a row depends on what is grouped by: marginals would not be of one table.
-
-    *Claim.* In what is let through every row of an id has one weight, whatever it is grouped by. *Why.* Rows count as
-    they are, or a limit C on the rows of an id weighs each of them by C/max(rows, C); all marginals have the same C.
-    Without groups the only group has all rows, so its limit is such a C. *When it would be false.* Limits on groups, or
-    on the rows of a group; a limit that holds for one marginal alone. *Tested by* tests/service/test_batch_ids.py.
-    """
-    limits: set[tuple[str, int | None]] = set()
-    for release in plan.releases:
-        below, grouped = release.measured.node.input, bool(release.measured.node.keys)
-        if isinstance(below, BoundContributions) and below.truncate_groups:
-            raise _not_additive("only some groups of an id are kept", None)
-        for unit, of in release.measured.contributions.items():
-            weighed = of.by_rows if grouped or of.by_rows is not None else of.per_group
-            if of.scaled and (weighed is None or (grouped and of.per_group is not None)):
-                raise _not_additive("max_groups_per_unit and max_rows_per_group weigh a row by its groups", of.rows)
-            limits.add((unit, weighed if of.scaled else None))
-    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):
+    """Refuse where the weight of a row depends on what is grouped by: marginals would not be of one table."""
+    try:
+        limits = {limit_on_rows(release.measured.node) for release in plan.releases}
+    except WeighedByGroups as why:
+        raise _not_additive(str(why), why.rows) from None
+    if len(limits) > 1:
         raise _not_additive("a limit per unit holds for some marginals and not for others", None)
 
 

@@ -448,19 +448,20 @@ MUTATIONS = (
         ("tests/service/test_batch.py",),
     ),
     Mutation(
-        "batch-of-weights-by-group",
-        "dpsql/service/batch_design.py",
-        "            if of.scaled and (weighed is None or (grouped and of.per_group is not None)):",
-        "            if False:",
-        "marginals that do not add up are taken for one table",
+        "marginals-weighed-by-groups",
+        "dpsql/planner/row_weights.py",
+        "if node.rows is None and not node.one_group:",
+        "if False:",
+        "marginals, or totals and their parts, that do not add up are taken for one table",
         (
+            "tests/planner/test_consistent_totals.py",
             "tests/service/test_batch_ids.py::test_limits_that_depend_on_groups_are_refused_with_the_limit_that_would_do",
         ),
     ),
     Mutation(
         "batch-of-several-limits",
         "dpsql/service/batch_design.py",
-        "    if any(len({limit for u, limit in limits if u == unit}) > 1 for unit, _ in limits):",
+        "    if len(limits) > 1:",
         "    if False:",
         "a limit weighs rows in some marginals of a batch and not in others",
         ("tests/service/test_batch_ids.py::test_all_marginals_have_one_limit",),
@@ -600,14 +601,6 @@ MUTATIONS = (
         "        if False:",
         "a plan for which nobody named a price is charged",
         ("tests/service/test_summaries.py::test_without_an_epsilon_it_answers_for_nothing_or_not_at_all",),
-    ),
-    Mutation(
-        "summary-of-weights-by-group",
-        "dpsql/planner/summaries/design.py",
-        "            if cut or (of.scaled and not alone and (of.by_rows is None or of.per_group is not None)):",
-        "            if False:",
-        "marginals that do not add up are taken for one table",
-        ("tests/service/test_summaries.py::test_refused_by_name_and_nothing_is_spent",),
     ),
     Mutation(
         "summary-tells-too-much",
@@ -4430,14 +4423,6 @@ MUTATIONS = (
         ("tests/core/policy/test_prepared.py",),
     ),
     # --- totals that are the sums of their parts ---
-    Mutation(
-        "totals-under-limits-per-group",
-        "dpsql/planner/consistent_totals.py",
-        'if _rows_of_an_id(release) != _rows_of_an_id(finest) or _rows_of_an_id(release) == "groups":',
-        "if _rows_of_an_id(release) is finest:",
-        "numbers move away from the truth: an id counts more in a total than in its parts",
-        ("tests/planner/test_consistent_totals.py",),
-    ),
     Mutation(
         "totals-of-unlisted-rows",
         "dpsql/planner/rewrites/same_rows.py",

@@ -109,7 +109,7 @@ def test_the_cost_is_what_was_asked() -> None:
     [
         ("SELECT g, COUNT(DISTINCT x) FROM people GROUP BY ROLLUP (g)", "counts what may be in several groups"),
         ("SELECT g, COUNT(DISTINCT id) FROM visits GROUP BY ROLLUP (g)", "counts what may be in several groups"),
-        ("SELECT g, h, COUNT(*) FROM grouped GROUP BY ROLLUP (g, h)", "how much of an id counts depends on the groups"),
+        ("SELECT g, h, COUNT(*) FROM grouped GROUP BY ROLLUP (g, h)", "weigh a row by its groups"),
         ("SELECT t, COUNT(*) FROM people GROUP BY ROLLUP (t)", "which groups are shown is decided by noise"),
         ("SELECT g, h, COUNT(*) FROM people GROUP BY GROUPING SETS ((g), (h))", "no set of groups has all keys"),
         (

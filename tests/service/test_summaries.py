@@ -375,7 +375,7 @@ def test_a_damaged_store_is_refused(policy: Path, con: dpsql.Connection) -> None
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("CREATE DP SUMMARY s ON tours (ward) WITH (epsilon = 1)", "limits on groups"),
+        ("CREATE DP SUMMARY s ON tours (ward) WITH (epsilon = 1)", "weigh a row by its groups"),
         ("CREATE DP SUMMARY s ON flights (dest) WITH (epsilon = 1)", "public list of the values of dest"),
         ("CREATE DP SUMMARY s ON flights (nothing) WITH (epsilon = 1)", "column nothing does not exist"),
         ("CREATE DP SUMMARY s ON nowhere (month) WITH (epsilon = 1)", "nowhere"),

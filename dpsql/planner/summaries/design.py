@@ -16,7 +16,7 @@ from itertools import combinations
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.nodes import BoundContributions, Node, Scan, output_columns
+from dpsql.core.ir.nodes import Node, Scan, output_columns
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
@@ -29,6 +29,7 @@ from dpsql.planner.batch.members import read_member
 from dpsql.planner.batch.shares import best_shares, spread
 from dpsql.planner.batch.workload import MOST_CELLS, MOST_COLUMNS, Marginal, Number
 from dpsql.planner.plan import Plan
+from dpsql.planner.row_weights import WeighedByGroups, limit_on_rows
 
 MOST_MARGINALS = 100
 _MOST_VALUES = 2_000
@@ -176,15 +177,14 @@ def _shares(classes: Mapping[int, Classes], k: int, gaussian: bool) -> dict[Marg
 def require_additive(plan: Plan) -> None:
     """Refuse where the weight of a row depends on what is grouped by: marginals would not be of one table."""
     for release in plan.releases:
-        below = release.measured.node.input
-        cut = isinstance(below, BoundContributions) and below.truncate_groups
-        for of in release.measured.contributions.values():
-            alone = of.groups == of.released_groups == 1  # all rows: M of one group are C of all
-            if cut or (of.scaled and not alone and (of.by_rows is None or of.per_group is not None)):
-                raise reject(
-                    "DP101", "limits on groups weigh a row differently in each marginal: they do not add up",
-                    help=["custodian: declare max_rows_per_unit alone for this table, or prepare it",
-                          "run each query by itself"],
-                )  # fmt: skip
+        try:
+            limit_on_rows(release.measured.node)
+        except WeighedByGroups as why:
+            rows = "" if why.rows is None else f": {why.rows}"
+            raise reject(
+                "DP101", f"{why}: the marginals would not add up",
+                help=[f"custodian: declare  max_rows_per_unit{rows}  alone for this table, or prepare it",
+                      "run each query by itself"],
+            ) from None  # fmt: skip
         if release.measured.known:
             raise reject("DP101", "these marginals are public: query them directly", help=["that costs nothing"])
