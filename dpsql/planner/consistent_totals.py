@@ -103,7 +103,7 @@ def notes_of_totals(totals: Sequence[Totals], releases: Sequence[PlannedRelease]
     names = " or ".join(dict.fromkeys(listed))
     left_out = (f"consistent totals: rows whose {names} is not listed are in no total",) if names else ()
     return (
-        "consistent totals: each is the sum of its parts, by least squares; EXPLAIN's ± are at most this wide",
+        "consistent totals: each is the sum of its parts, by least squares",
         *left_out,
     )
 
@@ -165,12 +165,17 @@ def with_shares(
 ) -> dict[int, Fraction]:
     """The weights of columns, times the share that their set of groups has.
 
-    Equal ones beside an average and the like, which are made of numbers as they were drawn.
+    Equal ones beside an average and the like, which are made of numbers as they were drawn; and where numbers are so
+    many that each is told the ± that it had before.
     """
+    from dpsql.postprocessing.consistency.totals import MOST_NUMBERS
+
     found = dict(weights)
     for each in totals:
         nodes = [releases.node(p) for p in each.places]
         if any(o.recipe.terms(n.components) is None for n in nodes for o in n.outputs):
+            continue
+        if sum(len(keys) for keys in groupings_of(each, nodes).keys) > MOST_NUMBERS:
             continue
         for place, share in _shares(each, nodes, gaussian).items():
             for output in releases.node(place).outputs:

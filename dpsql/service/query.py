@@ -167,15 +167,26 @@ def _callers_level() -> int:
 def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:
     """`Query.accuracy` of a plan that has been made."""
     found: dict[str, float | None] = {}
+    totals = _totals(plan, level)
     for at, column in enumerate(plan.columns):
         shown = [branch[at] for branch in plan.post.branches]
-        widths = [_width(plan, source, level) for source in shown if source is not None]
+        widths = [totals.get(source) or _width(plan, source, level) for source in shown if source is not None]
         if widths:
             known = [w for w in widths if w is not None]
             largest = _as_float(max(known)) if len(known) == len(shown) else None
             earlier = found.get(column.name, 0.0)  # of columns with one name the worst counts
             found[column.name] = None if largest is None or earlier is None else max(largest, earlier)
     return found
+
+
+def _totals(plan: Plan, level: Fraction) -> dict[tuple[int, int], Fraction]:
+    """(release, output) → expected ± of what is made consistent."""
+    if not plan.post.totals:
+        return {}
+    from dpsql.postprocessing.intervals.expected_totals import expected_widths
+
+    each = (expected_widths(totals, plan.releases, level) for totals in plan.post.totals)
+    return {source: Fraction(width) for widths in each for source, width in widths.items()}
 
 
 def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | None:

@@ -44,11 +44,13 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     lines = [*_goal(plan), *_tree(plan.tree, "", "", _numbers(plan, len(searches)), set(), bool(searches))]
     for i, release in enumerate(searches):
         lines += ["", *_release_lines(release, i, searched_by(plan, i))]
+    consistent = _consistent_lines(plan)
     for i, release in enumerate(plan.releases):
         each = [Multiples.of(plan, i, at) for at in range(len(release.measured.measurements))]
         told = " · ".join(filter(None, (limits_from(plan, i), _limits_told(plan, i))))
         lines += ["", *_release_lines(release, len(searches) + i, told, each)]
         lines += [] if searches else _sum_lines(release.measured)
+        lines += consistent.get(i, [])
     intervals = interval_lines(plan.columns, plan.post)
     lines += ["", *intervals] if intervals else []
     lines += ["", f"cost: {_cost(plan, charge)}"]
@@ -64,6 +66,20 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
                 lines += ["", f"-- post-processing: {step.table}", step.sql]
             lines += ["", "-- post-processing", plan.post.sql]
     return printable("\n".join(lines))
+
+
+def _consistent_lines(plan: Plan) -> dict[int, list[str]]:
+    """Place of a release → how accurate its numbers are once every total is the sum of its parts."""
+    if not plan.post.totals:
+        return {}
+    from dpsql.postprocessing.intervals.expected_totals import expected_widths  # which loads numpy
+
+    found: dict[int, list[str]] = {}
+    for totals in plan.post.totals:
+        for (place, at), width in expected_widths(totals, plan.releases, LEVEL).items():
+            output = plan.releases[place].measured.node.outputs[at]
+            found.setdefault(place, []).append(f"{output.label} ± {width:.4g}")
+    return {place: [f"  by least squares: {', '.join(each)}"] for place, each in found.items()}
 
 
 def _warning_lines(warning: Diagnostic) -> list[str]:

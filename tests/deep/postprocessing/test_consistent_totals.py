@@ -304,3 +304,16 @@ def test_a_whole_query_adds_up(tmp_path: Path) -> None:
     assert any("consistent totals" in note for note in answer.notes)
     again = con.sql(sql).run(epsilon=0.3, consistent_totals=True)
     assert again.rows == answer.rows and again.spent.epsilon == 0
+
+
+def test_what_is_expected_is_what_is_told(tmp_path: Path) -> None:
+    """The ± of EXPLAIN and of `accuracy` are those of the answer, but for the rounding to whole numbers."""
+    con, _ = connected(tmp_path)
+    asked = con.sql("SELECT g, h, COUNT(*) AS n FROM visits GROUP BY ROLLUP (g, h)")
+    expected = asked.accuracy(epsilon=0.3, consistent_totals=True)["n"]
+    answer = asked.run(epsilon=0.3, consistent_totals=True)
+    told = [(high - low) / 2 for low, high in (row["n"] for row in answer.intervals(0.95))]  # type: ignore[misc]
+    assert expected is not None and expected <= max(told) <= expected + 2
+    assert f"COUNT(*) ± {expected:.4g}" in asked.explain(epsilon=0.3, consistent_totals=True)
+    plain = asked.accuracy(epsilon=0.3)["n"]
+    assert plain is not None and plain > expected + 2  # the twin: what it was before
