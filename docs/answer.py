@@ -110,12 +110,17 @@ def svg(answer: Answer) -> str:
     )
     high = y + 36
     words = "An SQL query with two joins and a GROUP BY, its answer with ± beside each number, and what it cost"
+    return card(WIDE, high, words, STYLE, parts)
+
+
+def card(wide: int, high: int, words: str, style: str, parts: list[str]) -> str:
+    """A picture on a card with round corners, for light and dark pages. words: what it shows, for who does not see."""
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{high}" viewBox="0 0 {WIDE} {high}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" '
             f'role="img" aria-label="{words}">',
-            f"<style>\n{STYLE}\n</style>",
-            f'<rect x="0.5" y="0.5" width="{WIDE - 1}" height="{high - 1}" rx="8" class="card"/>',
+            f"<style>\n{style}\n</style>",
+            f'<rect x="0.5" y="0.5" width="{wide - 1}" height="{high - 1}" rx="8" class="card"/>',
             *parts,
             "</svg>",
             "",

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pexpect
 
+from docs.answer import card
+
 TARGET = Path(__file__).resolve().parent / "images" / "served.svg"
 INPUTS = (
     "SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY n;",
@@ -87,17 +89,7 @@ def svg(lines: list[str]) -> str:
         for i, line in enumerate(lines)
         if line
     ]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{high}" viewBox="0 0 {WIDE} {high}" '
-            f'role="img" aria-label="{words}">',
-            f"<style>\n{STYLE}\n</style>",
-            f'<rect x="0.5" y="0.5" width="{WIDE - 1}" height="{high - 1}" rx="8" class="card"/>',
-            *texts,
-            "</svg>",
-            "",
-        ]
-    )
+    return card(WIDE, high, words, STYLE, texts)
 
 
 def _look(line: str) -> str:
