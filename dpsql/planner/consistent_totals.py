@@ -96,10 +96,9 @@ def notes_of_totals(totals: Sequence[Totals], releases: Sequence[PlannedRelease]
     if not totals:
         return ()
     finest = [releases[t.places[t.finest]].measured.node for t in totals]
-    listed = [
-        keyed.items[at].column.name
-        for keyed in map(keyed_by_lists, finest) for s in keyed.sources or () if not s.covers for at in s.positions
-    ]  # fmt: skip
+    sources = [(keyed, s) for keyed in map(keyed_by_lists, finest) for s in keyed.sources or ()]
+    open_ = [(keyed, s) for keyed, s in sources if not (s.covers or s.closed)]
+    listed = [keyed.items[at].column.name for keyed, s in open_ for at in s.positions]
     names = " or ".join(dict.fromkeys(listed))
     left_out = (f"consistent totals: rows whose {names} is not listed are in no total",) if names else ()
     return (
