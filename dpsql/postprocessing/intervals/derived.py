@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, assert_never
 
 import numpy as np
@@ -66,9 +65,9 @@ class Derived:
         steps: Sequence[Step],
         traces: Sequence[Trace],
         releases: Sequence[NoisyRelease],
-        consistent: Consistent = MappingProxyType({}),
+        consistent: Consistent | None = None,
     ) -> None:
-        self._steps, self.traces, self._releases, self._consistent = steps, traces, releases, consistent
+        self._steps, self.traces, self._releases, self._consistent = steps, traces, releases, consistent or {}
         self._made: dict[tuple[int, Form], Column] = {}
         self._hidden_rows: dict[tuple[int, int], Places] = {}
         self._orders: dict[tuple[int, int, int, int], tuple[Places, Places]] = {}

@@ -179,6 +179,7 @@ def _by_name(answer: Release, names: Sequence[str]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[i] for i in at) for row in answer.rows), key=repr)
 
 
+@pytest.mark.filterwarnings("ignore:.*are shown from:dpsql.UtilityWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_rewriting_hits_or_pays(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, store = random.Random(seed), Store()

@@ -14,6 +14,8 @@ SALTS = {  # no noise, and no noise may use them
     "service/preparing/prepare.py": {"secrets"},  # the name of a copy, and which rows are kept
     "server/wire/scram.py": {"secrets"},  # salts of passwords, and numbers used once
     "server/front/listen.py": {"secrets"},  # the keys with which clients cancel their queries
+    "server/web/sessions.py": {"secrets"},  # the tokens of sessions and forms
+    "server/web/entrance.py": {"secrets"},  # the key of the marks by which pairs of name and password are known
 }
 
 

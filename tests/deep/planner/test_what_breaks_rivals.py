@@ -273,6 +273,7 @@ MONEY = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*are shown from:dpsql.UtilityWarning")
 def test_probe_decimals_and_null_keys(make: Callable[..., Clinic]) -> None:
     """Sums of DECIMAL are exact and clipped; NULL is a key like any other, shown when enough units have it."""
     clinic = make(

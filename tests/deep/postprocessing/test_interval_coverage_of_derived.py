@@ -307,7 +307,7 @@ def as_if_independent(noises: Noises, numbers: Sequence[Linear]) -> Classes:
         return classes(noises, numbers)
     above, below = numbers
     doubled = Noises([])
-    doubled.laws, height = noises.laws, len(noises.law)
+    doubled.laws, doubled.copies, height = noises.laws, noises.copies, len(noises.law)
     doubled.law, doubled.values = np.tile(noises.law, 2), np.tile(noises.values, 2)
 
     def moved(s: Stretch) -> Stretch:
