@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from docs.commands import options_of
-from dpsql.cli.shell.command import shell
 from dpsql.cli.shell.commands.table import GROUPS
 from dpsql.cli.shell.config import ENVIRONMENT, PLAIN, SWITCHES
 from dpsql.cli.shell.looks import OPTIONS, Looks
@@ -20,11 +18,8 @@ def meta_commands() -> str:
     """Every meta-command by groups, with its other names."""
     parts = []
     for title, commands in GROUPS.items():
-        rows = [
-            (f"`{c.usage}`", c.help, ", ".join(f"`{name}`" for name in c.names[1:]))
-            for c in commands
-        ]  # fmt: skip
-        parts += [f"### {title}", "", _table(("command", "what it does", "also"), rows), ""]
+        rows = [(", ".join(f"`{name}`" for name in (c.usage, *c.names[1:])), c.help) for c in commands]
+        parts += [f"### {title}", "", _table(("command", "what it does"), rows), ""]
     return "\n".join(parts).rstrip("\n")
 
 
@@ -34,17 +29,10 @@ def pset_options() -> str:
     return _table(("option", "values", "at first", "what it does"), rows)
 
 
-def config_keys() -> str:
-    """The keys of the configuration file that are no options of \\pset."""
-    return _table(("key", "meaning"), [(f"`{key}`", text) for key, text in {**PLAIN, **SWITCHES}.items()])
-
-
-def environment() -> str:
-    """The environment variables."""
-    rows = [(", ".join(f"`{n.strip()}`" for n in names.split(",")), text) for names, text in ENVIRONMENT.items()]
-    return _table(("variable", "meaning"), rows)
-
-
-def flags() -> str:
-    """Arguments and options of `dpsql shell`."""
-    return "\n".join(options_of(shell))
+def settings() -> str:
+    """The keys of the configuration file that are no options of \\pset, and the environment variables."""
+    keys = {**PLAIN, **SWITCHES}
+    same = {key: name for key in keys if ENVIRONMENT.get(name := f"DPSQL_{key.upper()}") == keys[key]}
+    rows = [(f"`{key}`", f"`{same[key]}`" if key in same else "", text) for key, text in keys.items()]
+    rows += [("", f"`{v.replace(', ', '`, `')}`", text) for v, text in ENVIRONMENT.items() if v not in same.values()]
+    return _table(("key", "variable", "meaning"), rows)
