@@ -13,7 +13,6 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 from dpsql.cli.app import app
 
-
 COMMON = 3
 """What so many commands share is said once."""
 

@@ -91,14 +91,14 @@ def _questions() -> list[str]:
 
 
 ELSEWHERE = [
-    "All of them work where DuckDB reads the data; *elsewhere* says what works where the data is in PostgreSQL or Apache",
-    "Spark, if not all does. A value is the same there to the last bit, or the query is refused by name (DP105) when it",
-    "is planned and checked. Functions of released numbers work everywhere: DuckDB computes them.",
+    "All of them work where DuckDB reads the data; *elsewhere* says what works where the data is in PostgreSQL or",
+    "Apache Spark, if not all does. A value is the same there to the last bit, or the query is refused by name (DP105)",
+    "when it is planned or checked. Functions of released numbers work everywhere: DuckDB computes them.",
     "",
     "| | refused there as well |",
     "|---|---|",
-    "| PostgreSQL, Spark | casts of texts to other types; casts of DOUBLEs to texts, HUGEINT, FLOAT and DECIMAL of more "
-    "than 18 digits; over public rows quantiles, averages and sums of DOUBLEs, and variances |",
+    "| PostgreSQL, Spark | casts of texts to other types; casts of DOUBLEs to texts, HUGEINT, FLOAT and DECIMAL of "
+    "more than 18 digits; over public rows quantiles, averages and sums of DOUBLEs, and variances |",
     "| PostgreSQL | FULL JOIN without an equality of both sides; `IGNORE NULLS` |",
     "| Spark | whole numbers of more than 38 digits; casts to unsigned integers; values of TIME and UUID; frames of "
     "`GROUPS`, of `RANGE` with a distance, and any frame of a function that takes none, as `ROW_NUMBER` |",

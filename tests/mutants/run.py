@@ -34,8 +34,9 @@ NOT_CAUGHT = "nothing yet"
 _HEAD = """# Mutations of the trusted core
 
 Each of these changes was made to a copy of the code, and the named test failed because of it. `make mutants` does it
-again, and fails if one is not caught. This file is written by it: below each file its mutations, what each would break,
-and the test that caught it. Where that is one of `tests/deep`, which `make test` leaves out, the reason stands beside it.
+again, and fails if one is not caught. This file is written by it: below each file its mutations, what each would
+break, and the test that caught it. Where that is one of `tests/deep`, which `make test` leaves out, the reason stands
+beside it.
 """
 
 
