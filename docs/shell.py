@@ -16,11 +16,11 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def meta_commands() -> str:
     """Every meta-command by groups, with its other names."""
-    parts = []
+    rows = []
     for title, commands in GROUPS.items():
-        rows = [(", ".join(f"`{name}`" for name in (c.usage, *c.names[1:])), c.help) for c in commands]
-        parts += [f"### {title}", "", _table(("command", "what it does"), rows), ""]
-    return "\n".join(parts).rstrip("\n")
+        rows.append((f"**{title}**", ""))
+        rows += [(", ".join(f"`{name}`" for name in (c.usage, *c.names[1:])), c.help) for c in commands]
+    return _table(("command", "what it does"), rows)
 
 
 def pset_options() -> str:
@@ -31,8 +31,10 @@ def pset_options() -> str:
 
 def settings() -> str:
     """The keys of the configuration file that are no options of \\pset, and the environment variables."""
-    keys = {**PLAIN, **SWITCHES}
-    same = {key: name for key in keys if ENVIRONMENT.get(name := f"DPSQL_{key.upper()}") == keys[key]}
-    rows = [(f"`{key}`", f"`{same[key]}`" if key in same else "", text) for key, text in keys.items()]
-    rows += [("", f"`{v.replace(', ', '`, `')}`", text) for v, text in ENVIRONMENT.items() if v not in same.values()]
-    return _table(("key", "variable", "meaning"), rows)
+    variables = {key: name for key in PLAIN if (name := f"DPSQL_{key.upper()}") in ENVIRONMENT}
+    said = "As the [option](../reference/cli.md#dpsql-shell) of this name."
+    rows = [(", ".join(f"`{key}`" for key in PLAIN), said), *((f"`{key}`", text) for key, text in SWITCHES.items())]
+    rows += [(", ".join(f"`{name}`" for name in variables.values()), "The same.")]
+    own = {names: text for names, text in ENVIRONMENT.items() if names not in variables.values()}
+    rows += [(f"`{names.replace(', ', '`, `')}`", text) for names, text in own.items()]
+    return _table(("key, variable", "meaning"), rows)
