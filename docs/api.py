@@ -181,7 +181,7 @@ def _doc(thing: object) -> str:
     text, prompt, example = (inspect.getdoc(thing) or "").partition(">>> ")
     shown = _paragraphs(text.strip())
     if example:
-        shown += f"\n\n```python skip: run with the other examples of docstrings\n{prompt}{example.strip()}\n```"
+        shown += f"\n\n```python skip: tested as docstrings\n{prompt}{example.strip()}\n```"
     return shown
 
 

@@ -13,8 +13,8 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 from dpsql.cli.app import app
 
-COMMON = 3
-"""What so many commands share is said once."""
+COMMON = 2
+"""What so many commands or more share is said once."""
 
 
 def reference() -> str:
