@@ -85,10 +85,19 @@ PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 test: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) --ignore=tests/deep --ignore=tests/engines_elsewhere --ignore=tests/clients_elsewhere $(PYTEST_ARGS)
 
-# Many of these wait, for processes, terminals and locks: one worker more has something to do then.
+# Many of these wait, for processes, terminals and locks: one worker more has something to do then. Those elsewhere wait
+# more, for servers and browsers: they run beside, and their output comes first.
 REST_WORKERS ?= $(shell expr $(WORKERS) + 1)
-test-rest: $(VENV)/.installed-dev test-engines test-clients
-	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS)
+REST_LOG := .venv-engines/deep.log
+test-rest: $(VENV)/.installed-dev
+	@mkdir -p .venv-engines; \
+	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS) >$(REST_LOG) 2>&1 & deep=$$!; \
+	trap 'kill $$deep; exit 130' INT TERM; \
+	$(MAKE) test-engines test-clients; elsewhere=$$?; \
+	tail -n +1 -f --pid=$$deep $(REST_LOG) 2>/dev/null; shown=$$?; \
+	wait $$deep; status=$$?; \
+	[ $$shown -eq 0 ] || cat $(REST_LOG); \
+	[ $$status -eq 0 ] && exit $$elsewhere
 
 # Where an engine cannot be had, its tests are skipped and say why; DPSQL_ENGINES=required makes that a failure.
 # Of arguments that choose none of these tests nothing is run, which pytest calls 5.
