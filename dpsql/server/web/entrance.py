@@ -67,8 +67,15 @@ class Entrance:
         door.recording.record(Event("login", name, address))
         return replace(login, address=address)
 
-    async def by_basic(self, header: str, address: str) -> Session | None:
-        """The session of an `Authorization: Basic …`: a pair is checked once while its session lasts. Raises Busy."""
+    async def by_authorization(self, header: str, address: str) -> Session | None:
+        """The session of a program, by its `Authorization`: Basic, or Bearer with a session's token. Raises Busy."""
+        kind, _, rest = header.partition(" ")
+        if kind.lower() == "bearer":
+            return self._sessions.find(rest.strip(), "API")
+        return await self._by_basic(rest.strip(), address) if kind.lower() == "basic" else None
+
+    async def _by_basic(self, header: str, address: str) -> Session | None:
+        """A pair is checked once while its session lasts. Raises Busy."""
         try:
             name, colon, password = base64.b64decode(header, validate=True).decode("utf-8").partition(":")
         except (binascii.Error, UnicodeDecodeError, ValueError):

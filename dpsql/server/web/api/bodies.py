@@ -94,6 +94,11 @@ class Questions(_Body):
 
 def read(body: bytes, kind: type[_Body]) -> Any:
     """A body. Raises Malformed."""
+    return checked(data_of(body), kind)
+
+
+def data_of(body: bytes) -> Any:
+    """JSON as it stands there; numbers that are not whole are decimals. Raises Malformed."""
     try:
         data = json.loads(
             body.decode("utf-8"), parse_float=Decimal, parse_constant=_constant, object_pairs_hook=_object
@@ -103,6 +108,11 @@ def read(body: bytes, kind: type[_Body]) -> Any:
         raise Malformed("it is nested too deeply") from None
     except (ValueError, ArithmeticError):
         raise Malformed("it is not JSON in UTF-8") from None
+    return data
+
+
+def checked(data: Any, kind: type[_Body]) -> Any:
+    """What data means. Raises Malformed."""
     try:
         return kind.model_validate(data)
     except ValidationError as error:
