@@ -47,6 +47,11 @@ HEADERS: Final = (
 """Of each response."""
 _STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
 
+MCP: Final = "/mcp"
+"""Where agents ask."""
+OF_PROGRAMS: Final = ("/api/", MCP)
+"""Addresses below which errors are problems, and no pages."""
+
 _log = logging.getLogger("dpsql.server")
 
 
@@ -173,7 +178,7 @@ def _given(body: bytes, receive: Receive) -> Receive:
 async def _plain(send: Send, scope: Message, status: int, text: str) -> None:
     """A sentence; to programs as a problem (RFC 9457), of which nothing was charged."""
     kind, data = "text/plain; charset=utf-8", (text + "\n").encode()
-    if scope["raw_path"].startswith(b"/api/"):
+    if scope["raw_path"].decode("latin-1").startswith(OF_PROGRAMS):
         nothing = {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
         said = {"type": "about:blank", "title": text, "status": status, "detail": text, "code": None, "span": None,
                 "hint": None, "findings": [], "spent": None if status == 500 else nothing}  # fmt: skip

@@ -32,6 +32,7 @@ from dpsql.server.statements import Answering, Refused
 from dpsql.server.web.api.problems import problem
 from dpsql.server.web.asking import Asker
 from dpsql.server.web.entrance import Busy, Entrance
+from dpsql.server.web.guard import OF_PROGRAMS
 from dpsql.server.web.pages import layout, login, reference
 from dpsql.server.web.pages.layout import Frame
 from dpsql.server.web.sessions import Session, Sessions
@@ -174,7 +175,7 @@ class Site:
 
     async def _missing(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        if request.url.path.startswith("/api/"):
+        if request.url.path.startswith(OF_PROGRAMS):
             headers = error.headers if isinstance(error, HTTPException) else None
             return problem(status, "there is nothing at this address, or this is not done to it", headers=headers)
         if status == 404:
@@ -183,7 +184,7 @@ class Site:
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         """Of anything unforeseen, whose own words could tell values of single rows, nothing is said."""
-        if request.url.path.startswith("/api/"):
+        if request.url.path.startswith(OF_PROGRAMS):
             return problem(500, _FAILED.message, [_FAILED])
         return self.message("Failed", "dpsql itself failed; what was charged by then stays charged.", 500)
 

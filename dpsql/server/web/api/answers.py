@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from dpsql.core.policy.policy import Policy
 from dpsql.policy.tools.show import declared_of, promises, whose_rows
-from dpsql.server.statements import Refused, Value
+from dpsql.server.statements import Login, Refused, Value
 from dpsql.server.web.api import problems
 from dpsql.server.web.api.bodies import Question, Questions, values_for
 from dpsql.server.web.asking import Asker, Cost, Given, Waiting
@@ -70,9 +71,10 @@ async def batch(asker: Asker, asked: Questions) -> Data:
     return {"queries": found, "price": price_of_all, "left": left, "fits": fits and answerable}
 
 
-async def budget(asker: Asker, account: str) -> Data:
-    """What the account has spent and has left of each privacy unit. Raises Refused."""
-    return {"account": account, "units": [_amounts(row) for row in await asker.rows("SELECT * FROM dpsql.budget")]}
+async def budget(asker: Asker, login: Login) -> Data:
+    """What the account has spent and has left of each privacy unit, and the login's ceilings. Raises Refused."""
+    units = [_amounts(row) for row in await asker.rows("SELECT * FROM dpsql.budget")]
+    return {"account": login.account, "units": units, "ceilings": asdict(login.ceilings)}
 
 
 def tables(policy: Policy) -> Data:

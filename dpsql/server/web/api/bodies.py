@@ -49,11 +49,13 @@ Scalar = Annotated[
 ]  # fmt: skip
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """What is sent: no member but those that are named, each of the kind that is said."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Asked(_Body):
+class Asked(Body):
     """What a query is asked with; a member that is missing is what the login or the policy says."""
 
     epsilon: Amount | None = Field(None, description="ε to spend, at most")
@@ -78,7 +80,7 @@ class Asked(_Body):
         )
 
 
-class Question(_Body):
+class Question(Body):
     """One query."""
 
     sql: str = Field(max_length=1_000_000)
@@ -86,13 +88,13 @@ class Question(_Body):
     settings: Asked = Asked()  # type: ignore[call-arg]
 
 
-class Questions(_Body):
+class Questions(Body):
     """Several queries, of which the cost together is asked."""
 
     queries: list[Question] = Field(min_length=1, max_length=MOST_QUERIES)
 
 
-def read(body: bytes, kind: type[_Body]) -> Any:
+def read(body: bytes, kind: type[Body]) -> Any:
     """A body. Raises Malformed."""
     return checked(data_of(body), kind)
 
@@ -111,7 +113,7 @@ def data_of(body: bytes) -> Any:
     return data
 
 
-def checked(data: Any, kind: type[_Body]) -> Any:
+def checked(data: Any, kind: type[Body]) -> Any:
     """What data means. Raises Malformed."""
     try:
         return kind.model_validate(data)

@@ -102,7 +102,7 @@ class Api:
         return answered(await answers.batch(asker, await _read(request, bodies.Questions)))
 
     async def _budget(self, request: Request, asker: Asker, session: Session) -> Response:
-        return answered(await answers.budget(asker, session.login.account))
+        return answered(await answers.budget(asker, session.login))
 
     async def _tables(self, request: Request, asker: Asker, session: Session) -> Response:
         return answered(answers.tables(self._house.policy))
