@@ -88,7 +88,8 @@ def test_tools_answer_as_their_schemas_say(agent: Agent) -> None:
     ("tool", "arguments", "said"),
     [
         ("query", {"sql": 1}, "/sql"), ("query", {}, "/sql"), ("query", {"sql": "x", "account": "ben"}, "account"),
-        ("tables", {"of": "ben"}, "/of"), ("rule", {"code": "../x"}, "no diagnostic code"), ("budget", [], "dictionary"),
+        ("tables", {"of": "ben"}, "/of"), ("rule", {"code": "../x"}, "no diagnostic code"),
+        ("budget", [], "dictionary"),
         ("cost", {"sql": "SHOW budget"}, "only a query has a price"),
         ("query", {"sql": "SELECT * FROM dpsql.accounts"}, "DP102"),
     ],
