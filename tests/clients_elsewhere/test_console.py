@@ -130,6 +130,16 @@ def test_every_page_of_custodians(browser: Any, web: ServedWeb, width: int, sche
             looked_at(carol, f"custodian-{path.strip('/').replace('/', '-') or 'accounts'}", width, scheme, axe)
 
 
+def test_the_report_has_its_looks_under_rules_of_its_own(browser: Any, web: ServedWeb) -> None:
+    with Visitor(browser, web, custodian=True, viewport={"width": 820, "height": 900}) as carol:
+        carol.log_in("carol")
+        carol.page.goto(f"{carol.url}/policy")
+        carol.page.click("text=The privacy report")
+        assert carol.page.inner_text("h1") == "shop" and "/policy/report" in carol.page.url
+        top = carol.page.eval_on_selector("main", "main => getComputedStyle(main).maxWidth")
+        assert top != "none" and carol.errors == []
+
+
 def test_no_script_is_needed(browser: Any, web: ServedWeb) -> None:
     sql, before = "SELECT COUNT(*) AS n FROM orders WHERE amount < 12", web.server.shop.spent()
     with Visitor(browser, web, java_script_enabled=False) as ana:

@@ -44,7 +44,7 @@ HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
-"""Of each response."""
+"""Of each response, where it has none of its own."""
 _STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
 
 MCP: Final = "/mcp"
@@ -80,8 +80,9 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                extra = [*HEADERS, *([_STRICT] if self._secure else [])]
                 own = {name for name, _ in message["headers"]}
+                extra = [*HEADERS, *([_STRICT] if self._secure else [])]
+                extra = [(name, value) for name, value in extra if name not in own]
                 if b"cache-control" not in own:
                     extra.append((b"cache-control", b"no-store"))
                 message["headers"] = [*message["headers"], *extra]

@@ -44,11 +44,13 @@ def test_no_page_no_response_and_no_line_holds_a_private_value(tmp_path: Path) -
                 seen.append(api.post(f"/api/v1/{name}", json=body).content)
             seen.append(json.dumps(Agent(api).call("query", **body)).encode())
         seen += [ana.get(page).content for page in ("/", "/history", "/tables", "/connect", "/query")]
-        seen += [carol.get(page).content for page in ("/", "/refusals", "/sessions", "/ledger", "/policy")]
+        seen += [
+            carol.get(page).content for page in ("/", "/refusals", "/sessions", "/ledger", "/policy", "/policy/report")
+        ]
         seen += [api.get(f"/api/v1/{name}").content for name in ("budget", "tables", "openapi.json")]
         assert web.server.shop.spent() > 0 and len({e.outcome for e in web.log.events}) > 4
         assert not holds(repr(web.log.events)) and not holds(repr(web.refusals.by_code))
-    assert len(seen) == 6 * len(STATEMENTS) + 13 and not any(map(holds, seen))
+    assert len(seen) == 6 * len(STATEMENTS) + 14 and not any(map(holds, seen))
 
 
 def test_an_answer_leaves_at_its_moment_and_what_costs_nothing_at_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
@@ -11,6 +12,9 @@ from dpsql.server.web.markdown import from_markdown
 from dpsql.server.web.markup import Element, Node, h
 from dpsql.server.web.pages.layout import Frame, card, document, table
 from dpsql.server.web.plot import amount
+
+REPORT: Final = "/policy/report"
+"""Where the report on the policy is, for custodians."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,11 @@ def policy_in_words(frame: Frame, policy: Policy) -> bytes:
         "Policy",
         h.p(
             "In force, with every default. ", h.code(policy.hash[:12]), " is the beginning of its hash.", class_="lead"
+        ),
+        h.p(
+            h.a("The privacy report", href=REPORT),
+            " says what it means in odds, what was spent and which promises "
+            "it rests on: one page, to read, print and sign.",
         ),
         h.pre(text, class_="words", tabindex="0", role="group", aria_label="the policy in words"),
     )
