@@ -338,10 +338,26 @@ MUTATIONS = (
     Mutation(
         "front-unknown-name-tells",
         "dpsql/server/people/users.py",
-        "        return secret_of_nobody(name, None if first is None else first.secret, key)",
+        "        return secret_of_nobody(name, first, key)",
         "        return secret_of_nobody(name, None, key + secret_of_nobody(name, None, key).stored_key)",
         "an unknown name has another salt at each try",
         ("tests/server/people/test_users.py",),
+    ),
+    Mutation(
+        "front-certificate-not-compared",
+        "dpsql/server/people/users.py",
+        "if found is None or found.certificate not in (None, certificate):",
+        "if found is None or (found.certificate is not None and certificate is None):",
+        "who has any certificate is whoever he says he is",
+        ("tests/server/front/test_certificates.py",),
+    ),
+    Mutation(
+        "front-certificate-not-verified",
+        "dpsql/server/front/listen.py",
+        "context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF if revoked else ssl.VERIFY_DEFAULT",
+        "context.verify_flags |= ssl.VERIFY_DEFAULT",
+        "a certificate that was revoked lets in",
+        ("tests/server/front/test_certificates.py",),
     ),
     Mutation(
         "front-failures-not-counted",

@@ -2,7 +2,8 @@
 
     users:
       ana:
-        secret: SCRAM-SHA-256$4096:…    # `dpsql user add ana` prints it
+        secret: SCRAM-SHA-256$4096:…    # `dpsql user add ana` prints it; may be left out beside a certificate
+        certificate: ana@example.org    # common name of a client's certificate; left out: none is needed
         account: ana                    # of the policy's budgets; left out: the name
         role: analyst                   # or custodian
         kind: person                    # or bi, for a tool that says nothing of ε
@@ -28,7 +29,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, Val
 from dpsql.core.privacy_loss import show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, one_of, usable_name, wrong
+from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, Text, one_of, usable_name, wrong
 from dpsql.policy.file.yaml_text import MAX_CHARACTERS, read_yaml
 from dpsql.policy.issues import Issue, did_you_mean, listed
 from dpsql.server.statements import Ceilings, Login, Settings
@@ -77,7 +78,8 @@ class _Ceilings(_File):
 
 
 class _User(_File):
-    secret: Annotated[Secret, PlainValidator(_secret)]
+    secret: Annotated[Secret | None, PlainValidator(_secret)] = None
+    certificate: Text | None = None
     account: Name | None = None
     role: Annotated[Literal["analyst", "custodian"], one_of("analyst", "custodian")] = "analyst"
     kind: Annotated[Literal["person", "bi"], one_of("person", "bi")] = "person"
@@ -97,10 +99,14 @@ _KEYS: Final[dict[str, type[BaseModel]]] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One who may log in. login: what every session of his begins with, but for the address."""
+    """One who may log in. login: what every session of his begins with, but for the address.
 
-    secret: Secret
+    secret, certificate: what he has to show, both where both are given; of a certificate its common name.
+    """
+
+    secret: Secret | None
     login: Login
+    certificate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +116,32 @@ class Users:
     by_name: Mapping[str, User]
 
     def secret_of(self, name: str) -> Secret:
-        """The secret to ask for. Of a name that nobody has, one that no password fits, the same on each call but for
-        what no client sees: that a name is unknown is not told."""
+        """The secret to ask for. Of a name that nobody has, or that has none, one that no password fits, the same on
+        each call but for what no client sees: that a name is unknown is not told."""
         found = self.by_name.get(name)
-        if found is not None:
+        if found is not None and found.secret is not None:
             return found.secret
-        first = next(iter(self.by_name.values()), None)
-        key = hashlib.sha256(b"nobody" + (b"" if first is None else first.secret.server_key)).digest()
-        return secret_of_nobody(name, None if first is None else first.secret, key)
+        first = next((user.secret for user in self.by_name.values() if user.secret is not None), None)
+        key = hashlib.sha256(b"nobody" + (b"" if first is None else first.server_key)).digest()
+        return secret_of_nobody(name, first, key)
 
-    def login(self, name: str) -> Login | None:
-        """Who this is, once he has shown that he knows the secret; None for a name that nobody has."""
+    def has_no_secret(self, name: str) -> bool:
+        """Whether somebody has this name, and his certificate is enough."""
         found = self.by_name.get(name)
-        return None if found is None else found.login
+        return found is not None and found.secret is None
+
+    def login(self, name: str, certificate: str | None = None) -> Login | None:
+        """Who this is, once he has shown that he knows the secret, if he has one; None for a name that nobody has, and
+        for one who has to show another certificate. certificate: the common name of that which was verified."""
+        found = self.by_name.get(name)
+        if found is None or found.certificate not in (None, certificate):
+            return None
+        return found.login
+
+    @property
+    def with_certificates(self) -> list[str]:
+        """Names of those who have to show one."""
+        return [name for name, user in self.by_name.items() if user.certificate is not None]
 
 
 def load_users(path: str | os.PathLike[str]) -> Users:
@@ -165,7 +184,7 @@ def _read(text: str, name: str) -> Users:
     found += _meaning(file, document.places)
     if found:
         raise CannotOpen(found)
-    return Users({name: User(user.secret, _login(name, user)) for name, user in file.users.items()})
+    return Users({name: User(user.secret, _login(name, user), user.certificate) for name, user in file.users.items()})
 
 
 def _issue(kind: str, loc: tuple[int | str, ...], message: str) -> Issue:
@@ -190,6 +209,8 @@ def _meaning(file: _Users, places: Places) -> Iterator[Diagnostic]:
         if not usable_name(name) or len(name.encode()) > 63:
             message = "is no name of a user: at most 63 bytes without control characters"
             yield Issue(("users", name), message, key=True, code="DP009").diagnostic(places)
+        if user.secret is None and user.certificate is None:
+            yield Issue(("users", name, "secret"), "is missing", code="DP009", help=(_ADD,)).diagnostic(places)
         if user.defaults.epsilon is not None and user.defaults.rho is not None:
             message = "give epsilon and rho, and each says how much to spend"
             yield Issue(("users", name, "defaults"), message, code="DP009").diagnostic(places)
