@@ -69,9 +69,8 @@ def run(
     require_tls(host, tls)
     for remark in _remarks(policy, found):
         exits.say(remark)
-    listening = _Listening(
-        (host, port), None if health is None else place(health), _consoles(http, custodian_http, tls)
-    )
+    consoles = _consoles(http, custodian_http, tls, found.provider is not None)
+    listening = _Listening((host, port), None if health is None else place(health), consoles)
     metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
     refusals = Refusals(metrics)
     door = Door(found, frozenset({policy.name}), refusals, tls, wire=wire)
@@ -88,15 +87,22 @@ class _Listening:
     consoles: Consoles | None
 
 
-def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None) -> Consoles | None:
-    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or no extra `server`."""
+def _consoles(
+    http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None, vouched: bool = False
+) -> Consoles | None:
+    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or an extra is missing.
+
+    vouched: whether an identity provider lets people in.
+    """
     if http is None and custodian_http is None:
         return None
-    if any(find_spec(name) is None for name in ("markdown_it", "starlette", "uvicorn")):
-        raise reject(
-            "DP903", "the console needs dpsql's extra `server`, which is not installed",
-            help=["pip install 'dpsql[server]'"],
-        )  # fmt: skip
+    needed = [("server", ("markdown_it", "starlette", "uvicorn")), ("oidc", ("jwt", "cryptography") if vouched else ())]
+    for extra, modules in needed:
+        if any(find_spec(name) is None for name in modules):
+            raise reject(
+                "DP903", f"the console needs dpsql's extra `{extra}`, which is not installed",
+                help=[f"pip install 'dpsql[{extra}]'"],
+            )  # fmt: skip
     from dpsql.server.web.doors import read_address
 
     found = (

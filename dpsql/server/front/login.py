@@ -136,7 +136,7 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
     An unknown name takes the same road, and so does one whose certificate, without a secret, was not shown.
     """
     address = link.address
-    if door.users.has_no_secret(name) and (login := door.users.login(name, link.common_name)) is not None:
+    if (login := door.users.by_certificate(name, link.common_name)) is not None:
         door.recording.record(Event("login", name, address))
         return replace(login, address=address)
     exchange = Exchange(door.users.secret_of(name))
