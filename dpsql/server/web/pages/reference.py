@@ -120,6 +120,9 @@ def connect(frame: Frame, place: Place, api: str) -> bytes:
         [card(title, _copied(title, text)) for title, text in parts] if place.port else None,
         card("JSON API", _copied("the API", curl),
              h.p("Its description: ", h.a("/api/v1/openapi.json", href="/api/v1/openapi.json"), class_="note")),
+        card("Agents", _copied("agents", f"{api}/mcp"),
+             h.p("The Model Context Protocol, with the name and password of a login as HTTP Basic. Let an agent have a "
+                 "login of its own, with ceilings.", class_="note")),
         h.p("Your password is the one you signed in with.", class_="note"),
     )  # fmt: skip
 
