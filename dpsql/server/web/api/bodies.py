@@ -61,9 +61,9 @@ class Asked(Body):
     epsilon: Amount | None = Field(None, description="ε to spend, at most")
     delta: Amount | None = Field(None, description="δ, for private group keys and Gaussian noise")
     rho: Amount | None = Field(None, description="ρ in place of ε, under zCDP")
-    allow_dearer: bool | None = None
-    coverage: bool = False
-    limits: Literal["declared", "search"] = "declared"
+    allow_dearer: bool | None = Field(None, description="take a better stored answer that costs more than ε")
+    coverage: bool = Field(False, description="tell, for a tenth of the price, how many units are above the limits")
+    limits: Literal["declared", "search"] = Field("declared", description="search: find missing ones for a part of ε")
 
     def settings(self) -> Settings:
         """Raises Refused DP406, DP903."""
