@@ -251,6 +251,10 @@ def serve(
         str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of TLS, with its chain, as PEM.")
     ] = None,
     tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, as PEM.")] = None,
+    tls_client_ca: Annotated[
+        str | None,
+        typer.Option("--tls-client-ca", metavar="FILE", help="Whose certificates clients may show, as PEM, with CRLs."),
+    ] = None,
     audit_log: Annotated[
         str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
     ] = None,
@@ -283,7 +287,9 @@ def serve(
     """
     from dpsql.cli.commands import serve as command
 
-    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers, health, http, custodian_http)
+    return command.run(
+        policy, users, host, port, tls_cert, tls_key, tls_client_ca, audit_log, workers, health, http, custodian_http
+    )
 
 
 @app.command()

@@ -50,6 +50,7 @@ class Served:
         users: Users | None = None,
         *,
         tls: ssl.SSLContext | None = None,
+        wire: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         seconds: float = 60,
         catalogue: Catalogue | None = None,
@@ -57,7 +58,7 @@ class Served:
         self.answering, self.log = answering, Recorded()
         self.waits: list[float] = []
         self.door = Door(
-            users or people(), frozenset({DATABASE}), self.log, tls, Patience(lambda: 0.0), self._sleep, seconds
+            users or people(), frozenset({DATABASE}), self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire
         )
         self.front = Front(self.door, Route(answering, catalogue or NoCatalogue()), limits)
         self._loop = Hurried()

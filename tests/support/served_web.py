@@ -18,6 +18,7 @@ from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
 from dpsql.server.front.route import Route
 from dpsql.server.pace import Clock
+from dpsql.server.people.users import Users
 from dpsql.server.refusals import Refusals
 from dpsql.server.statements import Login
 from dpsql.server.web.doors import Address, Web
@@ -98,9 +99,10 @@ def served_web(
     tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
     clock: Clock | None = None,
+    users: Users | None = None,
     **more: Login,
 ) -> Iterator[ServedWeb]:
-    """Ana and ben are analysts, carol is a custodian; all have one password."""
+    """Ana and ben are analysts, carol is a custodian; all have one password. users: others in their place."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -110,7 +112,7 @@ def served_web(
     with served(shop, inside(shop), clock) as server:
         policy, log = server.gateway.policy, Recorded()
         refusals = Refusals(log)
-        door = Door(people(**logins), frozenset({policy.name}), refusals, tls, Patience(lambda: 0.0), sleep)
+        door = Door(users or people(**logins), frozenset({policy.name}), refusals, tls, Patience(lambda: 0.0), sleep)
         route = Route(server.gateway, NoCatalogue())
         own = limits or Limits()
         front = Front(door, route, own)

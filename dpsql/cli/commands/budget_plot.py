@@ -10,13 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from dpsql.cli.report import charts
-from dpsql.cli.report.markup import document, section, text
-from dpsql.cli.report.spending import Panel, panels
-from dpsql.cli.report.style import style
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
+from dpsql.report import charts
+from dpsql.report.markup import document, section, text
+from dpsql.report.spending import Panel, panels
+from dpsql.report.style import style
 
 _TOTAL: Final = "#1b1b1b"
 _COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#b3568c", "#b07800", "#3a93c4")

@@ -16,6 +16,7 @@ from dpsql.cli import exits
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
+from dpsql.policy.issues import listed
 from dpsql.policy.load import load_policy
 from dpsql.server.audit import AuditLog, NoLog
 from dpsql.server.catalogue.asking import CatalogueOfLogins
@@ -42,6 +43,7 @@ def run(
     port: int,
     certificate: str | None,
     key: str | None,
+    client_ca: str | None,
     log: str | None,
     workers: str | None,
     health: str | None,
@@ -54,15 +56,24 @@ def run(
     if (certificate is None) != (key is None):
         raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
     tls = None if certificate is None or key is None else tls_context(certificate, key)
+    wire = None
+    if client_ca is not None:
+        if certificate is None or key is None:
+            raise reject("DP903", "clients show certificates under TLS alone", help=["--tls-cert FILE --tls-key FILE"])
+        wire = tls_context(certificate, key, client_ca)
+    elif found.with_certificates:
+        raise reject(
+            "DP903", f"{listed(found.with_certificates, 3)} cannot show a certificate: no authority is named",
+            help=["--tls-client-ca FILE"],
+        )  # fmt: skip
     require_tls(host, tls)
     for remark in _remarks(policy, found):
         exits.say(remark)
-    listening = _Listening(
-        (host, port), None if health is None else place(health), _consoles(http, custodian_http, tls)
-    )
+    consoles = _consoles(http, custodian_http, tls, found.provider is not None)
+    listening = _Listening((host, port), None if health is None else place(health), consoles)
     metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
     refusals = Refusals(metrics)
-    door = Door(found, frozenset({policy.name}), refusals, tls)
+    door = Door(found, frozenset({policy.name}), refusals, tls, wire=wire)
     start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
     return asyncio.run(_serve(start, policy, door, metrics, refusals, listening))
 
@@ -76,15 +87,22 @@ class _Listening:
     consoles: Consoles | None
 
 
-def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None) -> Consoles | None:
-    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or no extra `server`."""
+def _consoles(
+    http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None, vouched: bool = False
+) -> Consoles | None:
+    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or an extra is missing.
+
+    vouched: whether an identity provider lets people in.
+    """
     if http is None and custodian_http is None:
         return None
-    if any(find_spec(name) is None for name in ("markdown_it", "starlette", "uvicorn")):
-        raise reject(
-            "DP903", "the console needs dpsql's extra `server`, which is not installed",
-            help=["pip install 'dpsql[server]'"],
-        )  # fmt: skip
+    needed = [("server", ("markdown_it", "starlette", "uvicorn")), ("oidc", ("jwt", "cryptography") if vouched else ())]
+    for extra, modules in needed:
+        if any(find_spec(name) is None for name in modules):
+            raise reject(
+                "DP903", f"the console needs dpsql's extra `{extra}`, which is not installed",
+                help=[f"pip install 'dpsql[{extra}]'"],
+            )  # fmt: skip
     from dpsql.server.web.doors import read_address
 
     found = (

@@ -147,3 +147,11 @@ class Link(asyncio.BufferedProtocol):
         """From where the client came: an IP address; "" where there is none."""
         found = self.transport.get_extra_info("peername")
         return str(found[0]) if isinstance(found, tuple) and found else ""
+
+    @property
+    def common_name(self) -> str | None:
+        """Of the certificate that the client has shown, which was verified in the handshake; None where there is none,
+        or where it bears another number of names than one."""
+        subject = (self.transport.get_extra_info("peercert") or {}).get("subject", ())
+        names = [value for part in subject for key, value in part if key == "commonName"]
+        return names[0] if len(names) == 1 else None

@@ -9,6 +9,7 @@ import secrets
 import ssl
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from dpsql.diagnostics.errors import reject
@@ -197,8 +198,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """TLS 1.2 or newer, with this certificate and its key (PEM files). Raises Rejected DP903."""
+def tls_context(certificate: str, key: str, of_clients: str | None = None) -> ssl.SSLContext:
+    """TLS 1.2 or newer, with this certificate and its key (PEM files). Raises Rejected DP903.
+
+    of_clients: a file of authorities whose certificates clients may show, and of what they have revoked.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -213,4 +217,25 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
         raise reject(
             "DP903", f"the certificate or its key cannot be read: {reason}", help=["--tls-cert FILE --tls-key FILE"]
         ) from None
+    if of_clients is not None:
+        _ask_for_certificates(context, of_clients)
     return context
+
+
+def _ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
+    """Who shows one that does not come from there, or was revoked, does not get through the handshake. Whether one is
+    needed, the file of users says."""
+    try:
+        context.load_verify_locations(authorities)
+        revoked = "X509 CRL" in Path(authorities).read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        reason = "not PEM" if isinstance(error, ssl.SSLError) else (error.strerror or "unknown reason").lower()
+    else:
+        if context.cert_store_stats()["x509_ca"]:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF if revoked else ssl.VERIFY_DEFAULT
+            return
+        reason = "no authority stands in it"
+    raise reject(
+        "DP903", f"the authorities of clients' certificates cannot be read: {reason}", help=["--tls-client-ca FILE"]
+    )

@@ -1,9 +1,11 @@
 """From the first byte to a login: TLS, the start of the connection, and SCRAM. Whatever is wrong ends the connection.
 
-*Claim.* The account that is charged follows from the name whose secret was shown, and from nothing else that a client
-sends. *Why.* `Login` comes from the file of users under that name; parameters of the start, SET and options fill
-`Variables`, which has neither name nor account. *When it would be false.* If a setting were read as a name. *Tested by*
-tests/server/front/test_login.py.
+*Claim.* The account that is charged follows from the name whose secret or certificate was shown, and from nothing else
+that a client sends; where the file of users wants both, both were. *Why.* A certificate was verified by its authority
+in the handshake, and its one common name is compared with the file's, after the secret's proof where there is a secret.
+`Login` comes from the file of users under that name; parameters of the start, SET and options fill `Variables`, which
+has neither name nor account. *When it would be false.* If a setting were read as a name; if a listener asked for
+certificates and did not verify them. *Tested by* tests/server/front/test_login.py, test_certificates.py.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 class Door:
     """What every login needs. databases: names that may be connected to. tls: None where there is none.
 
-    sleep: waits so many seconds.
+    sleep: waits so many seconds. wire: TLS that asks clients for certificates, over PostgreSQL's protocol alone, for
+    browsers would ask whoever opens a page; None: as `tls`.
     """
 
     users: Users
@@ -44,6 +47,7 @@ class Door:
     patience: Patience = field(default_factory=Patience)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: float = 60.0
+    wire: ssl.SSLContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ async def opened(link: Link, decoder: m.Decoder, door: Door) -> m.Startup | m.Ca
                         raise Turned
                     continue
                 link.send(b"S")
-                await link.start_tls(door.tls, door.seconds)
+                await link.start_tls(door.wire or door.tls, door.seconds)
                 secure = True
             case m.GssRequest():
                 if asked_gss or not decoder.is_empty:
@@ -127,8 +131,14 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
 
 
 async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
-    """Who it is, once he has shown that he knows the secret. An unknown name takes the same road. Raises Fault."""
+    """Who it is, once he has shown that he knows the secret, and the certificate that he may need. Raises Fault.
+
+    An unknown name takes the same road, and so does one whose certificate, without a secret, was not shown.
+    """
     address = link.address
+    if (login := door.users.by_certificate(name, link.common_name)) is not None:
+        door.recording.record(Event("login", name, address))
+        return replace(login, address=address)
     exchange = Exchange(door.users.secret_of(name))
     link.send(replies.authentication_sasl(MECHANISM))
     try:
@@ -137,7 +147,7 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
         proof = await _password(link, decoder)
         await door.sleep(door.patience.try_begins(name, address))
         last = exchange.final(proof)
-        login = door.users.login(name)
+        login = door.users.login(name, link.common_name)
         if login is None:
             raise Failed(malformed=False)
     except Failed as failed:

@@ -14,6 +14,8 @@ import binascii
 import hmac
 import secrets
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -43,12 +45,33 @@ class Entrance:
 
     async def by_password(self, name: str, password: str, address: str) -> Login | None:
         """Who it is; None for a wrong pair. Raises Busy."""
+        with self._place(address):
+            return await self._checked(name, password, address)
+
+    async def by_provider(self, subject: Callable[[], Awaitable[str | None]], address: str) -> Login | None:
+        """Who it is that the identity provider vouches for; None for who is not listed. Raises Busy, and what it does.
+
+        subject: asks the provider, which takes a while.
+        """
+        with self._place(address):
+            found = await subject()
+        door = self._door
+        login = None if found is None else door.users.by_subject(found, self._role)
+        if login is None:
+            door.recording.record(Event("refused login", (found or "")[:100], address, outcome="28000"))
+            return None
+        door.recording.record(Event("login", login.name, address))
+        return replace(login, address=address)
+
+    @contextmanager
+    def _place(self, address: str) -> Iterator[None]:
+        """For as long as somebody tries to log in. Raises Busy."""
         limits = self._limits
         if self._trying.total() >= limits.not_logged_in or self._trying[address] >= limits.from_one_address:
             raise Busy
         self._trying[address] += 1
         try:
-            return await self._checked(name, password, address)
+            yield
         finally:
             self._trying[address] -= 1
             self._trying += Counter()
@@ -67,8 +90,15 @@ class Entrance:
         door.recording.record(Event("login", name, address))
         return replace(login, address=address)
 
-    async def by_basic(self, header: str, address: str) -> Session | None:
-        """The session of an `Authorization: Basic …`: a pair is checked once while its session lasts. Raises Busy."""
+    async def by_authorization(self, header: str, address: str) -> Session | None:
+        """The session of a program, by its `Authorization`: Basic, or Bearer with a session's token. Raises Busy."""
+        kind, _, rest = header.partition(" ")
+        if kind.lower() == "bearer":
+            return self._sessions.find(rest.strip(), "API")
+        return await self._by_basic(rest.strip(), address) if kind.lower() == "basic" else None
+
+    async def _by_basic(self, header: str, address: str) -> Session | None:
+        """A pair is checked once while its session lasts. Raises Busy."""
         try:
             name, colon, password = base64.b64decode(header, validate=True).decode("utf-8").partition(":")
         except (binascii.Error, UnicodeDecodeError, ValueError):

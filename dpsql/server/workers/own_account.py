@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from dpsql import __version__
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 from dpsql.policy.tools.show import declared_of, whose_rows
@@ -33,6 +34,7 @@ def rows_of(session: Session, names: Collection[str]) -> Mapping[str, Sequence[R
         "accounts": _accounts,
         "spending_of_all": _spending_of_all,
         "ledger": _ledger,
+        "report": _report,
     }
     return {name: makers[name](session) for name in names}
 
@@ -139,6 +141,14 @@ def _ledger(session: Session) -> list[Row]:
         ("its place in the chain", "" if newest is None else f"{newest.sequence}, {newest.hash}"),
         ("policy", session.policy.hash),
     ]
+
+
+def _report(session: Session) -> list[Row]:
+    """As `dpsql policy report` makes it; no data is read for it."""
+    from dpsql.report.page import report  # which few ever ask for
+
+    today = dt.datetime.now(dt.UTC).date()
+    return [(report(session.policy, session.ledger.history(), None, version=__version__, today=today),)]
 
 
 def _tables(session: Session) -> list[Row]:

@@ -115,7 +115,7 @@ def test_each_sees_his_own(web: ServedWeb) -> None:
         assert "of_ana" not in ben.get(page).text
     assert "Nothing was spent yet" in ben.get("/").text
     assert "of_ana" in web.client("ana").get("/history").text
-    for relation in ("accounts", "spending_of_all", "ledger"):
+    for relation in ("accounts", "spending_of_all", "ledger", "report"):
         page = post(ben, "/query/price", sql=f"SELECT * FROM dpsql.{relation}").text
         assert "DP102" in page and "for logins of the role custodian" in page
         with pytest.raises(Refused):
@@ -137,6 +137,19 @@ def test_a_custodian_sees_all_accounts_refusals_and_the_ledger(web: ServedWeb) -
     ledger = carol.get("/ledger").text
     assert "shop.ledger.sqlite" in ledger and "head.json" in ledger and "in order" in ledger
     assert web.server.gateway.policy.hash[:12] in carol.get("/policy").text
+
+
+def test_a_custodian_reads_the_report_on_the_policy(web: ServedWeb) -> None:
+    carol = web.client("carol", custodian=True)
+    assert 'href="/policy/report"' in carol.get("/policy").text
+    before, answer = web.server.shop.spent(), carol.get("/policy/report")
+    assert "<h2>Promises to sign</h2>" in answer.text and "who sees answers" in answer.text
+    assert web.server.gateway.policy.hash[:16] in answer.text and web.server.shop.spent() == before
+    rules = answer.headers.get_list("content-security-policy")
+    assert len(rules) == 1 and rules[0].startswith("sandbox; default-src 'none'; style-src 'unsafe-inline'; ")
+    assert "script" not in rules[0] and "<script" not in answer.text and answer.headers["x-frame-options"] == "DENY"
+    assert web.client(custodian=True).get("/policy/report").status_code == 303
+    assert web.client("ana").get("/policy/report").status_code == 404
 
 
 def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from dpsql import Policy
-from dpsql.cli.report import odds
-from dpsql.cli.report.deployments import DEPLOYMENTS, LOOKED_UP
-from dpsql.cli.report.page import report
 from dpsql.core.privacy_loss import PrivacyLoss, rho_to_epsilon
 from dpsql.policy.load import load_policy
 from dpsql.policy.tools.audit import grouped, promises
+from dpsql.report import odds
+from dpsql.report.deployments import DEPLOYMENTS, LOOKED_UP
+from dpsql.report.page import report
 from tests.support.canary import holds
 from tests.support.command_line import Call, Clinic
 

@@ -6,16 +6,16 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dpsql.cli.report import charts, odds, sections
-from dpsql.cli.report.deployments import DEPLOYMENTS, LOOKED_UP
-from dpsql.cli.report.markup import bullets, document, paragraph, section, table, text
-from dpsql.cli.report.spending import Panel, panels
-from dpsql.cli.report.style import style
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, show_spent
 from dpsql.policy.tools.audit import grouped, promises
 from dpsql.policy.tools.show import loss_text
+from dpsql.report import charts, odds, sections
+from dpsql.report.deployments import DEPLOYMENTS, LOOKED_UP
+from dpsql.report.markup import bullets, document, paragraph, section, table, text
+from dpsql.report.spending import Panel, panels
+from dpsql.report.style import style
 from dpsql.service.verify import Checked, Verification
 
 NOT_COVERED = (

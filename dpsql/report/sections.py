@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from dpsql.cli.report import charts, odds
-from dpsql.cli.report.markup import bullets, paragraph, section, table, text
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import DEFAULT_UNIT, PathUnit, RowUnit, Unit
@@ -14,6 +12,8 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.policy.issues import shown
 from dpsql.policy.tools.audit import protection
 from dpsql.policy.tools.show import loss_text
+from dpsql.report import charts, odds
+from dpsql.report.markup import bullets, paragraph, section, table, text
 
 
 def one_of(unit: Unit) -> str:

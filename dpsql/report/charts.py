@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from fractions import Fraction
 
-from dpsql.cli.report.markup import text
-from dpsql.cli.report.odds import afterwards
-from dpsql.cli.report.spending import Line, Panel
-from dpsql.cli.report.style import COLOURS
 from dpsql.core.privacy_loss import show_left, show_spent
+from dpsql.report.markup import text
+from dpsql.report.odds import afterwards
+from dpsql.report.spending import Line, Panel
+from dpsql.report.style import COLOURS
 
 _WIDE, _HIGH = 1000, 400
 """Of a drawing that is stretched to its place: these are no pixels."""
