@@ -84,6 +84,7 @@ def examine(
 def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: bool) -> Statement:
     from dpsql.checking.documents.parameters import with_help
     from dpsql.service.check import examine as examine_query
+    from dpsql.service.check import says_epsilon
 
     text = part.whole.text
     found = examine_query(Source(text, ""), policy, values, dialect=dialect, search=search)
@@ -91,7 +92,7 @@ def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: b
     price = None
     if found.plan is not None:
         cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())
-        stated = not cost or policy.defaults.epsilon is not None or _says_epsilon(text, dialect)
+        stated = not cost or policy.defaults.epsilon is not None or says_epsilon(Source(text), dialect)
         price = Price(_asked(found.plan) if stated and cost else None if cost else Fraction(0), cost if stated else ())
     return Statement(Span(part.start, part.end), part.shape, diagnostics, price)
 
@@ -110,17 +111,3 @@ def _asked(plan: Plan) -> Fraction:
     """The ε of the whole query, its searches included."""
     whole = None if plan.searches is None else plan.searches.settings.epsilon
     return plan.epsilon if whole is None else whole
-
-
-def _says_epsilon(text: str, dialect: str) -> bool:
-    """Whether a statement that has a plan says an ε itself: in its privacy clause, or a comment before it."""
-    from dpsql.frontend.text.query_comments import settings_before
-
-    if any(each.name in ("epsilon", "rho") for each in settings_before(Source(text), dialect)):
-        return True
-    if "differential_privacy" not in text.lower() and "anonymization" not in text.lower():
-        return False
-    from dpsql.frontend.parse import parse
-
-    clause = parse(Source(text), dialect).clause
-    return clause is not None and clause.epsilon is not None

@@ -29,7 +29,7 @@ ACCEPTANCE_HELP = (
 class Limit:
     """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
 
-    received: the part of `asked` that stored answers cost.
+    received: the part of `asked` that stored answers cost. whole: it is the cap that is looked at, not what is left.
     """
 
     code: str
@@ -39,6 +39,7 @@ class Limit:
     cap: PrivacyLoss
     spent: PrivacyLoss = NO_LOSS
     received: PrivacyLoss = NO_LOSS
+    whole: bool = False
 
     @property
     def left(self) -> PrivacyLoss:
@@ -56,9 +57,9 @@ def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
 
 
 def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
-    left = limit.left
+    left, word = limit.left, "allowed" if limit.whole or limit.code == "DP405" else "left"
     parts = [
-        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {'allowed' if limit.code == 'DP405' else 'left'}"
+        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {word}"
         for symbol, asked, fits in (
             ("ε", limit.asked.epsilon, left.epsilon),
             ("ρ", limit.asked.rho, left.rho),
