@@ -131,8 +131,9 @@ def unnamed_units(path: object, units: Sequence[str]) -> CannotOpen:
         f"it has spent for unit {', '.join(map(repr, units))}, which this policy does not name: under another name the "
         "same people would have a second budget",
         "custodian: where a unit was renamed, say what it is called now, and what was spent counts for it:  "
-        f"former_units: {{{key(units[0])}: NAME}}",
-        f"custodian: where it is gone with its tables:  former_units: {{{key(units[0])}: null}}",
+        f"former_units: {{{', '.join(f'{key(unit)}: NAME' for unit in units)}}}",
+        "the key stands at the top of the policy, beside  tables:,  and names every unit; null in place of NAME says "
+        "that one is gone with its tables",
     )
 
 
