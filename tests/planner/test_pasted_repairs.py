@@ -84,6 +84,6 @@ def test_a_join_of_tables_without_ids_may_be_with_a_public_one() -> None:
         "r: {unit: {rows: 1}, columns: {a: {type: bigint}}}\nplaces: {unit: {rows: 1}, columns: {a: {type: bigint}}}\n"
     )
     (found,) = dpsql.check("SELECT COUNT(*) FROM r JOIN places USING (a)", policy(tables))
-    assert "where tables.places says nothing" in found.help[-2] and found.help[-2].endswith(":  public: true")
+    assert "if tables.places says nothing" in found.help[-2] and found.help[-2].endswith(":  public: true")
     changed = tables.replace("places: {unit: {rows: 1}", "places: {public: true, primary_key: [a]")
     assert dpsql.check("SELECT COUNT(*) FROM r JOIN places USING (a)", policy(changed)) == []

@@ -161,7 +161,7 @@ def _looked_up(left: Facts, right: Facts) -> list[str]:
     if len(sides) == 2 and len(tables) == 1:  # of itself
         return []
     return [
-        f"custodian: where tables.{qualified(table)} says nothing about anybody, as a list of places does:  public: true"
+        f"custodian: if tables.{qualified(table)} says nothing about anybody, as a list of places does:  public: true"
         for table in tables
     ]
 
