@@ -20,7 +20,7 @@ from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
-from dpsql.frontend.syntax_errors import syntax_error, whole_line
+from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, remember
 from dpsql.frontend.text.tokens import tokens_of
 
@@ -136,7 +136,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     (tree,) = trees
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
-        raise reject(
+        raise misspelt(source) or reject(
             "DP012", f"only queries can be answered, not {what}", span=whole_line(source), source=source,
             help=[_unpivoted(source.text)] if what == "PIVOT" else _INSTEAD.get(what, [_ONE]),
         )  # fmt: skip
