@@ -389,7 +389,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """What the reader of the answer should know of its noise, limits and intervals."""
     return (
-        *notes_of(noise.measured),
+        *notes_of(noise.measured, query.parsed.source),
         *pairs_counted(noise.releases.distinct),
         *joined_releases(noise.releases.distinct),
         *dict.fromkeys(copies_read(noise.releases.distinct, query.ctx.policy)),
