@@ -64,9 +64,15 @@ def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[s
         yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
 
 
-def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
+def limits_told(releases: Sequence[MeasuredRelease], source: Source) -> frozenset[str]:
     """Those notes that say how much one unit may contribute."""
-    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r)))
+    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r, source)))
+
+
+def clips_told(releases: Sequence[MeasuredRelease], source: Source, beginnings: tuple[str, ...]) -> frozenset[str]:
+    """Those that say what is clipped, of what is called so without the query's own words."""
+    both = (pair for r in releases for pair in zip(_clips(r, None), _clips(r, source), strict=True))
+    return frozenset(one_line(told) for plain, told in both if one_line(plain).startswith(beginnings))
 
 
 def thresholds_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
@@ -137,7 +143,7 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
         yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
 
 
-def _clips(release: MeasuredRelease, source: Source) -> Iterator[str]:
+def _clips(release: MeasuredRelease, source: Source | None) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
         if c.quantile is not None and (moments := ends(c)) is not None:
