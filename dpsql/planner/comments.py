@@ -9,7 +9,8 @@ from typing import Any, Final
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.text.query_comments import FORM, Said, settings_before
+from dpsql.frontend.text.comment_settings import FORM, Said
+from dpsql.frontend.text.query_comments import settings_before
 from dpsql.planner.settings import Settings
 
 _SWITCHED: Final = {

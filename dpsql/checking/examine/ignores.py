@@ -12,7 +12,7 @@ from dpsql.checking.documents.comments import IGNORE, PARAMETERS, Directive, Rem
 from dpsql.checking.examine.selection import is_protected
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Span
-from dpsql.frontend.text.query_comments import FORM as SETTINGS
+from dpsql.frontend.text.comment_settings import FORM as SETTINGS
 
 _CODES = re.compile(r"\s*\[([^\]]*)\]")
 _FORM = "write  -- dpsql: ignore[DP301] why it is right here"

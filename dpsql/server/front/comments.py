@@ -1,7 +1,7 @@
 """Settings in comments before a statement's query: which of them are before it, and what they set.
 
 For tools that send what is typed and have no place for SET. A comment says for one statement what SET says for a
-session, and can say nothing else. How it is written: frontend/text/query_comments.py, which reads it for everybody.
+session, and can say nothing else. How it is written: frontend/text/comment_settings.py, which reads it for everybody.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final, TypeAlias
 
-from dpsql.frontend.text.query_comments import FORM, Misread, require_once, said_in
-from dpsql.frontend.text.query_comments import Said as Setting
+from dpsql.frontend.text.comment_settings import FORM, Misread, require_once, said_in
+from dpsql.frontend.text.comment_settings import Said as Setting
 from dpsql.server.front.commands import Command, CopyOut, Declare, ExecutePrepared, Prepare, Query
 from dpsql.server.front.errors import Fault
 from dpsql.server.front.tokens import Token, comments, tokens

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dpsql import __version__
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
-from dpsql.frontend.text.query_comments import NAMES
+from dpsql.frontend.text.comment_settings import NAMES
 from dpsql.server.front.errors import Fault
 from dpsql.server.statements import Settings
 
