@@ -63,8 +63,8 @@ QUESTIONS = (
     ),
     ("how do two go together?", "`CORR`, `REGR_SLOPE`, `COVAR_SAMP`", "Aggregates"),
     (
-        "with another ε, in GoogleSQL's words?",
-        "`SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …`",
+        "with another ε?",
+        "`/* dpsql: epsilon=0.5 */ SELECT …`; GoogleSQL's `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …`",
         "Privacy clause",
     ),
 )

@@ -129,9 +129,10 @@ def query(
     formula (=, +, -, @): import such columns as text.
     """
     from dpsql.cli.commands import query as command
-    from dpsql.cli.inputs import read_asked
+    from dpsql.cli.inputs import policy_and_query, read_asked
 
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
+    policy, sql = policy_and_query(policy, sql, file or batch)
     if batch is not None:
         from dpsql.cli.commands import query_batch
 
@@ -151,7 +152,14 @@ def explain(
     spending: o.Spending,
     analyst: o.Analyst = None,
     ledger: Annotated[
-        str | None, typer.Option("--ledger", metavar="FILE", help="Taken as in `query`; nothing is charged.")
+        str | None,
+        typer.Option(
+            "--ledger",
+            metavar="FILE",
+            help="Taken as in `query`; nothing is charged.",
+            envvar="DPSQL_LEDGER",
+            show_envvar=False,
+        ),
     ] = None,
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
@@ -164,9 +172,10 @@ def explain(
 ) -> int:
     """Show sensitivities, noise and price of a query, for free."""
     from dpsql.cli.commands import explain as command
-    from dpsql.cli.inputs import read_asked
+    from dpsql.cli.inputs import policy_and_query, read_asked
 
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
+    policy, sql = policy_and_query(policy, sql, file)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 
@@ -232,7 +241,9 @@ def audit(
     are printed beside what the plan claims. No private data is read and nothing is charged.
     """
     from dpsql.cli.commands import audit as command
+    from dpsql.cli.inputs import policy_and_query
 
+    policy, sql = policy_and_query(policy, sql, file)
     return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)
 
 

@@ -100,7 +100,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP507", "quantile-of-few-rows", "a quantile or MODE of very few rows"),
     Code("DP508", "duration-bounds", "durations with the bounds of both of their ends"),
     Code("DP901", "engine-failed", "the engine failed"),
-    Code("DP902", "unused-ignore", "an ignore comment that ignores nothing"),
+    Code("DP902", "unused-ignore", "an ignore comment that ignores nothing, or a comment that sets nothing"),
     Code("DP903", "usage", "a command, option or call was used wrongly"),
     Code("DP904", "internal-error", "dpsql itself failed"),
     Code("DP905", "noise-backend-missing", "the policy's source of noise is not installed"),

@@ -198,14 +198,14 @@ def _notes(
     service: Service, plan: Plan, resolution: Resolution, noisy: Sequence[NoisyRelease], remarks: Sequence[str]
 ) -> tuple[str, ...]:
     """What the reader of an answer is told, in this order."""
-    expected = notes_of([r.measured for r in plan.releases])
+    expected = notes_of([r.measured for r in plan.releases], plan.source)
     return (
         *resolution.notes,
         *search_notes(plan.found),
         *coverage_notes(covered(plan.coverage, noisy)),
         *dict.fromkeys(remarks),
         # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
-        *notes_of([n.planned.measured for n in noisy]),
+        *notes_of([n.planned.measured for n in noisy], plan.source),
         *(note for note in plan.notes if note not in expected),
         *service.engine.notes,
         *((FORGETS,) if service.forgets and not plan.known else ()),

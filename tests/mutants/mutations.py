@@ -168,9 +168,9 @@ MUTATIONS = (
     ),
     Mutation(
         "served-comment-of-other-settings",
-        "dpsql/server/front/comments.py",
-        "name = own_name(pair[1].lower())",
-        "name = pair[1].lower()",
+        "dpsql/frontend/text/comment_settings.py",
+        "if name not in NAMES:",
+        "if not name:",
         "a comment sets what is no setting of dpsql",
         ("tests/server/front/test_comments.py",),
     ),

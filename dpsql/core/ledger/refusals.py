@@ -29,7 +29,7 @@ ACCEPTANCE_HELP = (
 class Limit:
     """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
 
-    received: the part of `asked` that stored answers cost.
+    received: the part of `asked` that stored answers cost. whole: it is the cap that is looked at, not what is left.
     """
 
     code: str
@@ -39,6 +39,7 @@ class Limit:
     cap: PrivacyLoss
     spent: PrivacyLoss = NO_LOSS
     received: PrivacyLoss = NO_LOSS
+    whole: bool = False
 
     @property
     def left(self) -> PrivacyLoss:
@@ -56,9 +57,9 @@ def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
 
 
 def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
-    left = limit.left
+    left, word = limit.left, "allowed" if limit.whole or limit.code == "DP405" else "left"
     parts = [
-        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {'allowed' if limit.code == 'DP405' else 'left'}"
+        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {word}"
         for symbol, asked, fits in (
             ("ε", limit.asked.epsilon, left.epsilon),
             ("ρ", limit.asked.rho, left.rho),
@@ -130,8 +131,9 @@ def unnamed_units(path: object, units: Sequence[str]) -> CannotOpen:
         f"it has spent for unit {', '.join(map(repr, units))}, which this policy does not name: under another name the "
         "same people would have a second budget",
         "custodian: where a unit was renamed, say what it is called now, and what was spent counts for it:  "
-        f"former_units: {{{key(units[0])}: NAME}}",
-        f"custodian: where it is gone with its tables:  former_units: {{{key(units[0])}: null}}",
+        f"former_units: {{{', '.join(f'{key(unit)}: NAME' for unit in units)}}}",
+        "the key stands at the top of the policy, beside  tables:,  and names every unit; null in place of NAME says "
+        "that one is gone with its tables",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dpsql import __version__
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
+from dpsql.frontend.text.comment_settings import NAMES
 from dpsql.server.front.errors import Fault
 from dpsql.server.statements import Settings
 
@@ -45,17 +46,7 @@ _FREE: Final = {
 _NAMES: Final = {name.lower(): name for name in (*_FIXED, *_FREE)}
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 _ON: Final = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-OWN: Final = (
-    "epsilon",
-    "delta",
-    "rho",
-    "allow_dearer",
-    "coverage",
-    "consistent_totals",
-    "limits",
-    "notices",
-    "intervals",
-)
+OWN: Final = NAMES
 """Settings of dpsql itself: each may be written with `dpsql.` before it."""
 _UNITS: Final = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AUTHORITY: Final = frozenset({"role", "session_authorization", "analyst", "account", "dpsql.analyst", "dpsql.account"})
