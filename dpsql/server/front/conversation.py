@@ -161,8 +161,9 @@ class Conversation:
             return
         if not found:
             self._out.send(replies.empty_query_response())
-        for statement in found:
-            await asyncio.sleep(0)  # others have their turn
+        for number, statement in enumerate(found):
+            if number:
+                await asyncio.sleep(0)  # others have their turn
             if not await self._guarded(lambda s=statement: self._run_simple(s), statement.start):  # type: ignore[misc]
                 return
 
