@@ -313,7 +313,7 @@ def _digest(text: str) -> bytes:
 
 
 def _passing(login: Login, described: Described, values: tuple[Value, ...], settings: Settings) -> _Passing | None:
-    """What it depends on whether a statement with its values goes on to the workers; None where to say it takes long."""
+    """What decides whether a statement with its values goes on to the workers; None where that takes long to say."""
     if len(described.sql) > _SHORT or len(values) > 100 or not all(map(_is_short, values)):
         return None
     asked = _digest(f"{len(described.sql)} {described.sql} {values!r}")

@@ -64,6 +64,11 @@ def command(text: str) -> Command | None:
     return found
 
 
+def first_word(text: str) -> str:
+    """Which command a text is, in capitals, for where the rest of it may hold a secret."""
+    return Reader(text).word
+
+
 def _read(text: str) -> Command | None:
     found = Reader(text)
     read = _READERS.get(found.word)
