@@ -53,6 +53,9 @@ _PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
 """Refusals of queries that would show rows as they are."""
 _THREADS: Final = 2
 _MOST_KEPT: Final = 1_000
+_SHORT: Final = 2_000
+"""Characters of a statement, or of one of its values, that is told apart without a thread."""
+_Passing = tuple[bytes, Columns, Settings, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Gateway:
         self._described_before: dict[tuple[bytes, Settings, str], Described] = {}
         """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
         and the kind of login alone."""
+        self._passed: set[_Passing | None] = set()
+        """Statements that went on to the workers: what that depended on."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
 
@@ -132,9 +137,15 @@ class Gateway:
         now = moment()
         if (statement := summary_statement(described.sql)) is not None:
             return await self._summary(login, described, statement, settings, run_id, now)
-        preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
-        if preview is not None:
-            return preview
+        passing = _passing(login, described, values, settings)
+        if passing not in self._passed:
+            preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
+            if preview is not None:
+                return preview
+            if passing is not None and not may_ask(described.sql):
+                if len(self._passed) >= _MOST_KEPT:
+                    self._passed.clear()
+                self._passed.add(passing)
         said = spoken(described.sql)
         ask = Ask(
             run_id,
@@ -299,6 +310,18 @@ class Gateway:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _passing(login: Login, described: Described, values: tuple[Value, ...], settings: Settings) -> _Passing | None:
+    """What decides whether a statement with its values goes on to the workers; None where that takes long to say."""
+    if len(described.sql) > _SHORT or len(values) > 100 or not all(map(_is_short, values)):
+        return None
+    asked = _digest(f"{len(described.sql)} {described.sql} {values!r}")
+    return asked, described.columns, settings, login.role, login.kind
+
+
+def _is_short(value: Value) -> bool:
+    return len(value) <= _SHORT if isinstance(value, str | bytes) else not isinstance(value, list)
 
 
 def _require_may(login: Login, sql: str) -> None:

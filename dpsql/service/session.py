@@ -30,6 +30,7 @@ from dpsql.service.batch_design import written_in
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.described import Description, described
 from dpsql.service.ledgers import AnyPlace
+from dpsql.service.pipeline import Held
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
 from dpsql.service.searches import with_held_limits
@@ -317,13 +318,25 @@ class Session:
         self._has_told = self._has_told or bool(said)
         return replace(release, notes=(*release.notes, *said)) if said else release
 
-    def held(self, plan: Plan) -> Release | None:
-        """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.
+    def looked_up(self, plan: Plan) -> Held | None:
+        """What a run of a plan would give if nothing is drawn and nothing charged for it; None if a run would pay.
 
         Raises BudgetExceeded if that would be refused now, CannotOpen.
         """
         self.require_open()
         return pipeline.held(self.service, plan, self._account(), refusing=True)
+
+    def given(self, found: Held) -> Release:
+        """The answer of what was looked up. Raises CannotOpen."""
+        return pipeline.given(self.service, found)
+
+    def held(self, plan: Plan) -> Release | None:
+        """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.
+
+        Raises as `looked_up`.
+        """
+        found = self.looked_up(plan)
+        return None if found is None else self.given(found)
 
     def charge(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """What a run of a plan charges if nothing is bought or spent in between. fresh: of a run with new noise.

@@ -63,6 +63,13 @@ class Standing:
         if moment > 0:
             await self.goes_on.wait()
 
+    def at(self, moment: float, do: Callable[[], object]) -> asyncio.Task[None]:
+        async def later() -> None:
+            await self.sleep_until(moment)
+            do()
+
+        return asyncio.create_task(later())
+
 
 class Served:
     """A gateway whose loop runs in a thread of its own; every call waits for its end."""

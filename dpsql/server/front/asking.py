@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
@@ -18,8 +19,8 @@ class Client(Protocol):
 
     gone: asyncio.Event
 
-    def watch(self) -> None:
-        """Look from now on whether he leaves."""
+    def watch(self, left: Callable[[], object]) -> None:
+        """Look from now on whether he leaves, and call this then; at some time soon, if he has left."""
         ...
 
 
@@ -48,23 +49,25 @@ class Asking:
 
         What was charged by then stays charged.
         """
-        self._run_id, self.running = f"{self.login.name}/{next(_numbers)}", described.sql
-        running = asyncio.ensure_future(self._answering.run(self.login, described, values, settings, self._run_id))
-        leaving = asyncio.ensure_future(link.gone.wait())
-        link.watch()
+        self._run_id = run_id = f"{self.login.name}/{next(_numbers)}"
+        self.running = described.sql
+        stops: list[asyncio.Task[None]] = []
+
+        def stop() -> None:
+            if self._run_id == run_id and not stops:
+                stops.append(asyncio.ensure_future(self._answering.stop(run_id)))
+
+        late = None if seconds is None else asyncio.get_running_loop().call_later(seconds, stop)
+        link.watch(stop)
         try:
-            done, _ = await asyncio.wait({running, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if running not in done:
-                await self._answering.stop(self._run_id)
-                await asyncio.wait({running})
-            answer = running.result()
+            answer = await self._answering.run(self.login, described, values, settings, run_id)
         except Refused as refused:
             self.refused(described.sql, refused.diagnostics[0].code)
             raise
         finally:
             self._run_id = self.running = ""
-            leaving.cancel()
-            running.cancel()
+            if late is not None:
+                late.cancel()
         kind = _kind(answer)
         self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry, kind=kind)
         if link.gone.is_set():

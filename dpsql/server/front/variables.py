@@ -14,6 +14,7 @@ from typing import Any, Final
 from dpsql import __version__
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.frontend.text.comment_settings import NAMES
+from dpsql.server.front.commands import Set
 from dpsql.server.front.errors import Fault
 from dpsql.server.statements import Settings
 
@@ -207,6 +208,15 @@ def own_name(name: str) -> str | None:
     """A setting of dpsql itself, as it is called here; None for any other name."""
     bare = name.removeprefix("dpsql.")
     return bare if bare in OWN else None
+
+
+def written(what: Set) -> str:
+    """A SET for the audit log: the value only of a name that is known here, for it may be a secret elsewhere."""
+    name = what.name[:100]
+    if what.value is None:
+        return f"RESET {name}"
+    is_known = own_name(what.name) is not None or what.name in _NAMES or what.name in _AUTHORITY
+    return f"SET {name} = {what.value[:100]}" if is_known else f"SET {name}"
 
 
 def is_variable(name: str) -> bool:

@@ -18,6 +18,7 @@ from dpsql.diagnostics.errors import Error
 from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
+from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import rows_with_ends, with_ends
 from dpsql.results.summary_rows import DROPPED, MADE, made
@@ -26,6 +27,7 @@ from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
 from dpsql.server.workers.batches import batch_reply
 from dpsql.server.workers.ceilings import ceilings_now
+from dpsql.server.workers.kept_answers import KeptAnswers
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import cost_told, told, too_many_rows
 from dpsql.server.workers.own_account import rows_of
@@ -43,6 +45,7 @@ class Answering:
 
     def __init__(self, service: Service, rows: int, leaving: Callable[[str], object]) -> None:
         self._service, self._rows, self._leaving = service, rows, leaving
+        self._kept = KeptAnswers()
 
     def answer(self, ask: Ask) -> Reply:
         """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
@@ -90,8 +93,7 @@ class Answering:
                 return Reply(ask.id, cost_told(session, plan), plan=plan.hash)
             case "look":
                 plan = session.planned(question, asked(ask.settings))
-                held = session.held(plan)
-                return Reply(ask.id, None if held is None else self._shown(ask, session, held), plan=plan.hash)
+                return Reply(ask.id, self._held(ask, session, plan), plan=plan.hash)
             case "run":
                 plan = session.planned(question, asked(ask.settings))
                 entries: list[str] = []
@@ -129,6 +131,18 @@ class Answering:
         entry = entries[-1] if entries and release.spent != NO_LOSS else ""
         notices = told(session, release)[:1] if ask.settings.notices else ()
         return Reply(ask.id, Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE))
+
+    def _held(self, ask: Ask, session: Session, plan: Plan) -> Answer | None:
+        """The answer to a plan that nothing is charged for; None if there is something to pay."""
+        found = session.looked_up(plan)
+        if found is None:
+            return None
+        kept = self._kept.get(ask.account, found, ask.settings)
+        if kept is not None:
+            return kept
+        answer = self._shown(ask, session, session.given(found))
+        self._kept.keep(ask.account, found, ask.settings, answer)
+        return answer
 
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:

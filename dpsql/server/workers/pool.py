@@ -101,10 +101,11 @@ class Pool:
                 if self._desk is None:
                     self._desk = await self._another()
                     self.restarted += 1
-                asking = asyncio.create_task(self._desk.ask(ask))
-                if not await self._done_by(asking, self.clock.now() + self.pace.last):
-                    self._desk.kill()
-                found = await asking
+                late = self.clock.at(self.clock.now() + self.pace.last, self._desk.kill)
+                try:
+                    found = await self._desk.ask(ask)
+                finally:
+                    late.cancel()
                 if isinstance(found, Reply):
                     return found
                 raise Died

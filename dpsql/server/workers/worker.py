@@ -98,8 +98,10 @@ def _serve(service: Service, rows: int, lines: Iterator[bytes], send: Callable[[
         try:
             for line in lines:
                 match read(line):
-                    case Ask() as ask:
+                    case Ask(wish="run") as ask:
                         asks.put(ask)
+                    case Ask() as ask:  # nothing runs beside it, and no thread has to be woken
+                        reply(ask)
                     case Go(id=id):
                         gone.put(id)
         finally:
@@ -113,17 +115,22 @@ def _serve(service: Service, rows: int, lines: Iterator[bytes], send: Callable[[
             pass
 
     answering = Answering(service, rows, leaving)
+
+    def reply(ask: Ask) -> None:
+        found = answering.answer(ask)
+        running.clear()
+        try:
+            send(found)
+        except ValueError:  # a number with more digits than Python writes
+            send(Reply(ask.id, refused=(_UNSENDABLE,), plan=found.plan))
+
     threading.Thread(target=listen, daemon=True).start()
     while (ask := asks.get()) is not None:
         running.append(ask.id)
-        reply = answering.answer(ask)
-        running.clear()
         try:
-            send(reply)
+            reply(ask)
         except OSError:
             return
-        except ValueError:  # a number with more digits than Python writes
-            send(Reply(ask.id, refused=(_UNSENDABLE,), plan=reply.plan))
 
 
 _UNSENDABLE: Final = Diagnostic("DP904", "the answer cannot be sent; what was charged stays charged")
