@@ -223,3 +223,12 @@ def test_each_promise_is_said_once(dpsql: Call, clinic: Clinic) -> None:
 
 def test_a_report_goes_to_one_page(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     assert len(made(dpsql, clinic)) < 60_000
+
+
+def test_the_page_for_boards_counts_as_the_report_does() -> None:
+    """At ε 1 somebody thought 1 in 2 to be ill may be thought so by e^2, and to be in the data by e."""
+    page = (Path(__file__).parents[3] / "docs" / "for-boards.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| 1 \|(.*)\|$", page, re.M)
+    ill, there = (odds.afterwards(0.5, F(1), step) for step in (odds.steps("add_remove"), 1))
+    assert [cell.strip() for cell in row.split("|")][3::2] == [f"{math.ceil(p * 1000) / 10:g} %" for p in (ill, there)]
+    assert "e^(2ε)" in page
