@@ -11,7 +11,7 @@ from dpsql.cli.report.deployments import DEPLOYMENTS, LOOKED_UP
 from dpsql.cli.report.markup import bullets, document, paragraph, section, table, text
 from dpsql.cli.report.spending import Panel, panels
 from dpsql.cli.report.style import style
-from dpsql.core.ledger.ledger import Receipt
+from dpsql.core.ledger.ledger import ACCEPTANCE, Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, show_spent
 from dpsql.policy.tools.audit import grouped, promises
@@ -136,13 +136,15 @@ def _count(check: Checked) -> str:
 
 def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[Receipt] | None) -> str:
     title = "What has been spent, and by whom"
+    accepted = [r for r in entries or () if r.entry.accepts]
     if not own:
-        why = "There is no ledger yet: nothing was ever asked." if entries is None else "Nothing was ever asked."
+        nothing = "nothing was ever asked" if not accepted else "nothing was asked since it was accepted"
+        why = f"There is no ledger yet: {nothing}." if entries is None else f"{nothing.capitalize()}."
         bars = (f"<h3>{text(panel.title)}</h3>{charts.bars(panel)}" for panel in drawn if panel.part != "delta")
-        return section("spent", title, paragraph(why), *bars)
+        return section("spent", title, paragraph(why), *bars, *_changed(accepted, own))
     parts = [
         paragraph(
-            "Every query is charged before data are read, and nothing is ever given back. The total counts new noise; "
+            "Every query is charged before data are read, and no charge is ever given back. The total counts new noise; "
             "an account counts also what it was given of answers that others had paid for. The account * is of "
             "everybody who has none of his own."
         )
@@ -154,7 +156,25 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
     counts = Counter(r.entry.analyst for r in own)
     rows = [(f"<b>{text(name)}</b>", f"{count:,}", text(_last(own, name))) for name, count in sorted(counts.items())]
     parts.append(table(("Account", "Queries charged", "Last on"), rows))
-    return section("spent", title, *parts)
+    return section("spent", title, *parts, *_changed(accepted, own))
+
+
+def _changed(accepted: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str]:
+    """What the ledger knows of changes by custodians: of itself, and of the policy."""
+    for receipt in accepted:
+        said = receipt.entry.statement.removeprefix(ACCEPTANCE)
+        yield paragraph(
+            f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.", kind="warn"
+        )
+    if (policies := len({r.entry.policy_hash for r in own})) > 1:
+        yield paragraph(
+            f"These queries were charged under {policies} different texts of this policy, whose totals may have differed: "
+            "<code>dpsql budget --history</code> says from which entry on."
+        )
+    yield paragraph(
+        "<small>Whoever administers the machine is trusted with the ledger: an older ledger that was put back together "
+        "with its head, or one removed with its head, is not seen here.</small>"
+    )
 
 
 def _last(own: Sequence[Receipt], name: str) -> str:

@@ -23,6 +23,7 @@ from typing import Final, Self, TypeVar
 
 from dpsql.core.ledger import postgres_chain as chain
 from dpsql.core.ledger import postgres_schema as schema
+from dpsql.core.ledger.acceptance import acceptance
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
@@ -329,6 +330,13 @@ class PostgresLedger:
             raise self._lost(what, *_OLDER)
         self._agreed = known
 
+    def _accept(self, session: Session) -> None:
+        """Add the entry that says that the ledger was accepted, unless this gateway's head agrees with it."""
+        self._take_turn(session)
+        entry = acceptance(self._head, self._tip, lambda sequence: self._hash_at(session, sequence))
+        if entry is not None:
+            chain.add(session, Row.after(self._tip, settle(entry, self._book.accountant), datetime.now(UTC).isoformat()))
+
     def _hash_at(self, session: Session, sequence: int) -> str | None:
         if sequence == 0:
             return self._identity.origin.hash
@@ -367,8 +375,8 @@ def server_of(ledger: PostgresLedger) -> Server:
 def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> None:
     """Custodian only: declare the database, as it now stands, to be the true ledger for this gateway.
 
-    For a gateway that is new, and the repair after a restored backup when nothing better can be restored. The chain is
-    verified first; if there is no ledger, the head is removed. Raises CannotOpen (DP407).
+    For a gateway that is new, and the repair after a restored backup when nothing better can be restored: an entry says
+    that it was done (acceptance.py). The chain is verified first; if there is no ledger, the head is removed. Raises CannotOpen (DP407).
     """
     head, server = Head(Path(head_path), timeout), Server(url, timeout)
     try:
@@ -377,6 +385,7 @@ def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> No
             return
         server.read(lambda session: schema.check(session, url))
         ledger = PostgresLedger(server, head, server.read(lambda session: schema.read_identity(session, url)))
+        server.transaction(ledger._accept)
         head.put(ledger._reading(lambda _: ledger._tip))
     finally:
         server.close()
