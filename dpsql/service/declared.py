@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from dpsql.core.engine import Engine
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType
@@ -17,6 +17,7 @@ from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines import promises as measured
 from dpsql.engines import public_facts as public
 from dpsql.policy.tools.audit import DANGLING
+from dpsql.policy.tools.unsaid import home_column
 
 Measure = Callable[[Engine], int]
 
@@ -33,6 +34,7 @@ class Check:
     enforced: the plan makes it true, so it is not measured.
     claim, when_false: for what the audit does not list.
     of: gives the number that it is a part of, where that tells more.
+    doubted: whether number and whole speak against a declaration that no data can refute; it is told only then.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Check:
     when_false: str = ""
     repair: str = ""
     of: Measure | None = None
+    doubted: Callable[[int, int], bool] | None = None
 
 
 def checks(policy: Policy) -> Iterator[Check]:
@@ -57,6 +60,7 @@ def checks(policy: Policy) -> Iterator[Check]:
             Check("public", table.name, (*loc, "public")) if table.public else Check("unit", table.name, (*loc, "unit"))
         )
         yield from _unit(table, loc)
+        yield from _doubts(policy, table, loc)
         yield from _keys(policy, table, loc)
         yield from _foreign_keys(table, loc)
         yield from _frequencies(table, loc)
@@ -90,6 +94,43 @@ def _unit(table: Table, loc: Loc) -> Iterator[Check]:
         "no_id", name, (*loc, "unit"), f"{nobodys} are left out of every answer", nobodys,
         partial(measured.without_id, table=name, path=path, id_column=id_column),
     )  # fmt: skip
+
+
+_FEW: Final = 10
+"""Fewer ids than these may each have one row by chance."""
+
+
+def _doubts(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
+    """Signs that a column does not hold the ids of its unit: a visit's, say, where patients are to be protected."""
+    if not isinstance(table.protection, IdUnit):
+        return
+    name, column, unit = table.name, table.protection.column, policy.units[table.protection.name]
+    own, named = table.column(column), home_column(policy, name)
+    consequence = f"each {column} is protected, not each {unit.name}: somebody with n of them is protected at n·ε only"
+    one = f"  unit: {{column: {named}}}" if named is not None else ""
+    repair = f"name the column that holds the ids of a {unit.name}{':' if one else ''}{one}"
+    home = None if unit.table is None else policy.tables.get(unit.table)
+    key = None if home is None or unit.key is None else home.column(unit.key)
+    if home is not None and home is not table and key is not None and own is not None and own.sql_type == key.sql_type:
+        target = f"{home.name}({key.name})"
+        yield Check(
+            "unit_in_doubt", name, (*loc, "unit"), f"{column} may be no id of a {unit.name}",
+            f"rows of {name} whose {column} is not in {target}",
+            partial(measured.dangling, table=name, step=((column,), home.name, (key.name,))),
+            of=partial(measured.present, table=name, column=column),
+            doubted=lambda strange, rows: 0 < rows <= 2 * strange, when_false=consequence, repair=repair,
+        )  # fmt: skip
+    limit = table.max_rows_per_unit.rows if table.max_rows_per_unit is not None else table.max_rows_per_group
+    if limit is not None and limit > 1:
+        place: dict[str, Any] = {"table": name, "path": (), "id_column": column}
+        yield Check(
+            "unit_in_doubt", name, (*loc, "unit"),
+            f"{column} never repeats, although up to {limit} rows of one {unit.name} are to count",
+            f"rows of {name} that have a {column} of their own",
+            partial(measured.ids, **place), of=partial(measured.owned_rows, **place),
+            doubted=lambda ids, rows: ids == rows >= _FEW, when_false=consequence,
+            repair=f"{repair}; if it is true that nobody has two rows, say so:  max_rows_per_unit: 1",
+        )  # fmt: skip
 
 
 def _keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:

@@ -24,9 +24,10 @@ from dpsql.service.preparing.manifest import Manifest
 if TYPE_CHECKING:
     import duckdb
 
-Status = Literal["ok", "broken", "enforced", "untestable", "info"]
-"""ok, broken: a promise and what the data says. enforced: the plan itself makes it true. untestable: no data could
-refute it. info: no promise, but rows or elements that answers leave out."""
+Status = Literal["ok", "broken", "doubtful", "enforced", "untestable", "info"]
+"""ok, broken: a promise and what the data says. doubtful: no data could refute it, and this data speaks against it.
+enforced: the plan itself makes it true. untestable: no data could refute it. info: no promise, but rows or elements that
+answers leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,14 @@ class Verification:
         return tuple(c for c in self.checks if c.status == "broken")
 
     @property
+    def doubtful(self) -> tuple[Checked, ...]:
+        """What the data speaks against, without refuting it."""
+        return tuple(c for c in self.checks if c.status == "doubtful")
+
+    @property
     def holds(self) -> bool:
-        """True if the data refutes no promise."""
-        return not self.broken
+        """True if the data refutes no promise, and speaks against none."""
+        return not self.broken and not self.doubtful
 
 
 def verify_policy(
@@ -131,6 +137,9 @@ def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
     for check in checks(policy):
         promise = listed.get((check.kind, dotted(check.loc)))
         measured = None if check.measure is None else check.measure(engine)
+        of = None if check.of is None else check.of(engine)
+        if check.doubted is not None and not check.doubted(measured or 0, of or 0):
+            continue
         status = _status(check, measured)
         place = policy.place(*check.loc)
         line, column = (None, None) if place is None else place[0].position(place[1].start)
@@ -142,11 +151,11 @@ def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
             policy.tables[check.table].unit,
             check.measures or None,
             measured,
-            None if check.of is None else check.of(engine),
+            of,
             None if check.promised is None else "exactly" if check.exact else "at_most",
             check.promised,
             check.when_false or None if promise is None else promise.when_false,
-            check.repair if status == "broken" else None,
+            check.repair if status in ("broken", "doubtful") else None,
             None if place is None else place[0].name,
             line,
             column,
@@ -156,6 +165,8 @@ def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
 def _status(check: Check, measured: int | None) -> Status:
     if measured is None:
         return "enforced" if check.enforced else "untestable"
+    if check.doubted is not None:
+        return "doubtful"
     if check.promised is None:
         return "info"
     kept = measured == check.promised if check.exact else measured <= check.promised

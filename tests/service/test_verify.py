@@ -359,3 +359,31 @@ def test_what_limits_and_bounds_take_away() -> None:
         ("rows_above_limit", "tables.lines.max_rows_per_group"): (1, 5),
     }
     assert {c.status for c in found.checks if c.of is not None} == {"info"} and found.holds
+
+
+HOSPITAL = """version: 1
+name: h
+budgets: {total: {epsilon: 1}}
+units: {patient: {table: patients, key: patient_id}}
+tables:
+  patients: {unit: {column: patient_id}, primary_key: [patient_id], columns: {patient_id: {type: integer}}}
+  visits:
+    unit: {column: UNIT}
+    max_rows_per_unit: 12
+    columns: {visit_id: {type: integer}, patient_id: {type: integer}}
+"""
+
+
+@pytest.mark.parametrize("unit", ["visit_id", "patient_id"])
+def test_a_visit_that_is_called_a_patient_is_in_doubt(unit: str) -> None:
+    """By both signs: its ids are nobody's, and never repeat."""
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE patients AS SELECT i::INTEGER AS patient_id FROM range(20) t(i)")
+        con.execute("CREATE TABLE visits AS SELECT (1000+i)::INTEGER visit_id, (i%20)::INTEGER patient_id FROM range(60) t(i)")
+        found = verify_policy(con, policy=parse_policy(HOSPITAL.replace("UNIT", unit), "h.yaml"))
+    assert not found.broken and found.holds == (unit == "patient_id")
+    if unit == "visit_id":
+        strange, single = found.doubtful
+        assert {strange.where, single.where} == {"tables.visits.unit"}
+        assert (strange.measured, strange.of, single.measured, single.of) == (60, 60, 60, 60)
+        assert "unit: {column: patient_id}" in str(strange.repair) and "n·ε only" in str(strange.when_false)

@@ -110,6 +110,9 @@ def _measured(found: Verification) -> str:
         f"<b>{text(c.claim)}</b>: {text(c.measures)}: {c.measured:,}. If false: {text(c.when_false)}."
         for c in found.broken
     ]
+    doubts = [
+        f"<b>{text(c.claim)}</b>: {text(c.measures)}: {_count(c)}. If so: {text(c.when_false)}." for c in found.doubtful
+    ]
     parts = [
         paragraph(
             "<b>Private numbers.</b> Measured in the data, exactly; this section must not be published.", kind="warn"
@@ -120,6 +123,8 @@ def _measured(found: Verification) -> str:
         if rows
         else paragraph("These limits cut nothing in these data.")
     )
+    if doubts:
+        parts += ["<h3>What these data speak against</h3>", bullets(doubts)]
     if broken:
         parts += ["<h3>Promises that these data break</h3>", bullets(broken)]
     else:
