@@ -215,6 +215,7 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
     ):
         if number is not None:
             yield Check(kind, name, (*loc, kind), f"no {table.unit} {what.format(number)}", enforced=True)
+            yield from _taken_of_groups(table, kind, (*loc, kind), number)
     if limit is None and table.max_rows_per_group is not None and table.max_groups_per_unit is not None:
         rows = table.max_rows_per_group * table.max_groups_per_unit
         more = f"more rows of {name} than {table.max_groups_per_unit} groups of {table.max_rows_per_group} hold"
@@ -228,22 +229,50 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
 
 def _taken(table: Table, where: Loc, most: int, above: str) -> Iterator[Check]:
     """What an enforced limit takes away, of everything there is."""
-    match table.protection:
-        case IdUnit(column=column):
-            place: dict[str, Any] = {"table": table.name, "path": (), "id_column": column}
-        case PathUnit(path=path, id_column=column):
-            place = {"table": table.name, "path": path, "id_column": column}
-        case _:
-            return
+    if (place := _place(table)) is None:
+        return
     yield Check(
         "above_limit", table.name, where, f"a {table.unit} may have {above}", f"{table.unit}s with {above}",
         partial(measured.ids, **place, above=most), of=partial(measured.ids, **place),
     )  # fmt: skip
     yield Check(
-        "rows_above_limit", table.name, where, f"rows of {table.name} above the limit are missing from answers",
+        "rows_above_limit", table.name, where, f"so many rows of {table.name} are missing from totals",
         f"rows of {table.name} above it",
         partial(measured.owned_rows, **place, above=most), of=partial(measured.owned_rows, **place),
     )  # fmt: skip
+
+
+def _taken_of_groups(table: Table, kind: str, where: Loc, most: int) -> Iterator[Check]:
+    """What a limit on groups takes away where rows are grouped by one column whose groups are listed."""
+    if (place := _place(table)) is None:
+        return
+    for column in table.columns.values():
+        if column.domain is None or (isinstance(table.protection, IdUnit) and column.name == table.protection.column):
+            continue
+        grouped = {**place, "column": column.name, "above": most}
+        if kind == "max_groups_per_unit":
+            more = f"in more than {most} groups of {column.name}"
+            yield Check(
+                "above_groups", table.name, where, f"a {table.unit} may be {more}", f"{table.unit}s {more}",
+                partial(measured.ids_in_more_groups, **grouped), of=partial(measured.ids, **place),
+            )  # fmt: skip
+        else:
+            yield Check(
+                "rows_above_group", table.name, where, f"so many rows of {table.name} are missing from its groups",
+                f"rows of {table.name} above {most} of one {table.unit} in a group of {column.name}",
+                partial(measured.rows_above_in_groups, **grouped), of=partial(measured.owned_rows, **place),
+            )  # fmt: skip
+
+
+def _place(table: Table) -> dict[str, Any] | None:
+    """Where the ids of a table's rows are found; None where rows have none."""
+    match table.protection:
+        case IdUnit(column=column):
+            return {"table": table.name, "path": (), "id_column": column}
+        case PathUnit(path=path, id_column=column):
+            return {"table": table.name, "path": path, "id_column": column}
+        case _:
+            return None
 
 
 def _column(table: Table, column: Column, loc: Loc) -> Iterator[Check]:

@@ -18,8 +18,8 @@ _DECIDE = re.compile(r"#.*\bDECIDE\b(?=[: ])")
 
 def unsaid(policy: Policy) -> tuple[Diagnostic, ...]:
     """What is told of a valid policy: DP007, once, and DP015 for each thing that it may not mean."""
-    doubts = (*_draft(policy), *_other_ids(policy), *_without_delta(policy))
-    return (*_nulls(policy), *(i.diagnostic(policy.places, "warning") if isinstance(i, Issue) else i for i in doubts))
+    doubts = [i.diagnostic(policy.places, "warning") for i in (*_other_ids(policy), *_without_delta(policy))]
+    return (*_nulls(policy), *_draft(policy), *doubts)
 
 
 def home_column(policy: Policy, table: str) -> str | None:
