@@ -46,6 +46,8 @@ def report(
     drawn = panels(policy, entries or (), None)
     body = [
         "<main>", *_head(policy, spent, len(own), measured, today),
+        _unreviewed(version),
+        _to_fill(),
         sections.whom(policy),
         sections.meaning(policy, spent),
         sections.limits(policy),
@@ -53,7 +55,7 @@ def report(
         _spending(drawn, own, entries),
         _beside(policy),
         section("uncovered", "What is not covered", bullets(NOT_COVERED)),
-        _promises(policy, today),
+        _promises(policy, measured, today),
         f"<footer>Made by dpsql {text(version)} on {today} for policy {text(policy.name)}, whose content has the hash "
         f"{policy.hash[:16]}. Another hash is another policy.</footer></main>",
     ]  # fmt: skip
@@ -87,6 +89,29 @@ def _head(
     yield (
         "<div class=cards>" + "".join(f"<div class=fact><b>{a}</b><span>{b}</span></div>" for a, b in facts) + "</div>"
     )
+
+
+def _unreviewed(version: str) -> str:
+    return paragraph(
+        f"<b>Not on its word alone.</b> dpsql {text(version)} is a version before 1.0, and nobody outside the project has "
+        "reviewed it. Do not release data that must not be disclosed on this program’s word alone: have somebody read "
+        "what it is trusted with.",
+        kind="warn",
+    )  # fmt: skip
+
+
+def _to_fill() -> str:
+    """What neither policy nor ledger knows, and a board has to."""
+    blanks = ("Controller", "Custodian", "Purpose of the questions", "Period and source of the data")
+    asked = (
+        "☐ at a server: analysts never hold a record. ☐ in the analyst’s own process, which can read the data: then "
+        "the analyst is trusted with them, and protected is only what is passed on"
+    )
+    rows = [(f"<b>{name}</b>", "") for name in blanks]
+    return section(
+        "fill", "To be filled in",
+        table(("What only you know", "Answer"), [*rows, ("<b>How questions are asked</b>", asked)]),
+    )  # fmt: skip
 
 
 def _short(spent: PrivacyLoss) -> str:
@@ -189,10 +214,7 @@ def _last(own: Sequence[Receipt], name: str) -> str:
 def _beside(policy: Policy) -> str:
     """Published figures of others beside the policy's own."""
     total = max((odds.as_epsilon(loss)[0] for loss in policy.caps_for().total.values()), default=None)
-    one = policy.defaults.epsilon
     marks = [(f"{text(d.who)} <small>{text(d.what)}</small>", d.epsilon, d.figure, False) for d in DEPLOYMENTS]
-    if one is not None:
-        marks.append(("This policy: one query, by default", float(one), f"ε {charts.short(one)}", True))
     if total is not None:
         marks.append(("This policy: everything, for ever", float(total), f"ε {charts.short(total)}", True))
     rows = [
@@ -207,7 +229,7 @@ def _beside(policy: Policy) -> str:
         paragraph(
             "There is no ε that is right for all data. These are published figures. They do not protect the same "
             "thing: an ε of one day is spent again on the next, one of a whole publication is not. This policy’s "
-            "total is for ever, over everything that is ever asked."
+            "total is for ever, over everything that is ever asked; a single query is not comparable to any of them."
         ),
         charts.dots(sorted(marks, key=lambda mark: mark[1])),
         paragraph("<small>The scale is the logarithm of ε.</small>"),
@@ -216,7 +238,7 @@ def _beside(policy: Policy) -> str:
     )  # fmt: skip
 
 
-def _promises(policy: Policy, today: dt.date) -> str:
+def _promises(policy: Policy, measured: Verification | None, today: dt.date) -> str:
     """The promises by kind, with a box for each and a line for a signature."""
     groups = [
         f"<div class=group><h3>{text(group.heading)}</h3>"
@@ -227,10 +249,27 @@ def _promises(policy: Policy, today: dt.date) -> str:
     return section(
         "promises", "Promises to sign",
         paragraph(
-            "Nothing enforces these. They are about any data that may ever stand here, not only today’s. Whoever signs "
-            "has had each of them checked, by <code>dpsql policy verify</code> where data can tell."
+            "Nothing enforces these. They are about any data that may ever stand here, not only today’s."
+        ),
+        paragraph(
+            _checked(measured, today), kind="warn" if measured is None or not measured.holds else "note"
         ),
         *groups,
         f"<p>I confirm these promises for policy <b>{text(policy.name)}</b>, hash {policy.hash[:16]}.</p>"
         "<div class=sign><span>Name and role</span><span>Date</span><span>Signature</span></div>",
     )  # fmt: skip
+
+
+def _checked(measured: Verification | None, today: dt.date) -> str:
+    """Whether data were asked about the promises, when, and with which result."""
+    if measured is None:
+        return (
+            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has the promises checked first, by "
+            "<code>dpsql policy verify</code> or <code>dpsql policy report --data</code>, where data can tell."
+        )
+    states = Counter(check.status for check in measured.checks)
+    return (
+        f"<b>Checked on {today}</b> for this report, against the data as they were then: {states['ok']} kept, "
+        f"{states['broken'] or 'none'} broken, {states['doubtful'] or 'none'} in doubt, {states['untestable']} that no data "
+        "can tell and somebody has to know."
+    )
