@@ -150,9 +150,11 @@ def _keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
             if isinstance(other.protection, PathUnit)
             for hop in other.protection.path
         )
-        repair = _CORRECT
+        form = f"{kind}: {{}}" if kind == "primary_key" else f"{kind}: [{{}}]"
+        repair = f"{_CORRECT}; or name the columns that do make a row of {table.name} its own:  {form.format('[…]')}"
         if _may_enforce(table, key.columns) and not referred:
-            repair += f", or let the plan make it true:  {{columns: [{', '.join(key.columns)}], enforce: truncate}}"
+            enforced = f"{{columns: [{', '.join(key.columns)}], enforce: truncate}}"
+            repair += f"; or have the plan keep one row of each:  {form.format(enforced)}"
         yield Check(
             kind, table.name, where, claim, f"most rows of {table.name} that share {columns}",
             partial(public.frequency, table=table.name, columns=key.columns), 1, when_false=_REFUSED, repair=repair,
