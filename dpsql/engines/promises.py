@@ -80,7 +80,9 @@ def rows_above_in_groups(
 ) -> int:
     """Rows that have an id, the first so many of each id and value of a column left out."""
     over = engine.dialect.greatest(f"n - {int(above)}", "0")
-    return _number(engine, f"SELECT COALESCE(SUM({over}), 0) FROM ({_groups(engine, table, path, id_column, column)}) AS g")
+    return _number(
+        engine, f"SELECT COALESCE(SUM({over}), 0) FROM ({_groups(engine, table, path, id_column, column)}) AS g"
+    )
 
 
 def outside_bounds(engine: Engine, table: str, column: str, ends: Sequence[Literal | None], double: bool) -> int:
@@ -114,9 +116,8 @@ def _groups(engine: Engine, table: str, path: Sequence[Step], id_column: str, *c
         source, joined = _walk(engine, path)
         tables, conditions = [*tables, source], [joined, *conditions]
     keys = ", ".join((owner, *(_column(engine, 0, column) for column in columns)))
-    return (
-        f"SELECT {owner} AS owner, COUNT(*) AS n FROM {', '.join(tables)} WHERE {' AND '.join(conditions)} GROUP BY {keys}"
-    )
+    rows = f"{', '.join(tables)} WHERE {' AND '.join(conditions)}"
+    return f"SELECT {owner} AS owner, COUNT(*) AS n FROM {rows} GROUP BY {keys}"
 
 
 def outside_list(engine: Engine, table: str, column: str, literals: Sequence[Literal], null: bool) -> int:

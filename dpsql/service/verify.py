@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "broken", "doubtful", "enforced", "untestable", "info"]
 """ok, broken: a promise and what the data says. doubtful: no data could refute it, and this data speaks against it.
-enforced: the plan itself makes it true. untestable: no data could refute it. info: no promise, but rows or elements that
-answers leave out."""
+enforced: the plan itself makes it true. untestable: no data could refute it. info: no promise, but rows or elements
+that answers leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def verify_policy(
     """Measure every promise of a policy in the data. For the custodian: the numbers are exact, not private.
 
     The data is opened as by `connect`, from the same arguments; the ledger is not touched.
-    Raises CannotOpen: policy or data cannot be opened, or they disagree; or a line of a CSV file cannot be read, which is
-    named without its values. Raises EngineError.
+    Raises CannotOpen: policy or data cannot be opened, or they disagree; or a line of a CSV file cannot be read, which
+    is named without its values. Raises EngineError.
     """
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, prepared=False)
     try:

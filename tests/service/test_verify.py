@@ -379,7 +379,9 @@ def test_a_visit_that_is_called_a_patient_is_in_doubt(unit: str) -> None:
     """By both signs: its ids are nobody's, and never repeat."""
     with duckdb.connect() as con:
         con.execute("CREATE TABLE patients AS SELECT i::INTEGER AS patient_id FROM range(20) t(i)")
-        con.execute("CREATE TABLE visits AS SELECT (1000+i)::INTEGER visit_id, (i%20)::INTEGER patient_id FROM range(60) t(i)")
+        con.execute(
+            "CREATE TABLE visits AS SELECT (1000+i)::INTEGER visit_id, (i%20)::INTEGER patient_id FROM range(60) t(i)"
+        )
         found = verify_policy(con, policy=parse_policy(HOSPITAL.replace("UNIT", unit), "h.yaml"))
     assert not found.broken and found.holds == (unit == "patient_id")
     if unit == "visit_id":

@@ -157,7 +157,7 @@ def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[C
 
 
 def policies_of(history: Sequence[Receipt]) -> list[str]:
-    """Where the policy changed between charges, its total perhaps: from which entry on which hash. None if it did not."""
+    """Where the policy changed between charges, its total perhaps: which hash from which entry on. None if not."""
     charged = [(r.sequence, r.entry.policy_hash) for r in history if r.entry.units]
     first = [(n, h) for at, (n, h) in enumerate(charged) if not at or charged[at - 1][1] != h]
     if len(first) < 2:

@@ -1,4 +1,4 @@
-"""`dpsql policy init`: a first policy for a DuckDB file, for data files or for a server, from their schema and first rows."""
+"""`dpsql policy init`: a first policy for a DuckDB file, data files or a server, from schema and first rows."""
 
 from __future__ import annotations
 

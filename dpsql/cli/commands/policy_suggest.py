@@ -73,7 +73,8 @@ def _before(connection: Connection, asked: Sequence[Search], analyst: str) -> It
         yield f"search: {search.target.sql}" + ("" if search.charge.by_unit else "  (held, for nothing)")
     charges = ", ".join(f"{loss} of {unit}" for unit, loss in total(s.charge for s in possible).items())
     if possible:
-        yield f"{'charged to ' + connection.analyst if connection.policy.has_account(connection.analyst) else 'price'}: {charges or 'nothing'}"
+        has_account = connection.policy.has_account(connection.analyst)
+        yield f"{f'charged to {connection.analyst}' if has_account else 'price'}: {charges or 'nothing'}"
     if remark := account_remark(connection, analyst):
         yield remark
 

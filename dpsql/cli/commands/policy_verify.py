@@ -1,4 +1,4 @@
-"""`dpsql policy verify`: every promise of a policy against the data. 0 all kept, 1 one broken or in doubt, 2 could not verify."""
+"""`dpsql policy verify`: every promise of a policy against the data. 0 all kept, 1 one broken or doubtful, 2 not verified."""
 
 from __future__ import annotations
 
@@ -39,11 +39,17 @@ def _text(found: Verification) -> list[str]:
         lines.append(f"{check.status:<10}  {place:<{width}}  {one_line(f'{check.where}: {_said(check)}')}")
         if check.status in ("broken", "doubtful"):
             lines += [f"{'':<10}  if false: {check.when_false}", f"{'':<10}  repair:   {one_line(str(check.repair))}"]
-    return [*lines, "", _summary(found), *([_NOT_TO_CHOOSE_BY] if any(c.status == "info" for c in found.checks) else [])]
+    return [
+        *lines,
+        "",
+        _summary(found),
+        *([_NOT_TO_CHOOSE_BY] if any(c.status == "info" for c in found.checks) else []),
+    ]
 
 
 _NOT_TO_CHOOSE_BY = (
-    "choose no limits or bounds by these numbers, which would give them away: `dpsql policy suggest` finds such, and pays"
+    "choose no limits or bounds by these numbers, which would give them away: "
+    "`dpsql policy suggest` finds such, and pays"
 )
 
 

@@ -87,7 +87,9 @@ def over_time(panel: Panel) -> str:
         kind = f"curve {colour(at)}" if at else "curve total k0"
         paths.append(f'<path class="{kind}" d="{path}">{title}</path>')
     form = "%Y-%m-%d %H:%M:%S" if f"{start:%Y-%m-%d %H:%M}" == f"{end:%Y-%m-%d %H:%M}" else "%Y-%m-%d %H:%M"
-    for time, place, left in ((start, "first", "0"), (end, "last", "100%"))[: 1 + (f"{start:{form}}" != f"{end:{form}}")]:
+    for time, place, left in ((start, "first", "0"), (end, "last", "100%"))[
+        : 1 + (f"{start:{form}}" != f"{end:{form}}")
+    ]:
         labels.append(f'<span class="x {place}" style="left:{left}">{time:{form}} UTC</span>')
     spent = [(colour(at), text(words(line)), False) for at, line in panel.shown]
     dashed = [

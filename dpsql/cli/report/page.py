@@ -93,8 +93,8 @@ def _head(
 
 def _unreviewed(version: str) -> str:
     return paragraph(
-        f"<b>Not on its word alone.</b> dpsql {text(version)} is a version before 1.0, and nobody outside the project has "
-        "reviewed it. Do not release data that must not be disclosed on this program’s word alone: have somebody read "
+        f"<b>Not on its word alone.</b> dpsql {text(version)} is a version before 1.0, and nobody outside the project "
+        "has reviewed it. Do not release data that must not be disclosed on this program’s word alone: have somebody read "
         "what it is trusted with.",
         kind="warn",
     )  # fmt: skip
@@ -174,8 +174,8 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
         return section("spent", title, paragraph(why), *bars, *_changed(accepted, own))
     parts = [
         paragraph(
-            "Every query is charged before data are read, and no charge is ever given back. The total counts new noise; "
-            "an account counts also what it was given of answers that others had paid for. The account * is of "
+            "Every query is charged before data are read, and no charge is ever given back. The total counts new "
+            "noise; an account counts also what it was given of answers that others had paid for. The account * is of "
             "everybody who has none of his own."
         )
     ]
@@ -194,12 +194,13 @@ def _changed(accepted: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[st
     for receipt in accepted:
         said = receipt.entry.statement.removeprefix(ACCEPTANCE)
         yield paragraph(
-            f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.", kind="warn"
+            f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.",
+            kind="warn",
         )
     if (policies := len({r.entry.policy_hash for r in own})) > 1:
         yield paragraph(
-            f"These queries were charged under {policies} different texts of this policy, whose totals may have differed: "
-            "<code>dpsql budget --history</code> says from which entry on."
+            f"These queries were charged under {policies} different texts of this policy, whose totals may have "
+            "differed: <code>dpsql budget --history</code> says from which entry on."
         )
     yield paragraph(
         "<small>Whoever administers the machine is trusted with the ledger: an older ledger that was put back together "
@@ -264,12 +265,12 @@ def _checked(measured: Verification | None, today: dt.date) -> str:
     """Whether data were asked about the promises, when, and with which result."""
     if measured is None:
         return (
-            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has the promises checked first, by "
-            "<code>dpsql policy verify</code> or <code>dpsql policy report --data</code>, where data can tell."
+            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has the promises checked first, "
+            "by <code>dpsql policy verify</code> or <code>dpsql policy report --data</code>, where data can tell."
         )
     states = Counter(check.status for check in measured.checks)
     return (
         f"<b>Checked on {today}</b> for this report, against the data as they were then: {states['ok']} kept, "
-        f"{states['broken'] or 'none'} broken, {states['doubtful'] or 'none'} in doubt, {states['untestable']} that no data "
-        "can tell and somebody has to know."
+        f"{states['broken'] or 'none'} broken, {states['doubtful'] or 'none'} in doubt, {states['untestable']} that no "
+        "data can tell and somebody has to know."
     )

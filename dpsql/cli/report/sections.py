@@ -175,7 +175,11 @@ def _delta_words(policy: Policy) -> str:
     delta = max(deltas)
     sizes = [table.size for table in policy.tables.values() if table.size is not None and not table.public]
     many = max(sizes, default=100_000)
-    of = f"the {many:,} rows that the policy declares" if sizes else f"{many:,} people, say (the policy declares no number),"
+    of = (
+        f"the {many:,} rows that the policy declares"
+        if sizes
+        else f"{many:,} people, say (the policy declares no number),"
+    )
     return (
         "<b>δ</b> is an allowance beside ε: because of one person, no conclusion becomes more than e<sup>ε</sup> times "
         f"as probable, plus <b>{odds.one_in(delta)}</b>, over the whole budget. For {of} these allowances "
@@ -200,7 +204,8 @@ def limits(policy: Policy) -> str:
         "limits", "Limits, and what they cut",
         paragraph(
             "So that no person can move an answer far, each counts only so much. Limits make answers less exact for "
-            "those above them, and what lies above is missing from totals; they never weaken the protection. This is what the policy declares; no data was read "
+            "those above them, and what lies above is missing from totals; they never weaken the protection. This is "
+            "what the policy declares; no data was read "
             "for it."
         ),
         *cards, tail,
@@ -216,7 +221,9 @@ def _limits_of(found: Table) -> Iterator[str]:
     elif limit is not None and limit.assumed:
         yield text(f"No {who} has more than {limit.rows} rows: a promise, see below.")
     elif limit is not None:
-        yield text(f"A {who} with more than {limit.rows} rows counts as {limit.rows}: each of the rows has less weight.")
+        yield text(
+            f"A {who} with more than {limit.rows} rows counts as {limit.rows}: each of the rows has less weight."
+        )
     if found.max_groups_per_unit is not None:
         yield text(f"A {who} in more than {found.max_groups_per_unit} groups counts less in each.")
     if found.max_rows_per_group is not None:

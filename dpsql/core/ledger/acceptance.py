@@ -1,7 +1,7 @@
 """A ledger that does not agree with its head is accepted by an entry of its own: what was forgotten has left a trace.
 
-*Claim.* Whoever reads the ledger sees after which entry spending may be missing, and what the head remembered. *Why.* The
-entry is in the chain before the head is moved to it. *When it would be false.* If files are exchanged without
+*Claim.* Whoever reads the ledger sees after which entry spending may be missing, and what the head remembered. *Why.*
+The entry is in the chain before the head is moved to it. *When it would be false.* If files are exchanged without
 `--accept-head`: whoever administers the machine can put back an older ledger *and* an older head, or take both away.
 *Tested by* tests/core/ledger/test_acceptance.py.
 """

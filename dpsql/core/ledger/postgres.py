@@ -335,7 +335,9 @@ class PostgresLedger:
         self._take_turn(session)
         entry = acceptance(self._head, self._tip, lambda sequence: self._hash_at(session, sequence))
         if entry is not None:
-            chain.add(session, Row.after(self._tip, settle(entry, self._book.accountant), datetime.now(UTC).isoformat()))
+            chain.add(
+                session, Row.after(self._tip, settle(entry, self._book.accountant), datetime.now(UTC).isoformat())
+            )
 
     def _hash_at(self, session: Session, sequence: int) -> str | None:
         if sequence == 0:
@@ -376,7 +378,8 @@ def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> No
     """Custodian only: declare the database, as it now stands, to be the true ledger for this gateway.
 
     For a gateway that is new, and the repair after a restored backup when nothing better can be restored: an entry says
-    that it was done (acceptance.py). The chain is verified first; if there is no ledger, the head is removed. Raises CannotOpen (DP407).
+    that it was done (acceptance.py). The chain is verified first; if there is no ledger, the head is
+    removed. Raises CannotOpen (DP407).
     """
     head, server = Head(Path(head_path), timeout), Server(url, timeout)
     try:

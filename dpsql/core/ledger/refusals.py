@@ -70,7 +70,9 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
         parts.append(f"stored answers, new to this account, cost {limit.received} of it")
     if limit.cap == NO_LOSS and limit.code in ("DP404", "DP405"):  # such as `*`, where the policy names analysts only
         repairs = ("ask as an analyst to whom the policy gives something:  --analyst NAME,  in Python  analyst='NAME'",)
-        custodian = "custodian: name the analyst in the policy's  budgets.analysts,  or let everybody ask:  " + _EVERYBODY
+        custodian = (
+            "custodian: name the analyst in the policy's  budgets.analysts,  or let everybody ask:  " + _EVERYBODY
+        )
     elif limit.code in ("DP403", "DP404") and limit.asked.delta and not limit.cap.delta:
         custodian = f"custodian: give {limit.setting} a delta in the policy; left out it is 0"
     else:

@@ -11,7 +11,7 @@ from dpsql.core.policy.source import SourceCall, Struct
 
 
 class Fault(NamedTuple):
-    """file, line (1-based): where. column: its name, if one is at fault. type: which it should have; else what is wrong."""
+    """file, line (1-based): where. column: the one at fault. type: which it should have; None: `what` is wrong."""
 
     file: str
     line: int
@@ -27,7 +27,7 @@ _FIRST = (
 
 
 def first_fault(call: SourceCall) -> Fault | None:
-    """The first line that a call of `read_csv` over absolute paths cannot read; None if there is none, or none is known."""
+    """The first line that a call of `read_csv` over absolute paths cannot read; None if none is known."""
     if call.reader != "read_csv":
         return None
     columns = dict(call.options).get("columns")

@@ -81,9 +81,7 @@ def _encodings(path: str) -> list[tuple[tuple[str, str], ...]]:
     return [(), (("encoding", "latin-1"),)]
 
 
-def _sniffed(
-    connection: Connection, path: str, options: tuple[tuple[str, str], ...], more: str = ""
-) -> dict[str, Any]:
+def _sniffed(connection: Connection, path: str, options: tuple[tuple[str, str], ...], more: str = "") -> dict[str, Any]:
     said = more + "".join(f", {name} = '{value}'" for name, value in options)
     found = connection.execute(f"SELECT * FROM sniff_csv(?{said})", [path])
     names = [str(column[0]) for column in found.description or []]

@@ -109,7 +109,12 @@ def _type_repairs(table: Table, column: Column, actual: SqlType) -> tuple[str, .
     if column.bounds is not None and not (actual.numeric or actual.temporal):
         own += "  and take its bounds out"
     owner, declared = table.protection, column.sql_type
-    if not isinstance(owner, IdUnit) or owner.column != column.name or actual.kind is not Kind.VARCHAR or declared is None:
+    if (
+        not isinstance(owner, IdUnit)
+        or owner.column != column.name
+        or actual.kind is not Kind.VARCHAR
+        or declared is None
+    ):
         return (own,)
     of = "" if owner.name == DEFAULT_UNIT else f"of: {owner.name}, "
     return (

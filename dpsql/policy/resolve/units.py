@@ -269,6 +269,7 @@ def _same_id_types(scope: Scope, protections: dict[str, Protection | None]) -> N
             texts, other = (table, type) if kind is Kind.VARCHAR else (name, scope.type(table, column))
             scope.issues.add(
                 loc, f"names `{p.column}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}",
-                f"read those ids as the others, in tables.{texts}, in place of its unit:  unit: {{{of}column: {column if texts == table else p.column}, "
+                f"read those ids as the others, in tables.{texts}, in place of its unit:  "
+                f"unit: {{{of}column: {column if texts == table else p.column}, "
                 f"as: {str(other).lower()}}}",
             )  # fmt: skip

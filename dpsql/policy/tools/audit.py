@@ -200,8 +200,8 @@ def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
         if key.assumed:
             claim = f"no two rows of {table.name} share {_names(key.columns)}, whoever is added or removed"
             effect = (
-                "where n rows share it, one unit may move an answer that joins on it n times as far as the noise covers, "
-                f"or be counted in n of its groups: {_times(1)}"
+                "where n rows share it, one unit may move an answer that joins on it n times as far as the noise "
+                f"covers, or be counted in n of its groups: {_times(1)}"
             )
             yield Promise(kind, dotted(where), claim, effect, table.unit)
 
@@ -212,13 +212,13 @@ def _column(table: Table, column: Column) -> Iterator[Promise]:
         source = "" if column.nullable is not None else " (a primary key)"
         claim = f"{table.name}.{column.name} is never NULL{source}"
         effect = (
-            "rows without a value are counted as if they had one, so that counts are wrong; the protection is as stated, "
-            "but less in joins on a key that such a column is part of"
+            "rows without a value are counted as if they had one, so that counts are wrong; the protection is as "
+            "stated, but less in joins on a key that such a column is part of"
         )
         if table.protection is not None and table.protection.neighbours == "replace_one":
             effect += (
-                "; and a sum may move further than its noise covers: ε is then as many times what is stated as the larger "
-                "end of the bounds is of their width"
+                "; and a sum may move further than its noise covers: ε is then as many times what is stated as the "
+                "larger end of the bounds is of their width"
             )
         yield Promise("not_null", dotted((*loc, "nullable")), claim, effect, table.unit, (table.name, column.name))
     if isinstance(column.domain, TableDomain) and not table.public:

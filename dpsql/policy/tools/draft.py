@@ -128,9 +128,7 @@ def _view(table: CatalogueTable) -> Iterator[str]:
     yield "  #   of these, and if all that an id has in it comes from rows of that id:  unit: {column: <id>}"
 
 
-def _table(
-    table: CatalogueTable, catalogue: Catalogue, source: str | None, seen: _Seen, makes: bool
-) -> Iterator[str]:
+def _table(table: CatalogueTable, catalogue: Catalogue, source: str | None, seen: _Seen, makes: bool) -> Iterator[str]:
     """makes: whether columns may be made of others (`from`), which no server does."""
     if not usable_name(table.name):
         yield f"  # {_scalar(table.name)[:80]}: not a name a policy can hold"
@@ -145,7 +143,8 @@ def _table(
     ids = _candidates(table, known, catalogue, single)
     yield f"    # DECIDE: whose rows are these? One row is protected now.{_candidate_text(ids)}"
     if single:
-        yield f"    #   {', '.join(map(_scalar, single))}: different in each of the first rows: as the unit it would protect one row"
+        names = ", ".join(map(_scalar, single))
+        yield f"    #   {names}: different in each of the first rows: as the unit it would protect one row"
     yield "    #   If the table holds nothing about anybody, replace the unit by  public: true"
     yield "    unit: {rows: 1}"
     if table.primary_key and all(c in known for c in table.primary_key):
@@ -249,8 +248,8 @@ def _missing_words(missing: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """What to add where a column is a text only because of a word."""
     for word in dict.fromkeys(word for word, _ in missing.values()):
         types = ", ".join(f"{_scalar(column)} {type_}" for column, (said, type_) in missing.items() if said == word)
-        yield f"    # DECIDE: does {word} stand for no value? Then add  nullstr = ['', '{word}']  to the source, and write"
-        yield f"    #   there and under columns:  {types}"
+        yield f"    # DECIDE: does {word} stand for no value? Then add  nullstr = ['', '{word}']  to the source, and"
+        yield f"    #   write there and under columns:  {types}"
 
 
 def own_ids(table: CatalogueTable, catalogue: Catalogue) -> list[str]:

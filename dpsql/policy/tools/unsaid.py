@@ -40,8 +40,8 @@ def _other_ids(policy: Policy) -> Iterator[Issue]:
             own, unit = table.protection.column, policy.units[table.protection.name]
             yield Issue(
                 ("tables", table.name, "unit"),
-                f"`{own}` is said to be the {unit.name} whose rows these are, but the table also has `{named}`, which is "
-                f"what {unit.table} calls a {unit.name}: if `{own}` is something else, no {unit.name} is protected here",
+                f"`{own}` is said to be the {unit.name} whose rows these are, but the table also has `{named}`, which "
+                f"is what {unit.table} calls a {unit.name}: if `{own}` is something else, no {unit.name} is protected",
                 about=False,
                 help=(
                     f"unit: {{column: {named}}}",

@@ -159,7 +159,7 @@ def test_words_for_missing_values_are_told_and_what_is_told_works(
     rows = "".join(f"N{i % 9},{'NA' if i % 11 == 3 else i}\n" for i in range(60))
     Path("flights.csv").write_text(f"tailnum,delay\n{rows}", encoding="utf-8")
     draft = dpsql("policy", "init", "flights.csv").out
-    assert "does NA stand for no value?" in draft and "there and under columns:  delay BIGINT\n" in draft
+    assert "does NA stand for no value?" in draft and "under columns:  delay BIGINT\n" in draft
     typed = draft.replace("'delay': 'VARCHAR'", "'delay': 'BIGINT'")
     typed = typed.replace("delay: {type: varchar}", "delay: {type: bigint, bounds: [0, 9]}")
     Path("wrong.yaml").write_text(typed, encoding="utf-8")

@@ -192,8 +192,14 @@ def test_a_wrong_key_and_ids_of_another_type_have_repairs_for_their_place(dpsql:
         con.execute("CREATE TABLE patients AS SELECT i AS patient_id, i % 2 AS region FROM range(20) t(i)")
         con.execute("CREATE TABLE visits AS SELECT i AS visit_id, (i % 20)::VARCHAR AS patient_id FROM range(50) t(i)")
     head = "version: 1\nname: d\ndatabase: d.duckdb\nbudgets: {total: {epsilon: 1}}\n"
-    head += "units: {patient: {table: patients, key: patient_id}}\ntables:\n  patients:\n    unit: {column: patient_id}\n"
-    text = head + "    primary_key: [patient_id]\n    columns: {patient_id: {type: bigint}, region: {type: bigint}}\n  visits:\n"
+    head += (
+        "units: {patient: {table: patients, key: patient_id}}\ntables:\n  patients:\n    unit: {column: patient_id}\n"
+    )
+    text = (
+        head
+        + "    primary_key: [patient_id]\n"
+        + "    columns: {patient_id: {type: bigint}, region: {type: bigint}}\n  visits:\n"
+    )
     text += "    unit: {column: patient_id} #\n    columns: {visit_id: {type: bigint}, patient_id: {type: TYPE}}\n"
     file = tmp_path / "d.yaml"
     for type_, code in (("bigint", "DP004"), ("varchar", "DP003")):

@@ -235,11 +235,17 @@ def test_the_page_for_boards_counts_as_the_report_does() -> None:
 
 
 def test_it_says_what_a_board_signs(dpsql: Call, clinic: Clinic) -> None:
-    """That nobody has reviewed it, what only people know, whether promises were checked; nothing that does not apply."""
+    """That nobody has reviewed it, what only people know, whether promises were checked; nothing else."""
     text = Page(made(dpsql, clinic)).text
     assert "before 1.0, and nobody outside the project has reviewed it" in text and "word alone" in text
     assert "Not checked for this report" in text and "has had each" not in text
-    for blank in ("Controller", "Custodian", "Purpose of the questions", "Period and source of the data", "at a server"):
+    for blank in (
+        "Controller",
+        "Custodian",
+        "Purpose of the questions",
+        "Period and source of the data",
+        "at a server",
+    ):
         assert blank in text
     assert "one query, by default" not in text.partition("Beside known")[2] and "B/R" not in text
     assert "larger end of the bounds" not in text  # rows are added or removed here
@@ -251,4 +257,6 @@ def test_a_declared_number_of_rows_is_what_delta_is_told_for() -> None:
     table = {"unit": {"rows": 1, "neighbours": "replace_one"}, "size": {"exact": 2000}, "columns": {}}
     budgets = {"total": {"epsilon": 1, "delta": 1e-6}}
     policy = Policy.from_dict({"version": 1, "name": "p", "tables": {"t": table}, "budgets": budgets})
-    assert "For the 2,000 rows that the policy declares" in Page(report(policy, None, None, version="0", today=TODAY)).text
+    assert (
+        "For the 2,000 rows that the policy declares" in Page(report(policy, None, None, version="0", today=TODAY)).text
+    )
