@@ -94,8 +94,8 @@ def _head(
 def _unreviewed(version: str) -> str:
     return paragraph(
         f"<b>Not on its word alone.</b> dpsql {text(version)} is a version before 1.0, and nobody outside the project "
-        "has reviewed it. Do not release data that must not be disclosed on this program’s word alone: have somebody read "
-        "what it is trusted with.",
+        "has reviewed it. Do not release data that must not be disclosed on this program’s word alone: have somebody "
+        "read what it is trusted with.",
         kind="warn",
     )  # fmt: skip
 
@@ -265,8 +265,8 @@ def _checked(measured: Verification | None, today: dt.date) -> str:
     """Whether data were asked about the promises, when, and with which result."""
     if measured is None:
         return (
-            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has the promises checked first, "
-            "by <code>dpsql policy verify</code> or <code>dpsql policy report --data</code>, where data can tell."
+            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has the promises checked "
+            "first, by <code>dpsql policy verify</code> or <code>dpsql policy report --data</code>, where data can tell."
         )
     states = Counter(check.status for check in measured.checks)
     return (

@@ -380,9 +380,8 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
     """Custodian only: declare the ledger file, as it now stands, to be the true one.
 
     The repair after a lost head, a restored backup or a deleted ledger, when nothing better can be restored. Whatever
-    was spent after the copy was made is forgotten; an entry says so (acceptance.py). The chain itself is verified first;
-    if there is no ledger, or an
-    empty file, the head is removed. Raises CannotOpen (DP407).
+    was spent after the copy was made is forgotten; an entry says so (acceptance.py). The chain is verified first; if
+    there is no ledger, or an empty file, the head is removed. Raises CannotOpen (DP407).
     """
     where, head = place_of(path), Head(Path(head_path), timeout)
     if not where.exists():
