@@ -1,4 +1,4 @@
-"""`dpsql policy verify`: every promise of a policy against the data. 0 all kept, 1 one broken or doubtful, 2 no data."""
+"""`dpsql policy verify`: every promise of a policy against the data. 0 all kept, 1 broken or doubtful, 2 no data."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def _checked(measured: Verification | None, today: dt.date) -> str:
     """Whether data were asked about the promises, when, and with which result."""
     if measured is None:
         return (
-            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has the promises checked "
+            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has them checked "
             "first, by <code>dpsql policy verify</code> or <code>dpsql policy report --data</code>, where data can tell."
         )
     states = Counter(check.status for check in measured.checks)

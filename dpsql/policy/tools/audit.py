@@ -212,8 +212,8 @@ def _column(table: Table, column: Column) -> Iterator[Promise]:
         source = "" if column.nullable is not None else " (a primary key)"
         claim = f"{table.name}.{column.name} is never NULL{source}"
         effect = (
-            "rows without a value are counted as if they had one, so that counts are wrong, at the stated ε; joins on a "
-            "key that such a column is part of may protect less"
+            "rows without a value are counted as if they had one, so that counts are wrong, at the stated ε; joins on "
+            "a key that such a column is part of may protect less"
         )
         if table.protection is not None and table.protection.neighbours == "replace_one":
             effect += (
