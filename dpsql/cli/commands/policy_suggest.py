@@ -16,7 +16,8 @@ from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.diagnostics.layout import one_line, printable
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.postprocessing.searches.told import beyond, in_sql
-from dpsql.service.budgets import require_left, total
+from dpsql.service.budgets import Budgets, budgets_of, require_left, total
+from dpsql.service.ledgers import open_ledger
 from dpsql.service.suggest import Search, Target, found, searches, targets
 
 
@@ -44,7 +45,8 @@ def run(
             print(printable(line), file=sys.stderr)
         charges = [search.charge for search in asked]
         try:
-            require_left(f"{len(asked)} searches", charges, connection.policy, connection.budget, connection.analyst)
+            left = _left(connection, looking=dry_run)
+            require_left(f"{len(asked)} searches", charges, connection.policy, left, connection.analyst)
         except BudgetExceeded as refusal:
             if not dry_run:
                 raise
@@ -62,6 +64,13 @@ def run(
                     step()
         print(printable("\n".join(_yaml(connection.policy.name, results))))
     return 0
+
+
+def _left(connection: Connection, *, looking: bool) -> Budgets:
+    """What the account has left. looking: no ledger is made for it."""
+    if connection.has_ledger or not looking:
+        return connection.budget
+    return budgets_of(connection.policy, open_ledger(connection.policy, None), connection.analyst)
 
 
 def _before(connection: Connection, asked: Sequence[Search], analyst: str) -> Iterator[str]:

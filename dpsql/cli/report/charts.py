@@ -70,7 +70,7 @@ def over_time(panel: Panel) -> str:
         return f"{_WIDE * (time - start).total_seconds() / seconds:.1f}"
 
     def up(value: Fraction) -> str:
-        return f"{_HIGH * (1 - min(1.1, float(value / top)) / 1.08):.1f}"
+        return f"{_HIGH * (1 - min(1.1, float(min(Fraction(2), value / top))) / 1.08):.1f}"
 
     paths, labels = [], []
     for quarter in range(5):

@@ -266,7 +266,7 @@ def _checked(measured: Verification | None, today: dt.date) -> str:
     if measured is None:
         return (
             "<b>Not checked for this report.</b> No data was read for it. Whoever signs has them checked "
-            "first, by <code>dpsql policy verify</code> or by this report with <code>--data</code>, where data can tell."
+            "first, by <code>dpsql policy verify</code> or this report with <code>--data</code>, where data can tell."
         )
     states = Counter(check.status for check in measured.checks)
     return (

@@ -8,7 +8,6 @@ The entry is in the chain before the head is moved to it. *When it would be fals
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Final
 
@@ -34,7 +33,7 @@ def acceptance(head: Head, tip: Point, hash_at: Callable[[int], str | None]) -> 
 def accepting(tip: Point, why: str) -> Entry:
     """The entry that accepts a ledger whose last entry is `tip`."""
     statement = f"{ACCEPTANCE}after entry {tip.sequence}: {why}; what was spent in between is not counted"
-    return Entry(uuid.uuid4().hex, CUSTODIAN, {}, "", "", statement)
+    return Entry(f"accepted {tip.hash}", CUSTODIAN, {}, "", "", statement)
 
 
 def remembered(head: Head) -> int:

@@ -321,13 +321,9 @@ class SqliteLedger:
 
     def _accept(self) -> None:
         """Add the entry that says that the ledger was accepted, unless its head agrees with it."""
-
-        def accepted() -> None:
-            self._catch_up()
-            if (entry := acceptance(self._head, self._tip, self._hash_at)) is not None:
-                self._append(settle(entry, self._book.accountant))
-
-        self._writing(accepted)
+        self._catch_up()
+        if (entry := acceptance(self._head, self._tip, self._hash_at)) is not None:
+            self._append(entry)
 
     def _hash_at(self, sequence: int) -> str | None:
         if sequence == 0:
@@ -395,7 +391,7 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
                 return
             check_and_upgrade(connection, where, timeout)
             ledger = SqliteLedger(where, head, connection, timeout)
-            ledger._accept()
+            ledger._writing(ledger._accept)
             head.put(ledger._durable())
     finally:
         connection.close()
