@@ -360,7 +360,7 @@ def policy_init(
         str | None, typer.Option("--name", metavar="NAME", help="The policy's name. Default: the data's.")
     ] = None,
 ) -> int:
-    """Draft a policy from a schema; values are never read."""
+    """Draft a policy from a schema and, where a file has none, its first rows; no value stands in it."""
     from dpsql.cli.commands import policy_init as command
 
     return command.run(data, output, name)

@@ -13,8 +13,9 @@ from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
 from dpsql.answers.summaries import definitions
 from dpsql.core.ledger.ledger import Ceiling, Ledger
+from dpsql.core.policy.budgets import SHARED_ACCOUNT
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
@@ -363,8 +364,16 @@ class Session:
         return self.charge(plan).loss
 
     def warnings(self, plan: Plan, *, fresh: bool = False) -> tuple[Diagnostic, ...]:
-        """What speaks against a run (DP5xx), if it would spend something now. Raises CannotOpen."""
-        return plan.warnings if plan.warnings and self.charge(plan, fresh=fresh).loss != PrivacyLoss() else ()
+        """What speaks against a run (DP5xx), if it would spend something now. Raises CannotOpen.
+
+        Nothing if the account could never pay: repairs that it cannot pay either are no help.
+        """
+        if not plan.warnings:
+            return ()
+        charge = self.charge(plan, fresh=fresh)
+        own = self.policy.caps_for(None if self.analyst == SHARED_ACCOUNT else self.analyst).analyst
+        payable = all(loss.within(own[unit]) for unit, loss in charge.by_unit.items() if unit in own)
+        return plan.warnings if payable and charge.loss != NO_LOSS else ()
 
     # --- budget ----------------------------------------------------------------------------------------------------
 

@@ -3726,7 +3726,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres-ledger-in-the-data",
-        "dpsql/core/ledger/postgres.py",
+        "dpsql/core/ledger/postgres_server.py",
         "    if identity(server.url, server.timeout) == identity(data, server.timeout):",
         "    if server.url == data:",
         "the role that reads the data writes the ledger",

@@ -97,14 +97,12 @@ def _png_steps(axes: Any, panel: Panel) -> None:
     from matplotlib import dates
 
     formatter: Any = dates.ConciseDateFormatter
-    for number, line in enumerate(panel.lines):
-        if number and not line.spent:
-            continue
+    for number, line in panel.shown:
         times, values = zip(*line.points, strict=True)
         heavy = 2.5 if number == 0 else 1.5
         axes.step(times, [_float(v) for v in values], where="post", color=_color(number), linewidth=heavy)
-        if line.limit is not None:
-            axes.axhline(_float(line.limit), color=_color(number), linestyle="--", linewidth=1)
+    for limit, of in panel.limits.items():
+        axes.axhline(_float(limit), color=_color(of[0][0]) if len(of) == 1 else "#777777", linestyle="--", linewidth=1)
     first, last = panel.lines[0].points[0][0], panel.lines[0].points[-1][0]
     end = max(last, first + timedelta(seconds=1))
     axes.set_xlim(first, end + (end - first) / 50)  # so that the last step is seen
