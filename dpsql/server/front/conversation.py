@@ -163,6 +163,8 @@ class Conversation:
             self._out.send(replies.empty_query_response())
         for statement in found:
             await asyncio.sleep(0)  # others have their turn
+            if self.ending:
+                return
             if not await self._guarded(lambda s=statement: self._run_simple(s), statement.start):  # type: ignore[misc]
                 return
 

@@ -10,7 +10,7 @@
         ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}}
         may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
 
-No password stands in it. What it says is read once, when the server starts.
+No password stands in it. It is read when the server starts, and on SIGHUP.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class User:
     login: Login
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Users:
-    """All who may log in, by name."""
+    """All who may log in, by name: others, once the file was read anew (`server/reload.py`)."""
 
     by_name: Mapping[str, User]
 

@@ -60,7 +60,13 @@ class Entrance:
         secret = door.users.secret_of(name)
         right = await asyncio.to_thread(fits, secret, password[:LONGEST_PASSWORD])
         login = door.users.login(name)
-        if not right or login is None or login.role != self._role or len(password) > LONGEST_PASSWORD:
+        if (
+            not right
+            or door.users.secret_of(name) != secret
+            or login is None
+            or login.role != self._role
+            or len(password) > LONGEST_PASSWORD
+        ):
             door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
             return None
         door.patience.try_succeeded(name, address)

@@ -60,10 +60,13 @@ def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
     return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
 
 
-def too_many_rows(most: int) -> Diagnostic:
+def too_many_rows(most: int, *, is_paid: bool) -> Diagnostic:
+    """is_paid: whether it was charged before that could be known."""
+    fewer = "ask for fewer:  … ORDER BY … LIMIT n"
+    stored = ";  what was charged is stored, and asking again for it is free"
     return Diagnostic(
         "DP415",
         f"the answer has more than {most:,} rows, which the server does not give at one time",
-        help=("ask for fewer:  … ORDER BY … LIMIT n;  what was charged is stored, and asking again for it is free",),
-        notes=("what was charged stays charged",),
+        help=(fewer + stored if is_paid else fewer,),
+        notes=("what was charged stays charged" if is_paid else "nothing was spent",),
     )
