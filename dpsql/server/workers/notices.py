@@ -26,7 +26,7 @@ def price_told(session: Session, spent: PrivacyLoss) -> str:
     if spent == NO_LOSS:
         return "nothing was charged"
     left = session.budget.remaining
-    rest = "" if left is None else f"; left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
+    rest = "" if left is None else f"; left {_left(left)}"
     return f"charged {spent}{rest}"
 
 
@@ -48,11 +48,15 @@ def cost_told(session: Session, plan: Plan) -> Answer:
     charge = session.charge_to_show(plan)
     remaining = session.budget.remaining
     widths: dict[str, float | None] = dict(accuracy(plan, LEVEL)) or {"": None}
-    left = "no limit" if remaining is None else str(remaining)
+    left = "no limit" if remaining is None else _left(remaining)
     times = None if remaining is None or charge.loss == NO_LOSS else _times(charge.loss, remaining)
     rows = [(str(charge.loss), name or None, width, left, times) for name, width in widths.items()]
     names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
     return Answer(names, rows, charge.notes, plan=plan.hash, command="EXPLAIN")
+
+
+def _left(left: PrivacyLoss) -> str:
+    return left_text(left, in_rho=bool(left.rho) and not left.epsilon)
 
 
 def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
