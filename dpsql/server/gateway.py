@@ -237,7 +237,9 @@ class Gateway:
         if told.answer is None or not self.pool.can_run:
             return None
         rows: Any = told.answer.rows
-        return [Spent(unit, account or "", *parts, what) for what, unit, account, *parts in rows]
+        return [
+            Spent(unit, account or "", epsilon, delta, rho, what) for what, unit, account, epsilon, delta, rho in rows
+        ]
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 
