@@ -156,9 +156,7 @@ def explain(
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
     consistent_totals: o.ConsistentTotals = False,
-    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
-        o.ExplainFormat.TEXT
-    ),
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = (o.ExplainFormat.TEXT),
     engine_sql: Annotated[bool, typer.Option("--engine-sql", help="Show the SQL that the engine would run, too.")] = (
         False
     ),
@@ -225,9 +223,7 @@ def audit(
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", help="Releases of each database to choose by, and again to test.")
     ] = 10_000,
-    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
-        o.ExplainFormat.TEXT
-    ),
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = (o.ExplainFormat.TEXT),
     dialect: o.Dialect = "duckdb",
 ) -> int:
     """Try to refute what a query claims, on made-up neighbouring databases.
