@@ -49,6 +49,8 @@ def batch_reply(
             return Reply(ask.id, _cost(session, plan, len(batch.design.members)), plan=plan.hash)
         case "look":
             held = session.held(plan)
+            if held is None and sum(len(table.keys) for table in batch.design.tables.values()) > rows:
+                raise Error([too_many_rows(rows, is_paid=False)])  # all groups of a batch are public
             found = None if held is None else replace(answered(held), warnings=refused)
             return Reply(ask.id, found, plan=plan.hash)
         case "run":
