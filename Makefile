@@ -59,7 +59,8 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
-# The demo's clinic behind a port, for ana, with a password for this time. PORT=5433 where there is a PostgreSQL. Where
+# The demo's clinic behind a port, for ana, with a password for this time. A query of hers costs ε 0.05 unless it says
+# another amount, so that her budget lasts for an evening. PORT=5433 where there is a PostgreSQL. Where
 # dpsql's extra `server` is installed, its consoles as well.
 PORT ?= 5432
 HTTP_PORT ?= 8080
@@ -67,7 +68,8 @@ CUSTODIAN_PORT ?= 8081
 serve: $(VENV)/.installed
 	@test -f demo/clinic.yaml || $(BIN)/dpsql demo demo </dev/null >/dev/null
 	@password=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(8))'); \
-	users=$$(echo "$$password" | $(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml && \
+	umask 077 && rm -f demo/users.yaml && users=$$(echo "$$password" | $(BIN)/dpsql user add ana) && \
+	printf 'users:\n%s\n    defaults: {epsilon: 0.05}\n' "$$users" >demo/users.yaml && \
 	address="postgresql://ana:$$password@127.0.0.1:$(PORT)/clinic" && \
 	printf 'Ctrl-C ends it. Connect with\n  psql "%s"\n  psycopg.connect("%s")\n' "$$address" "$$address" && \
 	if $(BIN)/python -c 'import markdown_it, starlette, uvicorn' 2>/dev/null; then \

@@ -267,7 +267,10 @@ def serve(
         typer.Option("--tls-client-ca", metavar="FILE", help="Whose certificates clients may show, as PEM, with CRLs."),
     ] = None,
     audit_log: Annotated[
-        str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
+        str | None,
+        typer.Option(
+            "--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line; - is standard output."
+        ),
     ] = None,
     workers: Annotated[
         str | None,
@@ -289,17 +292,33 @@ def serve(
         str | None,
         typer.Option("--custodian-http", metavar="ADDRESS:PORT", help="Where custodians find theirs."),
     ] = None,
+    tls_only: Annotated[
+        bool, typer.Option("--require-tls", help="Let nobody in without TLS, from this machine neither.")
+    ] = False,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
     They use psql, a driver or a dashboard; the data stay here. Who may log in is in the file of users (`dpsql user
     add`), how many workers there are and when answers leave is below `serve:` in the policy. After SIGTERM no
-    connection is taken, and what runs comes to its end. The consoles need dpsql's extra `server`.
+    connection is taken, what waits is refused, and what runs comes to its end; on SIGHUP users and certificate are
+    read anew. The consoles need dpsql's extra `server`.
     """
     from dpsql.cli.commands import serve as command
 
     return command.run(
-        policy, users, host, port, tls_cert, tls_key, tls_client_ca, audit_log, workers, health, http, custodian_http
+        policy,
+        users,
+        host,
+        port,
+        tls_cert,
+        tls_key,
+        tls_client_ca,
+        audit_log,
+        workers,
+        health,
+        http,
+        custodian_http,
+        tls_only,
     )
 
 

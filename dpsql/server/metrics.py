@@ -1,10 +1,10 @@
 """What a server counts: connections, logins, statements, refusals, ε, restarts, and who waits. For the custodian.
 
 *Claim.* No number depends on private data but through what was released and paid for. *Why.* Statements are counted by
-the events of the audit log, when what they tell of has left; what is spent is the ledger's; workers are replaced, and
-statements wait, at the declared moments (`pace.py`); how many wait is told in steps. There is no duration, no number of
-rows, and nothing of a worker's memory. *When it would be false.* If a run were counted when it is ready. *Tested by*
-tests/server/test_metrics.py, tests/deep/server/test_serve.py.
+the events of the audit log, when what they tell of has left; what is spent is the ledger's, and budgets are the
+policy's; workers are free, or replaced, and statements wait, at the declared moments (`pace.py`); how many wait is told
+in steps. There is no duration, no number of rows, and nothing of a worker's memory. *When it would be false.* If a run
+were counted when it is ready. *Tested by* tests/server/test_metrics.py, tests/deep/server/test_serve.py.
 """
 
 from __future__ import annotations
@@ -36,33 +36,47 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the ledger says an account has spent of a unit; account "": of all accounts in total."""
+    """What the ledger says an account has spent of a unit; account "": of all accounts in total.
+
+    what: "spent"; or "budget", what the policy allows it, or "left" of that.
+    """
 
     unit: str
     account: str
     epsilon: float
     delta: float
     rho: float
+    what: str = "spent"
 
 
 @dataclass
 class Metrics:
     """Implements `Recording`: counts what is recorded, once the audit log has it.
 
-    connections, waiting, restarted: of the front and the pool, asked when somebody looks.
+    connections, waiting, restarted, workers, free: of the front and the pool, asked when somebody looks. build: version
+    and policy.
     """
 
     recording: Recording
     connections: Callable[[], int] = lambda: 0
     waiting: Callable[[], int] = lambda: 0
     restarted: Callable[[], int] = lambda: 0
+    workers: Callable[[], int] = lambda: 0
+    free: Callable[[], int] = lambda: 0
+    build: Labels = ()
     _logins: Counter[Labels] = field(default_factory=Counter)
     _statements: Counter[Labels] = field(default_factory=Counter)
     _refusals: Counter[Labels] = field(default_factory=Counter)
+    _charged: int = 0
+
+    def require(self) -> None:
+        """See Recording."""
+        self.recording.require()
 
     def record(self, event: Event) -> None:
         """As `Recording.record`. Raises OSError: then nothing is counted."""
         self.recording.record(event)
+        self._charged += bool(event.price)
         match event.what, event.outcome:
             case "login" | "refused login", outcome:
                 self._logins[("outcome", "ok" if outcome == "ok" else "refused"),] += 1
@@ -85,17 +99,36 @@ class Metrics:
                 self._statements,
             ),
             Family("dpsql_refusals_total", "Statements that were refused, by code.", "counter", self._refusals),
+            Family(
+                "dpsql_charged_total",
+                "Statements that were charged, answered or not: lines of the audit log that have a price.",
+                "counter",
+                {one: self._charged},
+            ),
+            Family("dpsql_build_info", "Version and policy.", "gauge", {self.build: 1}),
+            Family("dpsql_workers", "Workers that run statements.", "gauge", {one: self.workers()}),
+            Family("dpsql_workers_free", "Those that wait for one.", "gauge", {one: self.free()}),
             Family("dpsql_workers_restarted_total", "Workers that were replaced.", "counter", {one: self.restarted()}),
             Family("dpsql_queue", "Statements that wait, at most: in steps.", "gauge", {one: step(self.waiting())}),
         ]
         if spent is not None:
-            own = {_labels(s, part): getattr(s, part) for s in spent if s.account for part in _PARTS}
-            whole = {_labels(s, part): getattr(s, part) for s in spent if not s.account for part in _PARTS}
-            found += [
-                Family("dpsql_spent", "What an account has spent, by the ledger.", "gauge", own),
-                Family("dpsql_spent_in_total", "What all accounts together have spent.", "gauge", whole),
-            ]
+            for what, said in _SAID.items():
+                own = {_labels(s, p): getattr(s, p) for s in spent if s.what == what and s.account for p in _PARTS}
+                whole = {
+                    _labels(s, p): getattr(s, p) for s in spent if s.what == what and not s.account for p in _PARTS
+                }
+                found += [
+                    Family(f"dpsql_{what}", f"What an account {said}.", "gauge", own),
+                    Family(f"dpsql_{what}_in_total", f"What all accounts together {said}.", "gauge", whole),
+                ]
         return found
+
+
+_SAID: Final = {
+    "spent": "spent, by the ledger",
+    "budget": "may spend, by the policy",
+    "left": "may still spend, of that",
+}
 
 
 def _labels(spent: Spent, part: str) -> Labels:

@@ -34,6 +34,10 @@ class Refusals:
         self._inner = inner
         self.by_code: dict[str, OfCode] = {}
 
+    def require(self) -> None:
+        """See Recording."""
+        self._inner.require()
+
     def record(self, event: Event) -> None:
         """See Recording."""
         self._inner.record(event)

@@ -257,8 +257,8 @@ MUTATIONS = (
     Mutation(
         "served-stop-kills",
         "dpsql/server/workers/pool.py",
-        "run.outcome.set_exception(stopped())\n",
-        "run.outcome.set_exception(stopped())\n            run.seat and run.seat.link.kill()\n",
+        "run.refuse(stopped())\n",
+        "run.refuse(stopped())\n            run.seat and run.seat.link.kill()\n",
         "whether a query that was stopped is stored tells how far it was, at any time that somebody chooses",
         ("tests/server/test_pace.py",),
     ),
@@ -322,7 +322,7 @@ MUTATIONS = (
     Mutation(
         "front-tls-not-required",
         "dpsql/server/front/login.py",
-        "if not secure and not is_local(link.address):",
+        "if not secure and (door.tls_only or not is_local(link.address)):",
         "if False:",
         "passwords' proofs and answers cross a network as they are",
         ("tests/server/front/test_opening.py",),

@@ -24,6 +24,8 @@ EVENTS: list[dict[str, Any]] = [
     {**STATEMENT, "outcome": "DP201"},
     {**STATEMENT, "outcome": "DP201"},
     {**STATEMENT, "outcome": "25006"},
+    {**STATEMENT, "outcome": "DP415", "price": "ε 0.1", "entry": "e"},
+    {**STATEMENT, "what": "charged", "outcome": "DP901", "price": "ε 0.1", "entry": "e"},
     {**STATEMENT, "what": "stop"},
     {**STATEMENT, "what": "end"},
 ]
@@ -32,11 +34,21 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?
 
 def test_what_is_recorded_is_counted() -> None:
     log = Recorded()
-    metrics = Metrics(log, connections=lambda: 3, waiting=lambda: 7, restarted=lambda: 2)
+    metrics = Metrics(
+        log,
+        lambda: 3,
+        lambda: 7,
+        lambda: 2,
+        workers=lambda: 4,
+        free=lambda: 1,
+        build=(("version", "1"), ("policy", "h")),
+    )
     for event in EVENTS:
         metrics.record(Event(**event))
     assert len(log.events) == len(EVENTS)
-    text = exposition(metrics.families([Spent("patient", "", 0.5, 1e-9, 0), Spent("patient", 'a"na\\\n', 0.25, 0, 0)]))
+    spent = [Spent("patient", "", 0.5, 1e-9, 0), Spent("patient", 'a"na\\\n', 0.25, 0, 0)]
+    spent += [Spent("patient", "", 3, 1e-6, 0, "budget"), Spent("patient", "", 2.5, 1e-6, 0, "left")]
+    text = exposition(metrics.families(spent))
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(SAMPLE.fullmatch(line) for line in lines) and text.endswith("\n")
     assert set(lines) == {
@@ -49,6 +61,11 @@ def test_what_is_recorded_is_counted() -> None:
         'dpsql_statements_total{kind="catalogue",answer="free"} 1',
         'dpsql_refusals_total{code="DP201"} 2',
         'dpsql_refusals_total{code="25006"} 1',
+        'dpsql_refusals_total{code="DP415"} 1',
+        "dpsql_charged_total 4",
+        'dpsql_build_info{version="1",policy="h"} 1',
+        "dpsql_workers 4",
+        "dpsql_workers_free 1",
         "dpsql_workers_restarted_total 2",
         "dpsql_queue 10",
         *(
@@ -59,6 +76,11 @@ def test_what_is_recorded_is_counted() -> None:
             f'dpsql_spent_in_total{{unit="patient",part="{part}"}} {x}'
             for part, x in (("epsilon", 0.5), ("delta", "1e-09"), ("rho", 0))
         ),
+        *(
+            f'dpsql_{what}_in_total{{unit="patient",part="{part}"}} {x}'
+            for what, most in (("budget", 3), ("left", 2.5))
+            for part, x in (("epsilon", most), ("delta", "1e-06"), ("rho", 0))
+        ),
     }
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names)) and {line.split("{")[0].split()[0] for line in lines} <= set(names)
@@ -68,6 +90,9 @@ def test_what_is_recorded_is_counted() -> None:
 def test_what_the_audit_log_does_not_have_is_not_counted() -> None:
     class Full:
         def record(self, event: Event) -> None:
+            raise OSError
+
+        def require(self) -> None:
             raise OSError
 
     metrics = Metrics(Full())

@@ -64,6 +64,7 @@ class Hand:
     gone: list[str] = field(default_factory=list)
     killed: bool = False
     closed: bool = False
+    entry: str = ""
     _reply: asyncio.Future[Reply | Waiting] | None = None
     _then: Reply | None = None
 
@@ -95,6 +96,9 @@ class Hand:
 
     def kill(self) -> None:
         self.die()
+
+    async def ended(self) -> str:
+        return ""
 
     async def close(self) -> None:
         self.closed = True

@@ -54,11 +54,20 @@ class Served:
         limits: Limits | None = None,
         seconds: float = 60,
         catalogue: Catalogue | None = None,
+        tls_only: bool = False,
     ) -> None:
         self.answering, self.log = answering, Recorded()
         self.waits: list[float] = []
         self.door = Door(
-            users or people(), frozenset({DATABASE}), self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire
+            users or people(),
+            frozenset({DATABASE}),
+            self.log,
+            tls,
+            Patience(lambda: 0.0),
+            self._sleep,
+            seconds,
+            wire,
+            tls_only,
         )
         self.front = Front(self.door, Route(answering, catalogue or NoCatalogue()), limits)
         self._loop = Hurried()

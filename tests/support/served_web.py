@@ -119,7 +119,7 @@ def served_web(
         web = Web(House(door, route, policy, own), front, Place("db.example.org", 5432, policy.name, True), refusals)
         found = ServedWeb(server, web, log, refusals, front, waits)
         analysts, custodians = server.do(lambda: web.start(Address("127.0.0.1", 0), Address("127.0.0.1", 0)))
-        found.urls = (analysts, custodians)
+        found.urls = (analysts[1], custodians[1])
         try:
             yield found
         finally:

@@ -10,30 +10,36 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from dpsql import __version__
 from dpsql.cli import exits
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.policy.issues import listed
 from dpsql.policy.load import load_policy
-from dpsql.server.audit import AuditLog, NoLog
+from dpsql.server.audit import AuditLog, NoLog, reason
 from dpsql.server.catalogue.asking import CatalogueOfLogins
-from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
+from dpsql.server.front.listen import Front, Limits, require_tls
 from dpsql.server.front.login import Door
 from dpsql.server.front.route import Route
 from dpsql.server.gateway import Gateway
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
-from dpsql.server.people.users import Users, load_users
+from dpsql.server.people.users import Users
 from dpsql.server.refusals import Refusals
+from dpsql.server.reload import Files, Holding, reload
+from dpsql.server.statements import Recording
 from dpsql.server.workers.link import Starting, command, connected, started
 
 if TYPE_CHECKING:
     from dpsql.server.web.doors import Address
 
     Consoles = tuple[Address | None, Address | None]
+
+_TO_TAKE_AN_ANSWER: Final = 10.0
+"""Seconds, after the last of `answers_at`, until a server that stops lets go of whoever does not take his."""
 
 
 def run(
@@ -49,33 +55,64 @@ def run(
     health: str | None,
     http: str | None,
     custodian_http: str | None,
+    tls_only: bool = False,
 ) -> int:
-    """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
+    """Raises dpsql.Error if policy, users, data, ledger, certificate or log cannot be opened."""
     policy = load_policy(file)
-    found = load_users(users if users is not None else Path(file).with_name("users.yaml"))
+    files = Files(Path(users) if users is not None else Path(file).with_name("users.yaml"), certificate, key, client_ca)
+    found = files.read_users()
     if (certificate is None) != (key is None):
         raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
-    tls = None if certificate is None or key is None else tls_context(certificate, key)
-    wire = None
-    if client_ca is not None:
-        if certificate is None or key is None:
-            raise reject("DP903", "clients show certificates under TLS alone", help=["--tls-cert FILE --tls-key FILE"])
-        wire = tls_context(certificate, key, client_ca)
-    elif found.with_certificates:
+    tls, wire = files.tls(), files.wire()
+    if client_ca is not None and wire is None:
+        raise reject("DP903", "clients show certificates under TLS alone", help=["--tls-cert FILE --tls-key FILE"])
+    if client_ca is None and found.with_certificates:
         raise reject(
             "DP903", f"{listed(found.with_certificates, 3)} cannot show a certificate: no authority is named",
             help=["--tls-client-ca FILE"],
         )  # fmt: skip
+    if tls_only and tls is None:
+        raise reject("DP903", "--require-tls needs a certificate", help=["--tls-cert FILE --tls-key FILE"])
     require_tls(host, tls)
-    for remark in _remarks(policy, found):
+    for remark in (*_remarks(policy, found), *files.exposed()):
         exits.say(remark)
     consoles = _consoles(http, custodian_http, tls, found.provider is not None)
     listening = _Listening((host, port), None if health is None else place(health), consoles)
-    metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
+    build = (("version", __version__), ("policy", policy.hash))
+    metrics = Metrics(_recording(log), build=build)
     refusals = Refusals(metrics)
-    door = Door(found, frozenset({policy.name}), refusals, tls, wire=wire)
+    door = Door(found, frozenset({policy.name}), refusals, tls, wire=wire, tls_only=tls_only)
+    exits.say(_started(policy, door))
     start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
-    return asyncio.run(_serve(start, policy, door, metrics, refusals, listening))
+    # What is said to whoever started this would stand among the lines of a log on standard output.
+    show = exits.say if log == "-" else lambda text: print(text, flush=True)
+    return asyncio.run(_serve(start, policy, door, metrics, refusals, listening, files, show))
+
+
+def _recording(log: str | None) -> Recording:
+    """Raises Rejected DP903: the log cannot be written."""
+    if log is None:
+        return NoLog()
+    found = AuditLog(None if log == "-" else Path(log))
+    try:
+        found.require()
+    except OSError as error:
+        shown = "on standard output" if log == "-" else repr(log)
+        raise reject(
+            "DP903", one_line(f"the audit log {shown} cannot be written: {reason(error)}"),
+            help=["--audit-log FILE, in a folder that is there", "--audit-log -  for standard output"],
+        ) from None  # fmt: skip
+    return found
+
+
+def _started(policy: Policy, door: Door) -> str:
+    """What begins, for the log of the custodian."""
+    count, users = policy.serving.workers, len(door.users.by_name)
+    tls = "no TLS" if door.tls is None else "TLS required" if door.tls_only else "TLS, required from other machines"
+    return one_line(
+        f"dpsql {__version__}: policy {policy.name} {policy.hash[:12]}, {count} worker{'' if count == 1 else 's'}, "
+        f"{users} user{'' if users == 1 else 's'}, {tls}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +153,9 @@ def _consoles(
 
 
 async def _serve(
-    start: Starting, policy: Policy, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening
-) -> int:
+    start: Starting, policy: Policy, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening,
+    files: Files, show: Callable[[str], object],
+) -> int:  # fmt: skip
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -131,7 +169,9 @@ async def _serve(
         route = Route(gateway, catalogue)
         front = Front(door, route, limits)
         metrics.connections = lambda: front.connections
-        metrics.waiting, metrics.restarted = lambda: gateway.pool.waiting, lambda: gateway.pool.restarted
+        pool = gateway.pool
+        metrics.waiting, metrics.restarted = lambda: pool.waiting, lambda: pool.restarted
+        metrics.workers, metrics.free = lambda: pool.size, lambda: pool.free
         host, _ = listening.at
         found = await _listening(front.start, listening.at, "--port 5433")
         if listening.watched is not None:
@@ -145,17 +185,27 @@ async def _serve(
 
             house = House(door, route, gateway.policy, limits)
             web = Web(house, front, Place(host, found, policy.name, door.tls is not None), refusals)
-            for url in await web.start(*listening.consoles):
-                print(f"console: {url}", flush=True)
-        print(_where(policy, door.tls, host, found), flush=True)
+            for whose, url in await web.start(*listening.consoles):
+                show(f"{whose} console: {url}")
+        holding: list[Holding] = [front, *([web] if web is not None else [])]
+        if sys.platform != "win32":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: _say_all(reload(door, files, holding)))
+        show(_where(policy, door.tls, host, found))
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
+        gateway.begin_nothing()
         await health.stop()
-        await asyncio.gather(front.stop(), *([web.stop()] if web is not None else []))
+        last = float(serving.answers_at[-1]) + _TO_TAKE_AN_ANSWER
+        await asyncio.gather(front.stop(last), *([web.stop(last)] if web is not None else []))
     finally:
         catalogue.close()
         await gateway.close()
     return exits.OK
+
+
+def _say_all(lines: list[str]) -> None:
+    for line in lines:
+        exits.say(line)
 
 
 async def _listening(start: Callable[[str, int], Awaitable[int]], at: tuple[str, int], repair: str) -> int:

@@ -164,6 +164,8 @@ class Conversation:
         for number, statement in enumerate(found):
             if number:
                 await asyncio.sleep(0)  # others have their turn
+            if self.ending:
+                return
             if not await self._guarded(lambda s=statement: self._run_simple(s), statement.start):  # type: ignore[misc]
                 return
 

@@ -8,6 +8,7 @@ import logging
 import secrets
 import ssl
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,8 +65,11 @@ class Front:
         found: int = server.sockets[0].getsockname()[1]
         return found
 
-    async def stop(self) -> None:
-        """No new connections; what runs comes to its end, and each client is told."""
+    async def stop(self, seconds: float | None = None) -> None:
+        """No new connections; what runs comes to its end, and each client is told.
+
+        seconds: after which whoever is there all the same, for he does not take his answer, is let go of.
+        """
         self._stopping = True
         for server in self._servers:
             server.close()
@@ -75,6 +79,10 @@ class Front:
                 task.cancel()
         for talking in list(self._talking.values()):
             talking.end()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=seconds)
+        for link in self._tasks.values():
+            link.abort()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
         for server in self._servers:
@@ -103,6 +111,11 @@ class Front:
             await talking.stop()
             talking.end()
         return bool(found)
+
+    def let_go(self, names: Collection[str]) -> None:
+        """See `reload.Holding`."""
+        for talking in [t for t in self._talking.values() if t.asking.login.name in names]:
+            talking.end()
 
     # --- one connection --------------------------------------------------------------------------------------------
 
@@ -139,6 +152,8 @@ class Front:
             fault = Fault("08P01", str(error))
         except Fault as error:
             fault = error
+        except OSError:  # who keeps the log has said why
+            fault = Fault("58030", "the audit log of the server cannot be written, so nobody is let in")
         except Exception as error:
             _log.error("unforeseen %s", type(error).__name__)  # and nothing of its text
             fault = Fault("XX000", "dpsql itself failed; this is an error in dpsql")
@@ -158,7 +173,9 @@ class Front:
             who = await entered(link, decoder, self._door, first)
         login = who.login
         if self._of_user[login.name] >= self._limits.of_one_user:
+            self._door.recording.record(Event("refused login", login.name, login.address, outcome="53300"))
             raise Fault("53300", f'too many connections of user "{login.name}"', "close some of them")
+        self._door.recording.record(Event("login", login.name, login.address))
         key = self._new_key()
         talking = Conversation(link, decoder, Asking(login, self._answering, self._door.recording), who.variables)
         self._of_user[login.name] += 1

@@ -34,7 +34,8 @@ _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What every login needs. databases: names that may be connected to. tls: None where there is none.
+    """What every login needs. databases: names that may be connected to. tls: None where there is none. tls_only: from
+    this machine, too.
 
     sleep: waits so many seconds. wire: TLS that asks clients for certificates, over PostgreSQL's protocol alone, for
     browsers would ask whoever opens a page; None: as `tls`.
@@ -48,6 +49,7 @@ class Door:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: float = 60.0
     wire: ssl.SSLContext | None = None
+    tls_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ async def opened(link: Link, decoder: m.Decoder, door: Door) -> m.Startup | m.Ca
             case m.CancelRequest():
                 return first
             case m.Startup():
-                if not secure and not is_local(link.address):
-                    raise Fault("28000", "connections from other machines use TLS", "sslmode=require, or verify-full")
+                if not secure and (door.tls_only or not is_local(link.address)):
+                    who = "connections" if door.tls_only else "connections from other machines"
+                    raise Fault("28000", f"{who} use TLS", "sslmode=require, or verify-full")
                 return first
 
 
@@ -121,13 +124,22 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
     link.send(replies.authentication_ok())
     decoder.logged_in()
     link.logged_in()
+    try:
+        return Entered(login, _begun(login, door, given, name))
+    except Fault as fault:
+        door.recording.record(Event("refused login", login.name, login.address, outcome=fault.sqlstate))
+        raise
+
+
+def _begun(login: Login, door: Door, given: dict[str, str], name: str) -> Variables:
+    """What holds when the conversation begins. Raises Fault for what there is not."""
     if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise Fault("0A000", "there is no replication here")
     database = given.get("database") or name
     if database not in door.databases:
         hint = f"connect to  {min(door.databases)}" if door.databases else ""
         raise Fault("3D000", f'database "{database[:100]}" does not exist', hint)
-    return Entered(login, _variables(login, given))
+    return _variables(login, given)
 
 
 async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
@@ -137,9 +149,9 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
     """
     address = link.address
     if (login := door.users.by_certificate(name, link.common_name)) is not None:
-        door.recording.record(Event("login", name, address))
         return replace(login, address=address)
-    exchange = Exchange(door.users.secret_of(name))
+    secret = door.users.secret_of(name)
+    exchange = Exchange(secret)
     link.send(replies.authentication_sasl(MECHANISM))
     try:
         first = _initial(await _password(link, decoder))
@@ -148,7 +160,7 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
         await door.sleep(door.patience.try_begins(name, address))
         last = exchange.final(proof)
         login = door.users.login(name, link.common_name)
-        if login is None:
+        if login is None or door.users.secret_of(name) != secret:  # the file was read anew
             raise Failed(malformed=False)
     except Failed as failed:
         door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
@@ -157,7 +169,6 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
         raise Fault("28P01", f'password authentication failed for user "{name[:100]}"') from None
     door.patience.try_succeeded(name, address)
     link.send(replies.authentication_sasl_final(last))
-    door.recording.record(Event("login", name, address))
     return replace(login, address=address)
 
 

@@ -14,7 +14,7 @@
 
     oidc: {issuer: https://login.example.org/clinic, client: dpsql, secret_file: oidc-secret, claim: sub}
 
-No password stands in it. What it says is read once, when the server starts.
+No password stands in it. It is read when the server starts, and on SIGHUP.
 """
 
 from __future__ import annotations
@@ -136,9 +136,10 @@ class Provider:
     secret: str | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Users:
-    """All who may log in, by name. provider: who vouches for those that have a subject."""
+    """All who may log in, by name: others, once the file was read anew (`server/reload.py`). provider: who vouches for
+    those that have a subject."""
 
     by_name: Mapping[str, User]
     provider: Provider | None = None

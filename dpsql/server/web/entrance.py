@@ -83,7 +83,8 @@ class Entrance:
         secret = door.users.secret_of(name)
         right = await asyncio.to_thread(fits, secret, password[:LONGEST_PASSWORD])
         login = door.users.login(name)
-        if not right or login is None or login.role != self._role or len(password) > LONGEST_PASSWORD:
+        changed = door.users.secret_of(name) != secret  # the file was read anew
+        if not right or changed or login is None or login.role != self._role or len(password) > LONGEST_PASSWORD:
             door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
             return None
         door.patience.try_succeeded(name, address)

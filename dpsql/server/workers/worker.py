@@ -22,7 +22,19 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.policy.load import load_policy
 from dpsql.server.workers.answering import Answering
-from dpsql.server.workers.messages import LONGEST, Ask, Broken, Go, Message, Ready, Reply, Waiting, read, write
+from dpsql.server.workers.messages import (
+    LONGEST,
+    Ask,
+    Broken,
+    Charging,
+    Go,
+    Message,
+    Ready,
+    Reply,
+    Waiting,
+    read,
+    write,
+)
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 
@@ -114,7 +126,7 @@ def _serve(service: Service, rows: int, lines: Iterator[bytes], send: Callable[[
         while gone.get() != id:
             pass
 
-    answering = Answering(service, rows, leaving)
+    answering = Answering(service, rows, leaving, lambda id, entry: send(Charging(id, entry)))
 
     def reply(ask: Ask) -> None:
         found = answering.answer(ask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
@@ -12,8 +13,8 @@ import pytest
 
 from dpsql.server.statements import Refused
 from tests.support.served_shop import TENTH, login
-from tests.support.served_web import ServedWeb, post, token_of
-from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE
+from tests.support.served_web import ServedWeb, post, served_web, token_of
+from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, make_shop
 
 PAGES = ("/", "/query", "/history", "/tables", "/connect", "/codes/DP201")
 CUSTODIANS = ("/", "/refusals", "/sessions", "/ledger", "/policy")
@@ -28,6 +29,19 @@ def test_pages_ask_who_is_there(web: ServedWeb) -> None:
     carol, ana = web.client("carol", custodian=True), web.client("ana")
     assert [carol.get(page).status_code for page in CUSTODIANS] == [200] * len(CUSTODIANS)
     assert [ana.get(page).status_code for page in PAGES] == [200] * len(PAGES)
+
+
+def test_what_is_left_is_rounded_down_and_what_is_too_dear_has_no_button(tmp_path: Path) -> None:
+    with served_web(make_shop(tmp_path / "shop", epsilon="0.30014225")) as web:
+        ana = web.client("ana")
+        priced = post(ana, "/query/price", sql=COUNT, epsilon="0.1")
+        assert "<dd>ε 0.300142 δ" in priced.text and "Pay ε 0.1 and run" in priced.text
+        dear = post(ana, "/query/price", sql=COUNT, epsilon="0.5").text
+        assert "Pay ε" not in dear and "Write at most 0.300142 into the field ε." in dear
+        private = "SELECT note, COUNT(*) AS n FROM orders GROUP BY note"
+        deep = post(ana, "/query/price", sql=private, epsilon="0.1", delta="1e-5").text
+        assert "Pay ε" not in deep and "Too little δ is left" in deep and "into the field δ" in deep
+        assert web.server.shop.spent() == 0
 
 
 def test_a_price_is_looked_at_then_paid_then_free(web: ServedWeb) -> None:
