@@ -25,7 +25,7 @@ class Desk:
 
     def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = 0
-        self._answering = Answering(service, 100, lambda id: None)
+        self._answering = Answering(service, 100, lambda id: None, lambda id, entry: None)
         given = pipeline.given
 
         def counted(*arguments: object) -> object:

@@ -23,7 +23,7 @@ class Client:
     def __init__(self) -> None:
         self.gone = asyncio.Event()
 
-    def watch(self) -> None:
+    def watch(self, left: Callable[[], None]) -> None:
         pass
 
 
@@ -59,7 +59,7 @@ def test_a_refusal_after_the_charge_is_noted_with_its_price() -> None:
     async def whole() -> None:
         log, answering = Recorded(), Refusing(too_large)
         asking = asyncio.create_task(asked(Asking(ANA, answering, log)))
-        while answering.charge is None:
+        while answering.charge is None and not asking.done():
             await asyncio.sleep(0)
         assert not log.events and not asking.done()
         answering.charge.set_result(CHARGED)
