@@ -242,10 +242,12 @@ def audit(
 
 @app.command()
 def serve(
-    policy: o.Policy,
+    policies: Annotated[
+        list[str], typer.Argument(metavar="POLICY...", help="The policy files, each a database of its name.")
+    ],
     users: Annotated[
         str | None,
-        typer.Option("--users", metavar="FILE", help="Who may log in. Default: users.yaml beside the policy."),
+        typer.Option("--users", metavar="FILE", help="Who may log in. Default: users.yaml beside the first policy."),
     ] = None,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other machines need TLS.")
@@ -259,8 +261,12 @@ def serve(
         str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
     ] = None,
     workers: Annotated[
-        str | None,
-        typer.Option("--workers", metavar="SOCKET", help="Where another user's workers are; else they are started."),
+        list[str] | None,
+        typer.Option(
+            "--workers",
+            metavar="SOCKET",
+            help="Where another user's workers are, one for each policy in their order; else they are started.",
+        ),
     ] = None,
     health: Annotated[
         str | None,
@@ -281,13 +287,16 @@ def serve(
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
-    They use psql, a driver or a dashboard; the data stay here. Who may log in is in the file of users (`dpsql user
-    add`), how many workers there are and when answers leave is below `serve:` in the policy. After SIGTERM no
+    They use psql, a driver or a dashboard; the data stay here. Each policy is a database. Who may log in is in the file
+    of users (`dpsql user add`), how many workers a database has and when its answers leave is below `serve:` in its
+    policy. After SIGTERM no
     connection is taken, and what runs comes to its end. The consoles need dpsql's extra `server`.
     """
     from dpsql.cli.commands import serve as command
 
-    return command.run(policy, users, host, port, tls_cert, tls_key, audit_log, workers, health, http, custodian_http)
+    return command.run(
+        policies, users, host, port, tls_cert, tls_key, audit_log, workers or (), health, http, custodian_http
+    )
 
 
 @app.command()

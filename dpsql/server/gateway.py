@@ -194,7 +194,8 @@ class Gateway:
         if told.answer is None or not self.pool.can_run:
             return None
         rows: Any = told.answer.rows
-        return [Spent(unit, account or "", *parts) for unit, account, *parts in rows]
+        name = self.policy.name
+        return [Spent(unit, who or "", epsilon, delta, rho, name) for unit, who, epsilon, delta, rho in rows]
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 
@@ -295,6 +296,13 @@ class Gateway:
                 for d in error.diagnostics
             )
             raise
+
+
+async def spent_in_all(gateways: Sequence[Gateway]) -> Sequence[Spent] | None:
+    """What every account of every database has spent; None if one of them cannot be asked, or could run nothing."""
+    found = await asyncio.gather(*(gateway.spent() for gateway in gateways))
+    whole = [own for own in found if own is not None]
+    return [spent for own in whole for spent in own] if len(whole) == len(found) else None
 
 
 def _digest(text: str) -> bytes:

@@ -10,7 +10,7 @@ tests/server/test_metrics.py, tests/deep/server/test_serve.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -36,26 +36,33 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the ledger says an account has spent of a unit; account "": of all accounts in total."""
+    """What a database's ledger says an account has spent of a unit; account "": of all accounts in total."""
 
     unit: str
     account: str
     epsilon: float
     delta: float
     rho: float
+    database: str = ""
+
+
+def _nothing() -> Mapping[str, int]:
+    return {}
 
 
 @dataclass
 class Metrics:
     """Implements `Recording`: counts what is recorded, once the audit log has it.
 
-    connections, waiting, restarted: of the front and the pool, asked when somebody looks.
+    connections, waiting, restarted: of each database the front's and the pool's, asked when somebody looks. made_up:
+    databases where nothing is charged.
     """
 
     recording: Recording
-    connections: Callable[[], int] = lambda: 0
-    waiting: Callable[[], int] = lambda: 0
-    restarted: Callable[[], int] = lambda: 0
+    made_up: Collection[str] = ()
+    connections: Callable[[], Mapping[str, int]] = _nothing
+    waiting: Callable[[], Mapping[str, int]] = _nothing
+    restarted: Callable[[], Mapping[str, int]] = _nothing
     _logins: Counter[Labels] = field(default_factory=Counter)
     _statements: Counter[Labels] = field(default_factory=Counter)
     _refusals: Counter[Labels] = field(default_factory=Counter)
@@ -67,16 +74,17 @@ class Metrics:
             case "login" | "refused login", outcome:
                 self._logins[("outcome", "ok" if outcome == "ok" else "refused"),] += 1
             case "statement", "ok":
-                paid = "fresh" if event.price else "stored" if event.kind == "query" else "free"
-                self._statements[("kind", event.kind), ("answer", paid)] += 1
+                is_priced = event.kind == "query" and event.database not in self.made_up
+                paid = "fresh" if event.price else "stored" if is_priced else "free"
+                self._statements[("database", event.database), ("kind", event.kind), ("answer", paid)] += 1
             case "statement", code:
-                self._refusals[("code", code),] += 1
+                self._refusals[("database", event.database), ("code", code)] += 1
 
     def families(self, spent: Sequence[Spent] | None = None) -> list[Family]:
         """All that is counted, as it is now. spent: what the ledger says; None where nobody could be asked."""
-        one: Labels = ()
+        waiting = {name: step(number) for name, number in self.waiting().items()}
         found = [
-            Family("dpsql_connections", "Clients that are logged in.", "gauge", {one: self.connections()}),
+            Family("dpsql_connections", "Clients that are logged in.", "gauge", _of_each(self.connections())),
             Family("dpsql_logins_total", "Logins, and those that were refused.", "counter", self._logins),
             Family(
                 "dpsql_statements_total",
@@ -85,9 +93,10 @@ class Metrics:
                 self._statements,
             ),
             Family("dpsql_refusals_total", "Statements that were refused, by code.", "counter", self._refusals),
-            Family("dpsql_workers_restarted_total", "Workers that were replaced.", "counter", {one: self.restarted()}),
-            Family("dpsql_queue", "Statements that wait, at most: in steps.", "gauge", {one: step(self.waiting())}),
-        ]
+            Family("dpsql_workers_restarted_total", "Workers that were replaced.", "counter",
+                   _of_each(self.restarted())),
+            Family("dpsql_queue", "Statements that wait, at most: in steps.", "gauge", _of_each(waiting)),
+        ]  # fmt: skip
         if spent is not None:
             own = {_labels(s, part): getattr(s, part) for s in spent if s.account for part in _PARTS}
             whole = {_labels(s, part): getattr(s, part) for s in spent if not s.account for part in _PARTS}
@@ -100,7 +109,11 @@ class Metrics:
 
 def _labels(spent: Spent, part: str) -> Labels:
     account = (("account", spent.account),) if spent.account else ()
-    return (("unit", spent.unit), *account, ("part", part))
+    return (("database", spent.database), ("unit", spent.unit), *account, ("part", part))
+
+
+def _of_each(numbers: Mapping[str, int]) -> Mapping[Labels, float]:
+    return {(("database", name),): number for name, number in numbers.items()}
 
 
 def step(waiting: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
@@ -61,7 +61,8 @@ class Login:
 
     account: whose budget is charged, by users.yaml. role: "analyst" or "custodian". kind: "person", or "bi" for a tool
     that can say nothing of ε. address: from where he came, for the audit log. may: what is allowed besides queries:
-    "summaries" for making and dropping them.
+    "summaries" for making and dropping them. databases: those of the server that he may ask, the first one first.
+    database: the one of them that he asks now.
     """
 
     name: str
@@ -72,6 +73,14 @@ class Login:
     ceilings: Ceilings = field(default_factory=Ceilings)
     address: str = ""
     may: tuple[str, ...] = ()
+    databases: tuple[str, ...] = ()
+    database: str = ""
+
+    def at(self, database: str) -> Login:
+        """The same login in one of its databases. Raises KeyError for any other name."""
+        if database not in self.databases:
+            raise KeyError(database)
+        return replace(self, database=database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +175,7 @@ class Event:
     """A line of the audit log. It holds nothing of private data: no duration, no number of rows, no value.
 
     what: "login", "refused login", "statement", "stop" or "end". statement: where a custodian stops somebody, whom.
+    database: which he asks; "" before it is known.
     outcome: "ok" or the code of a refusal. price: in words. kind: of a statement that was answered: "query", "explain",
     "show" or "catalogue".
     """
@@ -179,6 +189,7 @@ class Event:
     price: str = ""
     entry: str = ""
     kind: str = ""
+    database: str = ""
 
 
 class Recording(Protocol):

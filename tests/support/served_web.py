@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from dpsql.server.databases import Database, Databases
 from dpsql.server.front.listen import Front, Limits
 from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
@@ -24,7 +25,7 @@ from dpsql.server.web.doors import Address, Web
 from dpsql.server.web.pages.reference import Place
 from dpsql.server.web.site import House
 from tests.support.answering import NoCatalogue, Recorded
-from tests.support.served import PASSWORD, people
+from tests.support.served import PASSWORD, of, people
 from tests.support.served_shop import Served, inside, served
 from tests.support.small_shop import Shop
 
@@ -110,11 +111,11 @@ def served_web(
     with served(shop, inside(shop), clock) as server:
         policy, log = server.gateway.policy, Recorded()
         refusals = Refusals(log)
-        door = Door(people(**logins), frozenset({policy.name}), refusals, tls, Patience(lambda: 0.0), sleep)
-        route = Route(server.gateway, NoCatalogue())
+        door = Door(of(policy.name, people(**logins)), refusals, tls, Patience(lambda: 0.0), sleep)
+        databases = Databases([Database(policy, Route(server.gateway, NoCatalogue()))])
         own = limits or Limits()
-        front = Front(door, route, own)
-        web = Web(House(door, route, policy, own), front, Place("db.example.org", 5432, policy.name, True), refusals)
+        front = Front(door, databases, own)
+        web = Web(House(door, databases, own), front, Place("db.example.org", 5432, True), refusals)
         found = ServedWeb(server, web, log, refusals, front, waits)
         analysts, custodians = server.do(lambda: web.start(Address("127.0.0.1", 0), Address("127.0.0.1", 0)))
         found.urls = (analysts, custodians)

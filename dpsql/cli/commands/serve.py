@@ -6,7 +6,8 @@ import asyncio
 import signal
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,10 +20,11 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.policy.load import load_policy
 from dpsql.server.audit import AuditLog, NoLog
 from dpsql.server.catalogue.asking import CatalogueOfLogins
+from dpsql.server.databases import Database, Databases, require_distinct
 from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
 from dpsql.server.front.login import Door
 from dpsql.server.front.route import Route
-from dpsql.server.gateway import Gateway
+from dpsql.server.gateway import Gateway, spent_in_all
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
 from dpsql.server.people.users import Users, load_users
@@ -36,35 +38,63 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: str,
+    files: Sequence[str],
     users: str | None,
     host: str,
     port: int,
     certificate: str | None,
     key: str | None,
     log: str | None,
-    workers: str | None,
+    workers: Sequence[str],
     health: str | None,
     http: str | None,
     custodian_http: str | None,
 ) -> int:
-    """Raises dpsql.Error if policy, users, data, ledger or certificate cannot be opened."""
-    policy = load_policy(file)
-    found = load_users(users if users is not None else Path(file).with_name("users.yaml"))
+    """Raises dpsql.Error if a policy, its data or ledger, users or the certificate cannot be opened."""
+    served = _served(files, workers)
+    people = load_users(users if users is not None else Path(files[0]).with_name("users.yaml"))
+    people = people.admitted({one.name: one.policy.name for one in served})
     if (certificate is None) != (key is None):
         raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
     tls = None if certificate is None or key is None else tls_context(certificate, key)
     require_tls(host, tls)
-    for remark in _remarks(policy, found):
+    for remark in _remarks(served, people):
         exits.say(remark)
     listening = _Listening(
         (host, port), None if health is None else place(health), _consoles(http, custodian_http, tls)
     )
     metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
     refusals = Refusals(metrics)
-    door = Door(found, frozenset({policy.name}), refusals, tls)
-    start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
-    return asyncio.run(_serve(start, policy, door, metrics, refusals, listening))
+    door = Door(people, refusals, tls)
+    return asyncio.run(_serve(served, door, metrics, refusals, listening))
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A database that will be: its policy, and where its workers come from."""
+
+    policy: Policy
+    start: Starting
+
+    @property
+    def name(self) -> str:
+        """What clients connect to."""
+        return self.policy.name
+
+
+def _served(files: Sequence[str], sockets: Sequence[str]) -> list[_Served]:
+    """A database for each policy. Raises CannotOpen, Rejected DP903."""
+    if sockets and len(sockets) != len(files):
+        raise reject(
+            "DP903", "each policy has workers of its own, and so many sockets are named in the policies' order",
+            help=[" ".join(f"--workers {Path(file).stem}.sock" for file in files)],
+        )  # fmt: skip
+    policies = [load_policy(file) for file in files]
+    require_distinct([policy.name for policy in policies], "name:  in one of the policies")
+    starts = [connected(Path(socket)) for socket in sockets] or [
+        started(command(Path(file), policy.serving)) for file, policy in zip(files, policies, strict=True)
+    ]
+    return [_Served(policy, start) for policy, start in zip(policies, starts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +128,32 @@ def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext 
 
 
 async def _serve(
-    start: Starting, policy: Policy, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening
+    served: Sequence[_Served], door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening
 ) -> int:
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    serving = policy.serving
-    gateway = await Gateway.open(policy, start)
-    catalogue = CatalogueOfLogins(gateway.policy, policy.name)
-    health = Health(metrics, gateway.spent)
-    try:
-        limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
-        route = Route(gateway, catalogue)
-        front = Front(door, route, limits)
-        metrics.connections = lambda: front.connections
-        metrics.waiting, metrics.restarted = lambda: gateway.pool.waiting, lambda: gateway.pool.restarted
+    serving = [one.policy.serving for one in served]
+    async with AsyncExitStack() as stack:
+        gateways: list[Gateway] = []
+        databases: list[Database] = []
+        for one in served:
+            gateway = await Gateway.open(one.policy, one.start)
+            stack.push_async_callback(gateway.close)
+            catalogue = CatalogueOfLogins(gateway.policy)
+            stack.callback(catalogue.close)
+            gateways.append(gateway)
+            databases.append(Database(gateway.policy, Route(gateway, catalogue)))
+        answering = Databases(databases)
+        health = Health(metrics, lambda: spent_in_all(gateways))
+        limits = Limits(
+            connections=sum(s.connections for s in serving), of_one_user=sum(s.connections_per_user for s in serving)
+        )
+        front = Front(door, answering, limits)
+        metrics.connections = lambda: {name: front.connections[name] for name in answering.by_name}
+        metrics.waiting = lambda: {g.policy.name: g.pool.waiting for g in gateways}
+        metrics.restarted = lambda: {g.policy.name: g.pool.restarted for g in gateways}
         host, _ = listening.at
         found = await _listening(front.start, listening.at, "--port 5433")
         if listening.watched is not None:
@@ -125,18 +165,14 @@ async def _serve(
             from dpsql.server.web.pages.reference import Place
             from dpsql.server.web.site import House
 
-            house = House(door, route, gateway.policy, limits)
-            web = Web(house, front, Place(host, found, policy.name, door.tls is not None), refusals)
+            web = Web(House(door, answering, limits), front, Place(host, found, door.tls is not None), refusals)
             for url in await web.start(*listening.consoles):
                 print(f"console: {url}", flush=True)
-        print(_where(policy, door.tls, host, found), flush=True)
+        print("\n".join(_where(name, door.tls, host, found) for name in answering.by_name), flush=True)
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
         await health.stop()
         await asyncio.gather(front.stop(), *([web.stop()] if web is not None else []))
-    finally:
-        catalogue.close()
-        await gateway.close()
     return exits.OK
 
 
@@ -153,16 +189,19 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _where(policy: Policy, tls: ssl.SSLContext | None, host: str, port: int) -> str:
+def _where(database: str, tls: ssl.SSLContext | None, host: str, port: int) -> str:
     """How to connect."""
     secure = "" if tls is None else "?sslmode=require"
-    return one_line(f"ready: psql postgresql://NAME@{_address(host, port)}/{policy.name}{secure}")
+    return one_line(f"ready: psql postgresql://NAME@{_address(host, port)}/{database}{secure}")
 
 
-def _remarks(policy: Policy, users: Users) -> list[str]:
-    """Users whose account the policy does not name, so that they share one."""
+def _remarks(served: Sequence[_Served], users: Users) -> list[str]:
+    """Users whose account a policy does not name, so that they share one there."""
     return [
-        one_line(f"{name} is charged to the shared account: the policy names no account {user.login.account}")
+        one_line(
+            f"{name} is charged to the shared account of {one.name}: its policy names no account {user.login.account}"
+        )
+        for one in served
         for name, user in users.by_name.items()
-        if policy.account(user.login.account) != user.login.account
+        if one.name in user.login.databases and one.policy.account(user.login.account) != user.login.account
     ]

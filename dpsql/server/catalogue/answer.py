@@ -42,10 +42,10 @@ class Table:
 
 
 class Catalogue:
-    """What one login sees. The database behind it is made when the first question comes."""
+    """What one login sees. What is asked is made when the first question comes. databases: all that he may ask."""
 
-    def __init__(self, policy: Policy, login: str, database: str | None = None) -> None:
-        self._schema = Schema(policy, database or policy.name, login)
+    def __init__(self, policy: Policy, login: str, databases: Sequence[str] = ()) -> None:
+        self._schema = Schema(policy, login, tuple(name for name in databases if name != policy.name))
         self._lock = threading.Lock()
         self._open: CatalogueDatabase | None = None
         self._answers: OrderedDict[str, Table] = OrderedDict()

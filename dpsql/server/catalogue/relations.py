@@ -15,7 +15,7 @@ from dpsql.server.catalogue.keys import Constraint, constraints
 from dpsql.server.catalogue.types import Row, modifier, postgres, type_name, types
 
 PG_CATALOG, PG_TOAST, PUBLIC, INFORMATION_SCHEMA = 11, 99, 2200, 13500
-OWNER, LOGIN, DATABASE, FIRST = 10, 16384, 16385, 16386
+OWNER, OTHERS, LOGIN, DATABASE, FIRST = 10, 15000, 16384, 16385, 16386
 CLASS, HEAP, BTREE, TABLESPACE = 1259, 2, 403, 1663
 OWNER_NAME = "custodian"
 
@@ -39,13 +39,18 @@ def comment(table: Table) -> str:
 class Schema:
     """What a policy's tables are to a client.
 
-    policy: with the types of its columns filled in; one that is left to the data is shown as `text`. database: the name
-    that clients connect to. login: who asks.
+    policy: with the types of its columns filled in; one that is left to the data is shown as `text`. login: who asks.
+    others: databases that he may connect to besides this one, which is called as the policy.
     """
 
     policy: Policy
-    database: str
     login: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def database(self) -> str:
+        """What clients connect to."""
+        return self.policy.name
 
     @property
     def tables(self) -> Sequence[tuple[int, Table]]:
@@ -69,9 +74,10 @@ class Schema:
                 )
             ],
             "pg_database": [
-                {"oid": DATABASE, "datname": self.database, "datdba": OWNER, "encoding": 6, "datlocprovider": "c",
+                {"oid": oid, "datname": name, "datdba": OWNER, "encoding": 6, "datlocprovider": "c",
                  "datcollate": "C.UTF-8", "datctype": "C.UTF-8", "datallowconn": True, "datconnlimit": -1,
                  "dattablespace": TABLESPACE}
+                for oid, name in ((DATABASE, self.database), *enumerate(self.others, OTHERS))
             ],
             "pg_roles": [
                 {"oid": oid, "rolname": name, "rolsuper": oid == OWNER, "rolinherit": True, "rolcanlogin": True,

@@ -91,7 +91,7 @@ class Asking:
     ) -> None:  # fmt: skip
         login = self.login
         self._recording.record(
-            Event(what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind)
+            Event(what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind, login.database)
         )
 
 

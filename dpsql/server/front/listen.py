@@ -50,9 +50,9 @@ class Front:
         self._stopping = False
 
     @property
-    def connections(self) -> int:
-        """Clients that are logged in."""
-        return len(self._talking)
+    def connections(self) -> Counter[str]:
+        """Clients that are logged in, by database."""
+        return Counter(talking.asking.login.database for talking in self._talking.values())
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which was chosen if 0 was given. Raises Rejected DP903, OSError."""
@@ -84,9 +84,12 @@ class Front:
     def visitors(self) -> list[Visitor]:
         """See Visited."""
         return [
-            Visitor(str(key[0]), "PostgreSQL", t.asking.login.name, t.asking.login.address, t.asking.running)
+            Visitor(
+                str(key[0]), "PostgreSQL", t.asking.login.name, t.asking.login.address, t.asking.running,
+                t.asking.login.database,
+            )
             for key, t in self._talking.items()
-        ]
+        ]  # fmt: skip
 
     async def stop_of(self, key: str) -> bool:
         """Stop what runs on a connection. See Visited.stop."""
@@ -171,7 +174,7 @@ class Front:
             del self._talking[key]
             self._of_user[login.name] -= 1
             self._of_user += Counter()  # users without a connection are forgotten
-            self._door.recording.record(Event("end", login.name, login.address))
+            self._door.recording.record(Event("end", login.name, login.address, database=login.database))
 
     def _new_key(self) -> tuple[int, int]:
         """What a client shows to stop a statement of this connection: nobody else guesses it."""

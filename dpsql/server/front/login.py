@@ -2,8 +2,8 @@
 
 *Claim.* The account that is charged follows from the name whose secret was shown, and from nothing else that a client
 sends. *Why.* `Login` comes from the file of users under that name; parameters of the start, SET and options fill
-`Variables`, which has neither name nor account. *When it would be false.* If a setting were read as a name. *Tested by*
-tests/server/front/test_login.py.
+`Variables`, which has neither name nor account; the database is one of those that the file gives that name. *When it
+would be false.* If a setting were read as a name. *Tested by* tests/server/front/test_login.py.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What every login needs. databases: names that may be connected to. tls: None where there is none.
+    """What every login needs. tls: None where there is none.
 
     sleep: waits so many seconds.
     """
 
     users: Users
-    databases: frozenset[str]
     recording: Recording
     tls: ssl.SSLContext | None = None
     patience: Patience = field(default_factory=Patience)
@@ -120,9 +119,13 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
     if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise Fault("0A000", "there is no replication here")
     database = given.get("database") or name
-    if database not in door.databases:
-        hint = f"connect to  {min(door.databases)}" if door.databases else ""
-        raise Fault("3D000", f'database "{database[:100]}" does not exist', hint)
+    try:
+        login = login.at(database)
+    except KeyError:  # of a database that is there for others, nothing else is said
+        door.recording.record(Event("refused login", name, login.address, outcome="3D000", database=database[:100]))
+        hint = f"connect to  {', '.join(login.databases)}" if login.databases else ""
+        raise Fault("3D000", f'database "{database[:100]}" does not exist', hint) from None
+    door.recording.record(Event("login", name, login.address, database=database))
     return Entered(login, _variables(login, given))
 
 
@@ -147,7 +150,6 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
         raise Fault("28P01", f'password authentication failed for user "{name[:100]}"') from None
     door.patience.try_succeeded(name, address)
     link.send(replies.authentication_sasl_final(last))
-    door.recording.record(Event("login", name, address))
     return replace(login, address=address)
 
 

@@ -25,10 +25,11 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.pages_loader import load_page
+from dpsql.server.databases import Databases, NoDatabase
 from dpsql.server.front.link import Gone
 from dpsql.server.front.listen import Limits
 from dpsql.server.front.login import Door
-from dpsql.server.statements import Answering, Refused
+from dpsql.server.statements import Refused
 from dpsql.server.web.api.problems import problem
 from dpsql.server.web.asking import Asker
 from dpsql.server.web.entrance import Busy, Entrance
@@ -41,16 +42,19 @@ _CACHED: Final = {"cache-control": "max-age=3600"}
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What is behind the doors. policy: completed with the data's types."""
+    """What is behind the doors."""
 
     door: Door
-    answering: Answering
-    policy: Policy
+    databases: Databases
     limits: Limits
+
+    def policy(self, session: Session) -> Policy:
+        """Of the database that a session is in."""
+        return self.databases.of(session.login).policy
 
     def asker(self, session: Session) -> Asker:
         """Who asks for a session."""
-        return Asker(session, self.answering, self.door.recording, self.policy.defaults.epsilon is not None)
+        return Asker(session, self.databases, self.door.recording, self.policy(session).defaults.epsilon is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class Site:
         self.house, self.role = house, role
         self.secure = house.door.tls is not None
         self.sessions = Sessions(house.door.recording, house.limits.of_one_user)
-        self.entrance = Entrance(house.door, role, self.sessions, house.limits)
+        self.entrance = Entrance(house.door, house.databases, role, self.sessions, house.limits)
         self._cookie = f"{'__Host-' if self.secure else ''}dpsql-{role}"  # two listeners of one host share cookies
         self._files = {
             name: (resources.files("dpsql.server.web") / "files" / name).read_bytes()
@@ -86,6 +90,7 @@ class Site:
         own = [
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/logout", self._visited(self._logout), methods=["POST"]),
+            Route("/database", self._visited(self._change), methods=["POST"]),
             Route("/style.css", self._file("style.css", "text/css")),
             Route("/icon.svg", self._file("icon.svg", "image/svg+xml")),
             Route("/codes/{code}", self._visited(self._code)),
@@ -118,10 +123,14 @@ class Site:
                 form = await fields(request)
                 if not hmac.compare_digest(form.get("token", "").encode(), session.form_token.encode()):
                     return self.message(
-                        "Not taken", "This form is not of your session. Go back, and load its page anew.", 403
+                        "Not taken",
+                        "This form is not of your session, or of another database. Go back, and load its page anew.",
+                        403,
                     )
-            asker = self.house.asker(session)
-            frame = Frame(self.house.policy.name, self.role, session.login.name, session.form_token, request.url.path)
+            asker, who = self.house.asker(session), session.login
+            frame = Frame(
+                who.database, self.role, who.name, session.form_token, request.url.path, who.databases,
+            )  # fmt: skip
             try:
                 found = await page(Visit(request, session, asker, frame, form))
             except Refused as refused:
@@ -133,16 +142,17 @@ class Site:
         return handle
 
     async def _login(self, request: Request) -> Response:
-        policy = self.house.policy.name
         if request.method != "POST":
-            return html(login.login(policy, self.role))
+            return html(login.login(self.role))
         form = await fields(request)
         try:
-            who = await self.entrance.by_password(form.get("name", ""), form.get("password", ""), address_of(request))
+            who = await self.entrance.by_password(
+                form.get("name", ""), form.get("password", ""), address_of(request), first=True
+            )
         except Busy:
-            return html(login.login(policy, self.role, "Too many are signing in. Try again in a minute."), 503)
+            return html(login.login(self.role, "Too many are signing in. Try again in a minute."), 503)
         if who is None:
-            return html(login.login(policy, self.role, "Name or password is wrong."), 403)
+            return html(login.login(self.role, "Name or password is wrong."), 403)
         old = self.sessions.find(request.cookies.get(self._cookie, ""), "console")
         if old is not None:
             self.sessions.end(old)
@@ -150,6 +160,13 @@ class Site:
         response = RedirectResponse("/", 303)
         response.set_cookie(self._cookie, token, path="/", secure=self.secure, httponly=True, samesite="strict")
         return response
+
+    async def _change(self, visit: Visit) -> Response:
+        try:
+            visit.session.enter(self.house.databases.entered(visit.session.login, visit.form.get("database", "")))
+        except NoDatabase:
+            return self.message("Not there", "There is no such database for you.", 404)
+        return RedirectResponse("/", 303)
 
     async def _logout(self, visit: Visit) -> Response:
         self.sessions.end(visit.session)
@@ -189,7 +206,7 @@ class Site:
 
     def message(self, title: str, text: str, status: int) -> Response:
         """A page that says one thing."""
-        return html(login.message(self.house.policy.name, self.role, title, text), status)
+        return html(login.message(self.role, title, text), status)
 
 
 _FAILED: Final = Diagnostic(

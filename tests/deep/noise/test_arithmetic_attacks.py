@@ -28,7 +28,15 @@ def test_item_01_noise_comes_from_one_exact_source() -> None:
         assert not names & {"random", "numpy.random", "opendp"}, path
         assert "np.random" not in path.read_text(), path
         # noise; salts of ledgers and copies; salts and keys of logins
-        if path.name not in ("entropy.py", "hash_chain.py", "prepare.py", "scram.py", "listen.py", "sessions.py", "entrance.py"):
+        if path.name not in (
+            "entropy.py",
+            "hash_chain.py",
+            "prepare.py",
+            "scram.py",
+            "listen.py",
+            "sessions.py",
+            "entrance.py",
+        ):
             assert not names & {"secrets"} and "urandom" not in path.read_text(), path
 
 

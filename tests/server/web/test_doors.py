@@ -39,7 +39,7 @@ def test_other_machines_need_tls(tmp_path: Path, http: str | None, custodian: st
     shop.policy.with_name("users.yaml").write_text(users)
     with pytest.raises(Rejected, match="need TLS"):
         serve.run(
-            str(shop.policy), None, "127.0.0.1", 0, None, None, None, None, None, http=http, custodian_http=custodian
+            [str(shop.policy)], None, "127.0.0.1", 0, None, None, None, (), None, http=http, custodian_http=custodian
         )
 
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpsql.policy.tools.show import declared_of, promises, whose_rows
+from dpsql.server.databases import NoDatabase
 from dpsql.server.front.link import Gone
 from dpsql.server.statements import Refused, Value
 from dpsql.server.web.api import bodies, document, problems
@@ -34,7 +35,7 @@ class Api:
 
     def __init__(self, house: House, sessions: Sessions, entrance: Entrance) -> None:
         self._house, self._sessions, self._entrance = house, sessions, entrance
-        self._document = json.dumps(document.document(house.policy.name)).encode()
+        self._document = json.dumps(document.document()).encode()
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -54,11 +55,16 @@ class Api:
     # --- who is asking -----------------------------------------------------------------------------------------------
 
     async def _who(self, request: Request) -> Session | None:
+        """Whose session it is, in the database that is asked for. Raises Busy, NoDatabase."""
         kind, _, rest = request.headers.get("authorization", "").partition(" ")
+        database = request.query_params.get("database", "")
         if kind.lower() == "bearer":
-            return self._sessions.find(rest.strip(), "API")
+            found = self._sessions.find(rest.strip(), "API")
+            if found is not None and database not in ("", found.login.database):
+                raise NoDatabase(database, [found.login.database])
+            return found
         if kind.lower() == "basic":
-            return await self._entrance.by_basic(rest.strip(), address_of(request))
+            return await self._entrance.by_basic(rest.strip(), address_of(request), database)
         return None
 
     def _known(self, answer: Answered) -> Callable[[Request], Awaitable[Response]]:
@@ -73,6 +79,10 @@ class Api:
                 return await answer(request, asker, session)
             except Busy:
                 return problems.problem(503, "too many are logging in", headers={"retry-after": "60"})
+            except NoDatabase as wrong:
+                known = ", ".join(wrong.known)
+                what = "there is no such database for you" if wrong.database else "you have several databases"
+                return problems.problem(404 if wrong.database else 400, f"{what}: ?database=…, one of {known}")
             except bodies.Malformed as error:
                 return problems.problem(400, f"the body is not understood: {error}")
             except Refused as refused:
@@ -88,8 +98,10 @@ class Api:
     async def _begin(self, request: Request, asker: Asker, session: Session) -> Response:
         if not request.headers.get("authorization", "").lower().startswith("basic "):
             return problems.problem(403, "a token is given for name and password, and not for another token")
-        token, _ = self._sessions.begin(session.login, "API")
-        return answered({"token": token, "idle_seconds": int(IDLE), "seconds": int(LONGEST)})
+        token, own = self._sessions.begin(session.login, "API")
+        return answered(
+            {"token": token, "database": own.login.database, "idle_seconds": int(IDLE), "seconds": int(LONGEST)}
+        )
 
     async def _end(self, request: Request, asker: Asker, session: Session) -> Response:
         self._sessions.end(session)
@@ -153,7 +165,8 @@ class Api:
 
     async def _budget(self, request: Request, asker: Asker, session: Session) -> Response:
         units = await asker.rows("SELECT * FROM dpsql.budget")
-        return answered({"account": session.login.account, "units": [_amounts(row) for row in units]})
+        own = session.login
+        return answered({"database": own.database, "account": own.account, "units": [_amounts(row) for row in units]})
 
     async def _tables(self, request: Request, asker: Asker, session: Session) -> Response:
         found = [
@@ -165,9 +178,9 @@ class Api:
                     for c in table.columns.values()
                 ],
             }
-            for table in self._house.policy.tables.values()
+            for table in self._house.policy(session).tables.values()
         ]  # fmt: skip
-        return answered({"tables": found})
+        return answered({"database": session.login.database, "tables": found})
 
 
 async def _costed(asker: Asker, asked: bodies.Question, *, tree: bool = True) -> Cost:

@@ -6,7 +6,7 @@ from dpsql.server.web.markup import h
 from dpsql.server.web.pages.layout import bare
 
 
-def login(policy: str, role: str, message: str = "") -> bytes:
+def login(role: str, message: str = "") -> bytes:
     """message: why the last try was not good."""
     what = (
         "See what your queries would cost, what you have spent, and ask."
@@ -14,7 +14,7 @@ def login(policy: str, role: str, message: str = "") -> bytes:
         else "For custodians: accounts, refusals, sessions and the ledger."
     )
     return bare(
-        policy, role, "Sign in",
+        role, "Sign in",
         h.form(
             h.p(what, class_="lead"),
             h.p(message, class_="wrong", role="alert") if message else None,
@@ -30,6 +30,6 @@ def login(policy: str, role: str, message: str = "") -> bytes:
     )  # fmt: skip
 
 
-def message(policy: str, role: str, title: str, text: str) -> bytes:
+def message(role: str, title: str, text: str) -> bytes:
     """One sentence, and the way back."""
-    return bare(policy, role, title, h.p(text, class_="lead"), h.p(h.a("To the first page", href="/")))
+    return bare(role, title, h.p(text, class_="lead"), h.p(h.a("To the first page", href="/")))
