@@ -284,6 +284,14 @@ def serve(
         str | None,
         typer.Option("--custodian-http", metavar="ADDRESS:PORT", help="Where custodians find theirs."),
     ] = None,
+    made_up: Annotated[
+        o.MadeUp,
+        typer.Option(
+            "--made-up",
+            help="Databases NAME_made_up, whose rows are made up from a policy alone and whose answers are free: "
+            "beside the true ones; or only those, without data and ledger.",
+        ),
+    ] = o.MadeUp.NONE,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
@@ -295,8 +303,9 @@ def serve(
     from dpsql.cli.commands import serve as command
 
     return command.run(
-        policies, users, host, port, tls_cert, tls_key, audit_log, workers or (), health, http, custodian_http
-    )
+        policies, users, host, port, tls_cert, tls_key, audit_log, workers or (), health, http, custodian_http,
+        made_up.value,
+    )  # fmt: skip
 
 
 @app.command()

@@ -79,6 +79,11 @@ class Databases:
             await database.answering.stop(run_id)
 
 
+def name_of_made_up(database: str) -> str:
+    """What the database is called that is made up of another's policy."""
+    return f"{database}_made_up"
+
+
 def require_distinct(names: Sequence[str], repair: str) -> None:
     """Raises CannotOpen DP009: two databases would have one name."""
     twice = [name for at, name in enumerate(names) if name in names[:at]]

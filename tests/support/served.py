@@ -33,11 +33,6 @@ def people(**more: Login) -> Users:
     return Users({name: User(secret, login) for name, login in logins.items()})
 
 
-def of(database: str, users: Users) -> Users:
-    """The same users, on a server that has one database."""
-    return users.admitted({database: database})
-
-
 def _answering(answering: Answering, catalogue: Catalogue | None) -> Answering:
     return answering if isinstance(answering, Databases) else Route(answering, catalogue or NoCatalogue())
 

@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -25,7 +25,7 @@ from dpsql.server.web.doors import Address, Web
 from dpsql.server.web.pages.reference import Place
 from dpsql.server.web.site import House
 from tests.support.answering import NoCatalogue, Recorded
-from tests.support.served import PASSWORD, of, people
+from tests.support.served import PASSWORD, people
 from tests.support.served_shop import Served, inside, served
 from tests.support.small_shop import Shop
 
@@ -99,9 +99,13 @@ def served_web(
     tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
     clock: Clock | None = None,
+    second: str = "",
     **more: Login,
 ) -> Iterator[ServedWeb]:
-    """Ana and ben are analysts, carol is a custodian; all have one password."""
+    """Ana and ben are analysts, carol is a custodian; all have one password.
+
+    second: a further database, which is called made up and asks the same shop.
+    """
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -111,8 +115,16 @@ def served_web(
     with served(shop, inside(shop), clock) as server:
         policy, log = server.gateway.policy, Recorded()
         refusals = Refusals(log)
-        door = Door(of(policy.name, people(**logins)), refusals, tls, Patience(lambda: 0.0), sleep)
-        databases = Databases([Database(policy, Route(server.gateway, NoCatalogue()))])
+        route = Route(server.gateway, NoCatalogue())
+        known = [Database(policy, route), *([Database(replace(policy, name=second), route, True)] if second else [])]
+        databases = Databases(known)
+        door = Door(
+            people(**logins).admitted(dict.fromkeys(databases.by_name, policy.name)),
+            refusals,
+            tls,
+            Patience(lambda: 0.0),
+            sleep,
+        )
         own = limits or Limits()
         front = Front(door, databases, own)
         web = Web(House(door, databases, own), front, Place("db.example.org", 5432, True), refusals)

@@ -17,19 +17,15 @@ from dpsql.cli import exits
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.policy.load import load_policy
 from dpsql.server.audit import AuditLog, NoLog
-from dpsql.server.catalogue.asking import CatalogueOfLogins
-from dpsql.server.databases import Database, Databases, require_distinct
 from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
 from dpsql.server.front.login import Door
-from dpsql.server.front.route import Route
-from dpsql.server.gateway import Gateway, spent_in_all
+from dpsql.server.gateway import spent_in_all
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
+from dpsql.server.opening import MadeUp, Planned, opened, planned
 from dpsql.server.people.users import Users, load_users
 from dpsql.server.refusals import Refusals
-from dpsql.server.workers.link import Starting, command, connected, started
 
 if TYPE_CHECKING:
     from dpsql.server.web.doors import Address
@@ -49,52 +45,25 @@ def run(
     health: str | None,
     http: str | None,
     custodian_http: str | None,
+    made_up: MadeUp,
 ) -> int:
     """Raises dpsql.Error if a policy, its data or ledger, users or the certificate cannot be opened."""
-    served = _served(files, workers)
-    people = load_users(users if users is not None else Path(files[0]).with_name("users.yaml"))
-    people = people.admitted({one.name: one.policy.name for one in served})
+    plan = planned(files, workers, made_up)
+    people = load_users(users if users is not None else Path(files[0]).with_name("users.yaml")).admitted(plan.names)
     if (certificate is None) != (key is None):
         raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
     tls = None if certificate is None or key is None else tls_context(certificate, key)
     require_tls(host, tls)
-    for remark in _remarks(served, people):
+    for remark in _remarks(plan.true, people):
         exits.say(remark)
     listening = _Listening(
         (host, port), None if health is None else place(health), _consoles(http, custodian_http, tls)
     )
-    metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)))
+    of_made_up = frozenset(plan.names) - {policy.name for policy in plan.true}
+    metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)), of_made_up)
     refusals = Refusals(metrics)
-    door = Door(people, refusals, tls)
-    return asyncio.run(_serve(served, door, metrics, refusals, listening))
-
-
-@dataclass(frozen=True, slots=True)
-class _Served:
-    """A database that will be: its policy, and where its workers come from."""
-
-    policy: Policy
-    start: Starting
-
-    @property
-    def name(self) -> str:
-        """What clients connect to."""
-        return self.policy.name
-
-
-def _served(files: Sequence[str], sockets: Sequence[str]) -> list[_Served]:
-    """A database for each policy. Raises CannotOpen, Rejected DP903."""
-    if sockets and len(sockets) != len(files):
-        raise reject(
-            "DP903", "each policy has workers of its own, and so many sockets are named in the policies' order",
-            help=[" ".join(f"--workers {Path(file).stem}.sock" for file in files)],
-        )  # fmt: skip
-    policies = [load_policy(file) for file in files]
-    require_distinct([policy.name for policy in policies], "name:  in one of the policies")
-    starts = [connected(Path(socket)) for socket in sockets] or [
-        started(command(Path(file), policy.serving)) for file, policy in zip(files, policies, strict=True)
-    ]
-    return [_Served(policy, start) for policy, start in zip(policies, starts, strict=True)]
+    door = Door(people, refusals, tls, made_up=of_made_up)
+    return asyncio.run(_serve(plan, door, metrics, refusals, listening))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +96,20 @@ def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext 
     return found
 
 
-async def _serve(
-    served: Sequence[_Served], door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening
-) -> int:
+async def _serve(plan: Planned, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening) -> int:
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    serving = [one.policy.serving for one in served]
+    serving = [policy.serving for policy in plan.policies]
     async with AsyncExitStack() as stack:
-        gateways: list[Gateway] = []
-        databases: list[Database] = []
-        for one in served:
-            gateway = await Gateway.open(one.policy, one.start)
-            stack.push_async_callback(gateway.close)
-            catalogue = CatalogueOfLogins(gateway.policy)
-            stack.callback(catalogue.close)
-            gateways.append(gateway)
-            databases.append(Database(gateway.policy, Route(gateway, catalogue)))
-        answering = Databases(databases)
+        databases, gateways = await opened(plan, stack)
         health = Health(metrics, lambda: spent_in_all(gateways))
         limits = Limits(
             connections=sum(s.connections for s in serving), of_one_user=sum(s.connections_per_user for s in serving)
         )
-        front = Front(door, answering, limits)
-        metrics.connections = lambda: {name: front.connections[name] for name in answering.by_name}
+        front = Front(door, databases, limits)
+        metrics.connections = lambda: {name: front.connections[name] for name in databases.by_name}
         metrics.waiting = lambda: {g.policy.name: g.pool.waiting for g in gateways}
         metrics.restarted = lambda: {g.policy.name: g.pool.restarted for g in gateways}
         host, _ = listening.at
@@ -165,10 +123,10 @@ async def _serve(
             from dpsql.server.web.pages.reference import Place
             from dpsql.server.web.site import House
 
-            web = Web(House(door, answering, limits), front, Place(host, found, door.tls is not None), refusals)
+            web = Web(House(door, databases, limits), front, Place(host, found, door.tls is not None), refusals)
             for url in await web.start(*listening.consoles):
                 print(f"console: {url}", flush=True)
-        print("\n".join(_where(name, door.tls, host, found) for name in answering.by_name), flush=True)
+        print("\n".join(_where(name, door.tls, host, found) for name in databases.by_name), flush=True)
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
         await health.stop()
@@ -195,13 +153,13 @@ def _where(database: str, tls: ssl.SSLContext | None, host: str, port: int) -> s
     return one_line(f"ready: psql postgresql://NAME@{_address(host, port)}/{database}{secure}")
 
 
-def _remarks(served: Sequence[_Served], users: Users) -> list[str]:
+def _remarks(policies: Sequence[Policy], users: Users) -> list[str]:
     """Users whose account a policy does not name, so that they share one there."""
     return [
         one_line(
-            f"{name} is charged to the shared account of {one.name}: its policy names no account {user.login.account}"
+            f"{name} is charged to the shared account of {policy.name}, which names no account {user.login.account}"
         )
-        for one in served
+        for policy in policies
         for name, user in users.by_name.items()
-        if one.name in user.login.databases and one.policy.account(user.login.account) != user.login.account
+        if policy.name in user.login.databases and policy.account(user.login.account) != user.login.account
     ]

@@ -44,11 +44,12 @@ def sql_type(name: str) -> SqlType:
 class CatalogueOfLogins:
     """Answers of one policy's catalogue, which a client knows as the database of its name.
 
+    made_up: whether its rows are.
     Each login is answered one question at a time, so that nobody's long ones take all of the threads.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, *, made_up: bool = False) -> None:
+        self._policy, self._made_up = policy, made_up
         self._lock = threading.Lock()
         self._of: OrderedDict[str, Catalogue] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -91,7 +92,7 @@ class CatalogueOfLogins:
     def _seen_by(self, login: Login) -> Catalogue:
         with self._lock:
             if login.name not in self._of:
-                self._of[login.name] = Catalogue(self._policy, login.name, login.databases)
+                self._of[login.name] = Catalogue(self._policy, login.name, login.databases, made_up=self._made_up)
                 if len(self._of) > _KEPT:
                     self._of.popitem(last=False)[1].close()
             self._of.move_to_end(login.name)

@@ -30,22 +30,19 @@ SETTINGS: Mapping[str, str] = {
 """What `SHOW` and `current_setting` say of a server: of those that clients ask for."""
 
 
-def comment(table: Table) -> str:
-    """What is said of a table where PostgreSQL shows its comment."""
-    return "public" if table.public else f"private: {whose_rows(table)}"
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
     """What a policy's tables are to a client.
 
     policy: with the types of its columns filled in; one that is left to the data is shown as `text`. login: who asks.
-    others: databases that he may connect to besides this one, which is called as the policy.
+    others: databases that he may connect to besides this one, which is called as the policy. made_up: whether its rows
+    are.
     """
 
     policy: Policy
     login: str
     others: tuple[str, ...] = ()
+    made_up: bool = False
 
     @property
     def database(self) -> str:
@@ -61,6 +58,10 @@ class Schema:
     def keys(self) -> Sequence[Constraint]:
         """Primary, unique and foreign keys."""
         return constraints(self.tables, FIRST + len(self.policy.tables))
+
+    def comment(self, table: Table) -> str:
+        """What is said of a table where PostgreSQL shows its comment."""
+        return "made up; " * self.made_up + ("public" if table.public else f"private: {whose_rows(table)}")
 
     def rows(self) -> dict[str, list[Row]]:
         """The rows of each relation of pg_catalog that has some; columns left out have their type's empty value."""
@@ -105,7 +106,8 @@ class Schema:
                 {"schemaname": "public", "tablename": t.name, "tableowner": OWNER_NAME} for _, t in self.tables
             ],
             "pg_description": [
-                {"objoid": oid, "classoid": CLASS, "objsubid": 0, "description": comment(t)} for oid, t in self.tables
+                {"objoid": oid, "classoid": CLASS, "objsubid": 0, "description": self.comment(table)}
+                for oid, table in self.tables
             ],
             "pg_class": [
                 *(_class(oid, t.name, len(t.columns), keys) for oid, t in self.tables),

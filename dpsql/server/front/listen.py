@@ -14,7 +14,7 @@ from typing import Final
 from dpsql.diagnostics.errors import reject
 from dpsql.server.front.asking import Asking
 from dpsql.server.front.conversation import Conversation
-from dpsql.server.front.errors import Fault
+from dpsql.server.front.errors import Fault, notice
 from dpsql.server.front.link import Gone, Link
 from dpsql.server.front.login import Door, Turned, entered, opened
 from dpsql.server.front.patience import network
@@ -25,6 +25,7 @@ from dpsql.server.wire import replies
 
 _log = logging.getLogger("dpsql.server")
 _NUMBERS: Final = 2**31
+MADE_UP: Final = "the data of this database is made up: answers are free, and say nothing of anybody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,8 @@ class Front:
             for name, value in who.variables.reported():
                 link.send(replies.parameter_status(name, value))
             link.send(replies.backend_key_data(*key))
+            if who.variables.made_up and who.variables.tells_notices:
+                link.send(replies.notice_response(notice(MADE_UP)))
             await talking.talk()
         finally:
             del self._talking[key]

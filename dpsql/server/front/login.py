@@ -32,7 +32,7 @@ _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What every login needs. tls: None where there is none.
+    """What every login needs. tls: None where there is none. made_up: databases whose rows are.
 
     sleep: waits so many seconds.
     """
@@ -43,6 +43,7 @@ class Door:
     patience: Patience = field(default_factory=Patience)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: float = 60.0
+    made_up: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
         hint = f"connect to  {', '.join(login.databases)}" if login.databases else ""
         raise Fault("3D000", f'database "{database[:100]}" does not exist', hint) from None
     door.recording.record(Event("login", name, login.address, database=database))
-    return Entered(login, _variables(login, given))
+    return Entered(login, _variables(login, given, database in door.made_up))
 
 
 async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
@@ -171,9 +172,9 @@ def _initial(data: bytes) -> bytes:
     return rest[4:]
 
 
-def _variables(login: Login, given: dict[str, str]) -> Variables:
+def _variables(login: Login, given: dict[str, str], made_up: bool) -> Variables:
     """What holds when the conversation begins: the login's defaults, then options, then parameters. Raises Fault."""
-    found = Variables(login.defaults, login.defaults, user=login.name)
+    found = Variables(login.defaults, login.defaults, user=login.name, made_up=made_up)
     own = startup_options(given.get("options", ""))
     own += [(key.lower(), value) for key, value in given.items() if key not in _NOT_SETTINGS and key[:5] != "_pq_."]
     for key, value in own:

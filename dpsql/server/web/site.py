@@ -130,6 +130,7 @@ class Site:
             asker, who = self.house.asker(session), session.login
             frame = Frame(
                 who.database, self.role, who.name, session.form_token, request.url.path, who.databases,
+                self.house.databases.of(who).made_up,
             )  # fmt: skip
             try:
                 found = await page(Visit(request, session, asker, frame, form))

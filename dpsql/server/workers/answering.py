@@ -145,6 +145,20 @@ class Answering:
         )
 
 
+class AtOnce(Answering):
+    """Answers of made-up rows, over which no clock need be kept: whoever looks is given what a run would give, and no
+    run waits until it may leave."""
+
+    def __init__(self, service: Service, rows: int, leaving: Callable[[str], object]) -> None:
+        super().__init__(service, rows, lambda id: None)
+
+    def answer(self, ask: Ask) -> Reply:
+        """See Answering."""
+        reply = super().answer(ask)
+        is_unanswered = ask.wish == "look" and reply.answer is None and not reply.refused
+        return super().answer(replace(ask, wish="run")) if is_unanswered else reply
+
+
 def _spent(service: Service) -> Answer:
     """What every account has spent of each unit; no account: all together."""
     parts = ("epsilon", "delta", "rho")

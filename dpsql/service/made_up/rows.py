@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from random import Random
 from typing import Final
 
 from dpsql.core.ir.types import INTEGER
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.tables import Column, ForeignKey, Table, TableDomain
+from dpsql.core.policy.tables import Column, ForeignKey, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines.literals import NULL, fresh
 from dpsql.service.made_up.values import next_value, some_values
@@ -66,13 +67,20 @@ class _Maker:
         self._policy = policy
         self.rows: dict[str, list[tuple[int, Values]]] = {}
         self._of_unit: dict[tuple[str, int], list[Values]] = {}
+        self._listed_of = {
+            (c.name.casefold(), c.sql_type): c.domain
+            for table in policy.tables.values()
+            for c in table.columns.values()
+            if isinstance(c.domain, ValuesDomain)
+        }
 
     def make(self, table: Table) -> None:
         """The rows of a table, those left out that would break a promise."""
         rng = Random(f"{self._policy.hash} {table.name}")
         kept = self.rows[table.name] = list[tuple[int, Values]]()
         counts: Counter[tuple[tuple[str, ...], ...]] = Counter()
-        pools = {c.name: some_values(c, self._listed(c), rng) for c in table.columns.values() if c.computed is None}
+        columns = [self._like_others(table, c) for c in table.columns.values() if c.computed is None]
+        pools = {c: some_values(c, self._listed(c), rng) for c in columns}
         for unit, given in self._begun(table, rng):
             values = self._filled(table, pools, unit, given, len(kept) + 1, rng)
             if values is None:
@@ -109,7 +117,7 @@ class _Maker:
                             yield unit, {c: target[r] for c, r in zip(hop.columns, hop.references, strict=True)}
 
     def _filled(
-        self, table: Table, pools: Mapping[str, Sequence[str]], unit: int, given: Values, number: int, rng: Random
+        self, table: Table, pools: Mapping[Column, Sequence[str]], unit: int, given: Values, number: int, rng: Random
     ) -> Values | None:
         """A whole row; None where no row of another table can be referred to."""
         values = dict(given)
@@ -119,14 +127,12 @@ class _Maker:
                 return None
             values |= target
         alone = {key.columns for key in table.keys if len(key.columns) == 1}
-        for column in table.columns.values():
-            if column.name in values or column.name not in pools:
-                continue
-            if (column.name,) in alone or (table.public and not table.keys and column is _first(table)):
-                values[column.name] = next_value(column, number)
-            else:
-                values[column.name] = rng.choice(pools[column.name])
-        return {name: values[name] for name in pools}
+        first = next(iter(pools), None) if table.public and not table.keys else None
+        for column, pool in pools.items():
+            if column.name not in values:
+                is_new = (column.name,) in alone or column is first
+                values[column.name] = next_value(column, number) if is_new else rng.choice(pool)
+        return {column.name: values[column.name] for column in pools}
 
     def _target(self, table: Table, key: ForeignKey, unit: int, values: Values, rng: Random) -> Values | None:
         """What a foreign key's columns hold: of a row of the same unit, if there is one. None: there is no row."""
@@ -142,6 +148,12 @@ class _Maker:
         row = rng.choice(fitting)
         return {c: row[r] for c, r in pairs}
 
+    def _like_others(self, table: Table, column: Column) -> Column:
+        """A public table's column that says nothing has the values that a column of its name lists: to join them."""
+        if not table.public or column.domain is not None or column.bounds is not None:
+            return column
+        return replace(column, domain=self._listed_of.get((column.name.casefold(), column.sql_type)))
+
     def _listed(self, column: Column) -> list[str]:
         """The values of the column that lists a domain."""
         domain = column.domain
@@ -149,7 +161,3 @@ class _Maker:
             return []
         rows = (values.get(domain.column, NULL) for _, values in self.rows.get(domain.table, ()))
         return [value for value in dict.fromkeys(rows) if value != NULL]
-
-
-def _first(table: Table) -> Column:
-    return next(iter(table.columns.values()))

@@ -25,7 +25,7 @@ FOR_CUSTODIANS: Final = (
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What stands around a page. here: its path. form_token: of forms that change something. databases: all that the
-    login may ask."""
+    login may ask. made_up: whether the rows of this one are."""
 
     database: str
     role: str
@@ -33,6 +33,7 @@ class Frame:
     form_token: str
     here: str
     databases: tuple[str, ...] = ()
+    made_up: bool = False
 
     def token(self) -> Element:
         """The hidden field that a form brings back."""
@@ -56,8 +57,13 @@ def document(frame: Frame, title: str, *content: Node) -> bytes:
         f"{title} · {frame.database}",
         h.a("Skip to the content", href="#content", class_="skip"),
         h.header(h.div(_brand(frame.database, frame.role), _others(frame), who, class_="top"), nav),
-        h.main(h.h1(title), *content, id="content", tabindex="-1"),
-    )
+        h.main(
+            h.h1(title),
+            h.p("The data of this database is made up: answers are free, and say nothing of anybody.", class_="said")
+            if frame.made_up else None,
+            *content, id="content", tabindex="-1",
+        ),
+    )  # fmt: skip
 
 
 def bare(role: str, title: str, *content: Node) -> bytes:
