@@ -12,7 +12,8 @@ dpsql     everything: parse, plan, pin the files, charge the ledger durably, run
 prepared  the same over tables that `dpsql prepare` made, ten rows of each person
 Tumult    in an environment and a Spark of its own, with two threads, its tables cached in memory
 
-Rows and bytes that are shuffled are what Spark's own plans count while they run.
+What is read and shuffled is what Spark's own plans count while they run. The last size is the first again, but a third
+of the orders are one person's.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ TITLE = "Five queries on Spark"
 TABLES = ("people", "orders")
 MEMORY = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "4"}
 """What a cluster of this size would be given; the tests' own is small."""
-_SHUFFLED = ("shuffleRecordsWritten", "shuffleBytesWritten")
+_COUNTED = {"filesSize": "read", "shuffleRecordsWritten": "rows", "dataSize": "bytes", "shuffleBytesWritten": "packed"}
+"""Spark's names and ours: bytes of files, rows shuffled, their bytes, and their bytes compressed."""
+_SKEWED = "SELECT if(hash(category, amount) % 3 = 0, 0, person_id) AS person_id, category, amount FROM orders"
 
 
 @contextmanager
@@ -63,15 +66,19 @@ def session(
             yield connection, spent
 
 
-def shuffled(spark: Any, statements: Sequence[str]) -> list[int]:
-    """How many rows and bytes statements exchange between tasks."""
-    found = [0, 0]
+def counted(spark: Any, statements: Sequence[str]) -> dict[str, int]:
+    """What statements read and exchange between tasks, and in how many shuffles."""
+    found = dict.fromkeys((*_COUNTED.values(), "shuffles"), 0)
     for sql in statements:
         frame = spark.sql(sql)
         frame.toArrow()
-        plans = frame.executionInfo.metrics.extract_graph()[1].values()
-        for at, name in enumerate(_SHUFFLED):
-            found[at] += sum(m.value for plan in plans for m in plan.metrics if m.name == name)
+        for plan in frame.executionInfo.metrics.extract_graph()[1].values():
+            values = {m.name: m.value for m in plan.metrics}
+            shuffles = "shuffleRecordsWritten" in values
+            found["shuffles"] += shuffles
+            for name, ours in _COUNTED.items():
+                # what is broadcast has a dataSize, too
+                found[ours] += values.get(name, 0) if shuffles or name != "dataSize" else 0
     return found
 
 
@@ -97,22 +104,26 @@ def contest(
     except Failed as reason:
         del runs["Tumult"]
         found = take_turns(runs, rounds, limit=limit) | {"failed": str(reason)[:200]}
-    rows = {name: shuffled(con.service.engine._session, sent[name]) for name, con in asked.items()}  # type: ignore[attr-defined]
-    return found | {"shuffled": {"plain": shuffled(spark, [query.sql]), **rows}}
+    ours = {name: counted(con.service.engine._session, sent[name]) for name, con in asked.items()}  # type: ignore[attr-defined]
+    others = {"plain": query.sql} | ({"floor": query.floor} if query.floor is not None else {})
+    return found | {"counted": {name: counted(spark, [sql]) for name, sql in others.items()} | ours}
 
 
-def at(settings: Settings, cluster: servers.Server, people: int, rounds: int) -> Figures:
-    """The five queries, over tables of this size."""
+def at(settings: Settings, cluster: servers.Server, people: int, rounds: int, skewed: bool = False) -> Figures:
+    """The five queries, over tables of this size. skewed: a third of the orders are one person's; no Tumult."""
     database = data.make(settings.folder, people)
     files = {which: data.parquet(settings.folder, which, database).resolve() for which in TABLES}
     with duckdb.connect(str(database), read_only=True) as own:
+        if skewed:
+            files["orders"] = files["orders"].with_name(f"{database.stem}-skewed.parquet")
+            own.execute(f"COPY ({_SKEWED}) TO '{files['orders']}' (FORMAT parquet)")
         rows = {which: own.execute(f"SELECT COUNT(*) FROM {which}").fetchall()[0][0] for which in TABLES}
-    found: Figures = {"rows": rows, "rounds": rounds, "queries": {}}
+    found: Figures = {"rows": rows, "rounds": rounds, "skewed": skewed, "queries": {}}
     with cluster.admin() as spark, ExitStack() as stack:
         for which, file in files.items():
             spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {which} USING parquet OPTIONS (path '{file}')")
         peer = None
-        if settings.size != "quick":
+        if settings.size != "quick" and not skewed:
             try:
                 task = the_task(files["people"], files["orders"], rows)
                 peer = stack.enter_context(started("tumult", settings.folder, task, 900))
@@ -138,7 +149,19 @@ def run(settings: Settings) -> Figures:
     with servers.running(MEMORY) as cluster:
         with cluster.admin() as spark:
             version = spark.version
-        return {"version": version, "sizes": [at(settings, cluster, people, rounds) for people in sizes]}
+        found = [at(settings, cluster, people, rounds) for people in sizes]
+        found.append(at(settings, cluster, sizes[0], rounds, skewed=True))
+        return {"version": version, "sizes": found}
+
+
+_HEAD = ("query", "", "ms", "× plain", "× floor", "MB of files", "shuffles", "rows shuffled", "MB", "MB compressed")
+
+
+def _counts(found: dict[str, int] | None) -> tuple[str, ...]:
+    if found is None:
+        return ("",) * 5
+    read, size, packed = (f"{found[name] / 1e6:,.1f}" for name in ("read", "bytes", "packed"))
+    return read, str(found["shuffles"]), f"{found['rows']:,}", size, packed
 
 
 def markdown(figures: Figures) -> str:
@@ -151,19 +174,20 @@ def markdown(figures: Figures) -> str:
                 name,
                 f"{contest[name]['ms'][0]:,.0f}",
                 *(times(contest[name]["over"].get(base)) for base in ("plain", "floor")),
-                *(f"{n:,}" if n is not None else "" for n in contest["shuffled"].get(name, (None, None))),
+                *_counts(contest["counted"].get(name)),
             )
             for query, contest in size["queries"].items()
             for name in ("plain", "floor", "engine", "dpsql", "prepared", "Tumult")
             if name in contest
         ]
         sizes = ", ".join(f"`{which}` {n:,} rows" for which, n in size["rows"].items())
-        without = "".join(f" Tumult: {size['without']}." for _ in [0] if "without" in size)
+        without = f" Tumult: {size['without']}." if "without" in size else ""
+        skew = ", of which a third are one person's" if size["skewed"] else ""
         said.append(
-            f"Spark {figures['version']}, two tasks; {sizes}; prepared in {size['prepared_in']:.0f} s; ε = 1, "
+            f"Spark {figures['version']}, two tasks; {sizes}{skew}; prepared in {size['prepared_in']:.0f} s; ε = 1, "
             f"{size['rounds']} interleaved rounds.{without}"
         )
-        said.append(table(("query", "", "ms", "× plain", "× floor", "rows shuffled", "bytes"), rows, left=2))
+        said.append(table(_HEAD, rows, left=2))
     return "\n\n".join(said)
 
 

@@ -1,7 +1,7 @@
 """Rows that are made up from a policy alone: every promise holds that they can hold, and they are always the same.
 
 *Claim.* No row depends on a row of the data. *Why.* Their only source is the policy, with the names and types of its
-columns, and a generator that begins with the policy's hash. *When it would be false.* If values of the data, or a
+columns, and choices that follow from the policy's hash. *When it would be false.* If values of the data, or a
 bound that was found in it, were given here. *Tested by* tests/service/made_up/test_rows.py.
 """
 
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from random import Random
 from typing import Final
 
 from dpsql.core.ir.types import INTEGER
@@ -19,6 +18,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, ForeignKey, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines.literals import NULL, fresh
+from dpsql.service.made_up.choosing import Choosing
 from dpsql.service.made_up.values import next_value, some_values
 
 UNITS: Final = 1_000
@@ -76,13 +76,13 @@ class _Maker:
 
     def make(self, table: Table) -> None:
         """The rows of a table, those left out that would break a promise."""
-        rng = Random(f"{self._policy.hash} {table.name}")
+        choosing = Choosing(f"{self._policy.hash} {table.name}")
         kept = self.rows[table.name] = list[tuple[int, Values]]()
         counts: Counter[tuple[tuple[str, ...], ...]] = Counter()
         columns = [self._like_others(table, c) for c in table.columns.values() if c.computed is None]
-        pools = {c: some_values(c, self._listed(c), rng) for c in columns}
-        for unit, given in self._begun(table, rng):
-            values = self._filled(table, pools, unit, given, len(kept) + 1, rng)
+        pools = {c: some_values(c, self._listed(c), choosing) for c in columns}
+        for unit, given in self._begun(table, choosing):
+            values = self._filled(table, pools, unit, given, len(kept) + 1, choosing)
             if values is None:
                 continue
             limits = [(key.columns, 1) for key in table.keys] + [(f.columns, f.rows) for f in table.max_frequency]
@@ -94,7 +94,7 @@ class _Maker:
         for unit, values in kept:
             self._of_unit.setdefault((table.name, unit), []).append(values)
 
-    def _begun(self, table: Table, rng: Random) -> Iterator[tuple[int, Values]]:
+    def _begun(self, table: Table, choosing: Choosing) -> Iterator[tuple[int, Values]]:
         """For each row its unit and what makes it that unit's."""
         limit = MOST_OF_A_UNIT if table.max_rows_per_unit is None else min(MOST_OF_A_UNIT, table.max_rows_per_unit.rows)
         match table.protection:
@@ -106,23 +106,29 @@ class _Maker:
                 alone = any(key.columns == (owner,) for key in table.keys)
                 type_ = table.columns[owner].sql_type or INTEGER
                 for unit in range(1, UNITS + 1):
-                    for _ in range(1 if alone else rng.randint(1, limit)):
+                    for _ in range(1 if alone else choosing.between(1, limit)):
                         yield unit, {owner: fresh(unit, type_)}
             case PathUnit(path=path):
                 hop, of_unit = path[0], Counter[int]()
                 for unit, target in self.rows.get(hop.table, ()):
-                    for _ in range(rng.randint(0, 3)):
+                    for _ in range(choosing.between(0, 3)):
                         if of_unit[unit] < limit:
                             of_unit[unit] += 1
                             yield unit, {c: target[r] for c, r in zip(hop.columns, hop.references, strict=True)}
 
     def _filled(
-        self, table: Table, pools: Mapping[Column, Sequence[str]], unit: int, given: Values, number: int, rng: Random
+        self,
+        table: Table,
+        pools: Mapping[Column, Sequence[str]],
+        unit: int,
+        given: Values,
+        number: int,
+        choosing: Choosing,
     ) -> Values | None:
         """A whole row; None where no row of another table can be referred to."""
         values = dict(given)
         for key in table.foreign_keys:
-            target = self._target(table, key, unit, values, rng)
+            target = self._target(table, key, unit, values, choosing)
             if target is None:
                 return None
             values |= target
@@ -131,10 +137,10 @@ class _Maker:
         for column, pool in pools.items():
             if column.name not in values:
                 is_new = (column.name,) in alone or column is first
-                values[column.name] = next_value(column, number) if is_new else rng.choice(pool)
+                values[column.name] = next_value(column, number) if is_new else choosing.one_of(pool)
         return {column.name: values[column.name] for column in pools}
 
-    def _target(self, table: Table, key: ForeignKey, unit: int, values: Values, rng: Random) -> Values | None:
+    def _target(self, table: Table, key: ForeignKey, unit: int, values: Values, choosing: Choosing) -> Values | None:
         """What a foreign key's columns hold: of a row of the same unit, if there is one. None: there is no row."""
         pairs = list(zip(key.columns, key.references, strict=True))
         if key.table not in self.rows or key.table == table.name:  # not made yet
@@ -145,7 +151,7 @@ class _Maker:
         fitting = [row for row in rows if all(values[c] == row[r] for c, r in fixed)] if fixed else rows
         if not fitting:
             return None
-        row = rng.choice(fitting)
+        row = choosing.one_of(fitting)
         return {c: row[r] for c, r in pairs}
 
     def _like_others(self, table: Table, column: Column) -> Column:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from fractions import Fraction
-from random import Random
 from typing import Final
 
 from dpsql.core.ir.types import INTEGER, Kind, SqlType
 from dpsql.core.policy.tables import Bound, Column, TableDomain, ValuesDomain
 from dpsql.engines.literals import NULL, fresh, nearest
 from dpsql.engines.synthetic import DIALECT
+from dpsql.service.made_up.choosing import Choosing
 
 _NULLS: Final = 0.04
 """The share of NULL in a column that may have it."""
@@ -27,21 +27,21 @@ _SPAN: Final = dt.timedelta(days=730)
 """When times begin where no bound says it, and how long they go on."""
 
 
-def some_values(column: Column, listed: Sequence[str], rng: Random) -> list[str]:
+def some_values(column: Column, listed: Sequence[str], choosing: Choosing) -> list[str]:
     """Values at random, as often as they shall be. listed: those of the column of its domain, if another table's."""
-    return [_one(column, listed, rng) for _ in range(_MANY)]
+    return [_one(column, listed, choosing) for _ in range(_MANY)]
 
 
-def _one(column: Column, listed: Sequence[str], rng: Random) -> str:
-    if column.is_nullable and rng.random() < _NULLS:
+def _one(column: Column, listed: Sequence[str], choosing: Choosing) -> str:
+    if column.is_nullable and choosing.share() < _NULLS:
         return NULL
     type_ = column.sql_type or INTEGER
     match column.domain:
         case ValuesDomain(values=values) if values:
-            return _skewed([DIALECT.constant(value, type_) for value in values], rng)
+            return choosing.one_of_the_first([DIALECT.constant(value, type_) for value in values])
         case TableDomain() if listed:
-            return _skewed(listed, rng)
-    return _of_type(column, type_, rng)
+            return choosing.one_of_the_first(listed)
+    return _of_type(column, type_, choosing)
 
 
 def next_value(column: Column, number: int) -> str:
@@ -56,30 +56,25 @@ def next_value(column: Column, number: int) -> str:
     return DIALECT.text(f"{column.name} {number}") if type_.kind is Kind.VARCHAR else fresh(number, type_)
 
 
-def _of_type(column: Column, type_: SqlType, rng: Random) -> str:
+def _of_type(column: Column, type_: SqlType, choosing: Choosing) -> str:
     low, high = column.bounds or (None, None)
     match type_.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
             least, most = _ends(low, high)
-            share = Fraction(round(rng.triangular(0, _STEPS, 0.3 * _STEPS)), _STEPS)
+            share = Fraction(choosing.between(0, _STEPS) + choosing.between(0, _STEPS), 2 * _STEPS)
             return nearest(least + (most - least) * share, type_)
         case Kind.VARCHAR:
-            return _skewed([next_value(column, n) for n in range(1, _FEW + 1)], rng)
+            return choosing.one_of_the_first([next_value(column, n) for n in range(1, _FEW + 1)])
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            return _moment(low, high, type_, rng)
+            return _moment(low, high, type_, choosing)
         case Kind.BOOLEAN:
-            return rng.choice(("TRUE", "FALSE"))
+            return choosing.one_of(("TRUE", "FALSE"))
         case Kind.LIST:
             assert type_.item is not None
             item = Column(column.name, sql_type=type_.item, is_nullable=False)
-            items = [_of_type(item, type_.item, rng) for _ in range(rng.randint(1, column.max_length or 3))]
+            items = [_of_type(item, type_.item, choosing) for _ in range(choosing.between(1, column.max_length or 3))]
             return f"[{', '.join(items)}]"
-    return fresh(rng.randint(1, _FEW), type_)
-
-
-def _skewed(values: Sequence[str], rng: Random) -> str:
-    """One of them, the first ones more often."""
-    return rng.choices(values, [1 / (at + 2) for at in range(len(values))])[0]
+    return fresh(choosing.between(1, _FEW), type_)
 
 
 def _ends(low: Bound | None, high: Bound | None) -> tuple[Fraction, Fraction]:
@@ -90,11 +85,11 @@ def _ends(low: Bound | None, high: Bound | None) -> tuple[Fraction, Fraction]:
     return least, least + _WIDE if most is None else most
 
 
-def _moment(low: Bound | None, high: Bound | None, type_: SqlType, rng: Random) -> str:
+def _moment(low: Bound | None, high: Bound | None, type_: SqlType, choosing: Choosing) -> str:
     start, end = _naive(low), _naive(high)
     first = start or (_FIRST if end is None else end - _SPAN)
     last = end or first + _SPAN
-    at = first + (last - first) * (rng.randint(0, _STEPS) / _STEPS)
+    at = first + (last - first) * (choosing.between(0, _STEPS) / _STEPS)
     if type_.kind is Kind.DATE:
         return DIALECT.constant(at.date(), type_)
     return f"CAST('{at.replace(microsecond=0).isoformat(sep=' ')}' AS {type_.name})"

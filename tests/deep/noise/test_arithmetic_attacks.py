@@ -13,6 +13,8 @@ import dpsql
 from tests.support.checklist_clinic import Clinic
 
 ROOT = Path(dpsql.__file__).parent
+DRAWING = {"entropy.py", "hash_chain.py", "prepare.py", "scram.py", "listen.py", "sessions.py", "entrance.py"}
+"""Noise; salts of ledgers and copies; salts, keys and tokens of logins."""
 
 
 def _imports(path: Path) -> set[str]:
@@ -27,16 +29,7 @@ def test_item_01_noise_comes_from_one_exact_source() -> None:
         names = _imports(path)
         assert not names & {"random", "numpy.random", "opendp"}, path
         assert "np.random" not in path.read_text(), path
-        # noise; salts of ledgers and copies; salts and keys of logins
-        if path.name not in (
-            "entropy.py",
-            "hash_chain.py",
-            "prepare.py",
-            "scram.py",
-            "listen.py",
-            "sessions.py",
-            "entrance.py",
-        ):
+        if path.name not in DRAWING:
             assert not names & {"secrets"} and "urandom" not in path.read_text(), path
 
 
