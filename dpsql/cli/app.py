@@ -498,6 +498,10 @@ def user_add(
     kind: Annotated[o.UserKind, typer.Option("--kind", help="A person, or a tool that says nothing of ε.")] = (
         o.UserKind.PERSON
     ),
+    databases: Annotated[
+        list[str] | None,
+        typer.Option("--database", metavar="NAME", help="One that the user may ask, of a server with several."),
+    ] = None,
 ) -> int:
     """Custodian: print the lines of a new user, to be put below `users:` in the file of users.
 
@@ -506,7 +510,7 @@ def user_add(
     """
     from dpsql.cli.commands import user as command
 
-    return command.add(name, account, role, kind)
+    return command.add(name, account, role, kind, databases or ())
 
 
 @user_app.command("check")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Sequence
 
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import printable
@@ -11,14 +12,14 @@ from dpsql.diagnostics.layout import printable
 _LONGEST = 4096
 
 
-def add(name: str, account: str | None, role: str, kind: str) -> int:
+def add(name: str, account: str | None, role: str, kind: str, databases: Sequence[str]) -> int:
     """Print the lines of a new user. The password is asked for on a terminal, else it is the first line that comes.
 
     Raises Rejected DP903.
     """
     from dpsql.server.people.lines import lines_for
 
-    print(lines_for(name, _password(), account, role, kind))
+    print(lines_for(name, _password(), account, role, kind, databases))
     return 0
 
 

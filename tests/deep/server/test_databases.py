@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import pytest
 from tests.deep.server.test_serve import audit, serving, shop_in, told_by
 from tests.support.canary import holds
 from tests.support.served import PASSWORD, people
-from tests.support.small_shop import COUNT, MEANS, Shop
+from tests.support.small_shop import COUNT, MEANS, POLICY, Shop
 from tests.support.wire_client import Client, Reply, rows, shape
 
 pytestmark = pytest.mark.processes
@@ -93,17 +92,14 @@ def test_two_policies_and_what_is_made_up_of_them(tmp_path: Path) -> None:
 
 def test_made_up_alone_needs_neither_data_nor_ledger(tmp_path: Path) -> None:
     """The folder has a policy and users, and nothing else comes into it but the audit log."""
-    shop, _ = two_shops(tmp_path)
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    for name in ("shop.yaml", "users.yaml"):
-        shutil.copy(shop.policy.with_name(name), alone / name)
-    users = alone / "users.yaml"
-    users.write_text(users.read_text().replace("[shop, market]", "[shop]").replace("[market]", "[shop]"))
-    with serving(Shop(alone), "--made-up", "only") as (_, port):
+    (tmp_path / "shop.yaml").write_text(POLICY.replace("EPSILON", "10"))
+    login = f"secret: '{people().secret_of('ana')}', defaults: {{epsilon: 0.1}}"
+    users = f"users:\n  ana: {{{login}}}\n  student: {{{login}, databases: [shop_made_up]}}\n"
+    (tmp_path / "users.yaml").write_text(users)
+    with serving(Shop(tmp_path), "--made-up", "only") as (_, port):
         with entered(port, "student", "shop_made_up") as student:
             assert len(rows(student.query(TEXT))) == 3
             assert shape(student.query("SELECT SUM(customer) FROM orders")).startswith("E(")
         with entered(port, "ana", "shop") as ana:
             assert ana.replies[-1].fields["C"] == "3D000"
-    assert sorted(path.name for path in alone.iterdir()) == ["audit.jsonl", "shop.yaml", "users.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.jsonl", "shop.yaml", "users.yaml"]

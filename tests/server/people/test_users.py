@@ -148,6 +148,7 @@ def test_a_server_of_one_policy_is_open_to_who_names_no_database() -> None:
 def test_databases_are_given_by_name() -> None:
     server = {"clinic": "clinic", "shop": "shop", "shop_made_up": "shop"}
     text = users_of(ana=", databases: [shop]", ben=", databases: [shop_made_up, clinic]")
+    assert 'databases: [shop, "a b"]' in lines_for("ana", "long enough", databases=["shop", "a b"])
     users = parse_users(text).admitted(server)
     assert [u.login.databases for u in users.by_name.values()] == [("shop", "shop_made_up"), ("clinic", "shop_made_up")]
     with pytest.raises(CannotOpen) as refusal:
