@@ -24,8 +24,10 @@ def two_shops(folder: Path) -> tuple[Shop, Shop]:
     """Two policies with data of their own, and who may ask which."""
     shop, market = shop_in(folder / "one"), shop_in(folder / "two")
     market.policy.write_text(market.policy.read_text().replace("name: shop", "name: market"))
+    moments = ", ".join(f"{quarter * 250}ms" for quarter in range(1, 80))
     for found in (shop, market):
-        found.policy.write_text(found.policy.read_text().replace("workers: 2", "workers: 1"))
+        text = found.policy.read_text().replace("workers: 2", "workers: 1")
+        found.policy.write_text(text.replace("100ms, 1s, 10s", moments))
     given = {"ana": "[shop, market]", "ben": "[market]", "student": "[shop_made_up]"}
     secret = people().secret_of("ana")
     users = [f"  {n}: {{secret: '{secret}', defaults: {{epsilon: 0.1}}, databases: {d}}}" for n, d in given.items()]
