@@ -4,7 +4,7 @@ The limits are C rows in all, M rows in each group, and G groups. Each is the sm
 whose rows are counted gives. Which of them is used:
 
 - without groups, or where the group is a function of the id: C, else M;
-- otherwise M and G if both are given, else C;
+- otherwise M and G if both are given, else C; of all three those that need less noise;
 - none, and no node, where the tree already proves that an id has few enough rows.
 
 Where an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
@@ -25,6 +25,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
@@ -114,7 +115,13 @@ def _choose(
                 raise _unreachable(node, asked, per_group, groups)
             per_group = groups = None
     # A limit C of the query alone takes nothing away from the policy's M and G.
-    only_asked = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=Limits()))[0] is None
+    policy_rows = _declared(keyed, replace(ctx, limits=Limits()))[0]
+    only_asked = ctx.limits.rows is not None and policy_rows is None
+    possible = groups_of_an_id(keyed, facts.by_id)
+    if policy_rows is not None and not one_group and ctx.limits.per_group is None:
+        fewest = groups if private_keys else possible
+        if _less_noise(node, ctx, policy_rows, per_group, groups, fewest, possible):
+            per_group = None
     if only_asked and total is not None and per_group is not None:
         if one_group:
             total = min(total, per_group)
@@ -139,7 +146,6 @@ def _choose(
         if rows is None:
             raise _unlimited(node, facts, ctx)
         return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
-    possible = groups_of_an_id(keyed, facts.by_id)
     asked = groups if only_asked else ctx.limits.groups
     few_enough = asked is None or any(n is not None and n <= asked for n in (proven, possible))
     if per_group is not None and groups is not None:
@@ -158,6 +164,35 @@ def _choose(
     if possible is not None and possible <= total:
         return BoundContributions(keyed, id_column, keys, total, None, possible, few_groups=True)
     return BoundContributions(keyed, id_column, keys, total)
+
+
+def _less_noise(
+    node: Release,
+    ctx: RewriteContext,
+    rows: int,
+    per_group: int | None,
+    groups: int | None,
+    fewest: int | None,
+    possible: int | None,
+) -> bool:
+    """Whether C alone needs less noise than M and G, all of which are declared.
+
+    fewest: groups that an id can be in under C. Standard deviations of all components together are compared, at ε = 1:
+    Laplace's, and the Gaussian one's at δ = 10⁻⁶. Either choice is private, since it is made of declared numbers alone.
+    """  # fmt: skip
+    if per_group is None or groups is None:
+        return False
+    ids = sum(rule(c).counts == "ids" for c in node.components)
+    others = len(node.components) - ids
+
+    def noise(groups: int, l1: int, l2_squared: int) -> float:
+        laplace = sqrt(2) * (ids * groups + others * l1)
+        gaussian = 4.2 * sqrt(ids * groups + others * l2_squared)
+        return {"pure_dp": laplace, "zcdp": gaussian, "approx_dp": min(laplace, gaussian)}[accountant]
+
+    accountant, most = ctx.analysis.policy.privacy.accountant, min(groups, possible or groups)
+    alone = noise(min(rows, fewest or rows), rows, rows**2)
+    return alone < noise(most, per_group * most, per_group**2 * most)
 
 
 def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) -> Rejected:
