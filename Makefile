@@ -59,7 +59,8 @@ demo: $(VENV)/.installed
 	@$(BIN)/dpsql demo demo </dev/null
 	@echo; echo "dpsql is in $(BIN); to use it by name:  source $(BIN)/activate"
 
-# The demo's clinic behind a port, for ana, with a password for this time. PORT=5433 where there is a PostgreSQL. Where
+# The demo's clinic behind a port, for ana, with a password for this time. A query of hers costs ε 0.05 unless it says
+# another amount, so that her budget lasts for an evening. PORT=5433 where there is a PostgreSQL. Where
 # dpsql's extra `server` is installed, its consoles as well.
 PORT ?= 5432
 HTTP_PORT ?= 8080
@@ -67,7 +68,8 @@ CUSTODIAN_PORT ?= 8081
 serve: $(VENV)/.installed
 	@test -f demo/clinic.yaml || $(BIN)/dpsql demo demo </dev/null >/dev/null
 	@password=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(8))'); \
-	users=$$(echo "$$password" | $(BIN)/dpsql user add ana) && printf 'users:\n%s\n' "$$users" >demo/users.yaml && \
+	umask 077 && rm -f demo/users.yaml && users=$$(echo "$$password" | $(BIN)/dpsql user add ana) && \
+	printf 'users:\n%s\n    defaults: {epsilon: 0.05}\n' "$$users" >demo/users.yaml && \
 	address="postgresql://ana:$$password@127.0.0.1:$(PORT)/clinic" && \
 	printf 'Ctrl-C ends it. Connect with\n  psql "%s"\n  psycopg.connect("%s")\n' "$$address" "$$address" && \
 	if $(BIN)/python -c 'import markdown_it, starlette, uvicorn' 2>/dev/null; then \
@@ -85,10 +87,19 @@ PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 test: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) --ignore=tests/deep --ignore=tests/engines_elsewhere --ignore=tests/clients_elsewhere $(PYTEST_ARGS)
 
-# Many of these wait, for processes, terminals and locks: one worker more has something to do then.
+# Many of these wait, for processes, terminals and locks: one worker more has something to do then. Those elsewhere wait
+# more, for servers and browsers: they run beside, and their output comes first.
 REST_WORKERS ?= $(shell expr $(WORKERS) + 1)
-test-rest: $(VENV)/.installed-dev test-engines test-clients
-	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS)
+REST_LOG := .venv-engines/deep.log
+test-rest: $(VENV)/.installed-dev
+	@mkdir -p .venv-engines; \
+	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS) >$(REST_LOG) 2>&1 & deep=$$!; \
+	trap 'kill $$deep; exit 130' INT TERM; \
+	$(MAKE) test-engines test-clients; elsewhere=$$?; \
+	tail -n +1 -f --pid=$$deep $(REST_LOG) 2>/dev/null; shown=$$?; \
+	wait $$deep; status=$$?; \
+	[ $$shown -eq 0 ] || cat $(REST_LOG); \
+	[ $$status -eq 0 ] && exit $$elsewhere
 
 # Where an engine cannot be had, its tests are skipped and say why; DPSQL_ENGINES=required makes that a failure.
 # Of arguments that choose none of these tests nothing is run, which pytest calls 5.

@@ -184,22 +184,11 @@ def markdown(figures: Figures) -> str:
         for row in sorted(figures["rows"], key=lambda row: (row["query"], row["layout"], row["rows"]))
     ]
     head = ("query", "layout", "rows", "MB", *(f"{n} ms" for n in CONTESTANTS), "× plain", "× floor", "planning ms")
-    lines = [
-        (
-            *(fitted[name] for name in ("query", "layout", "contestant")),
-            *(f"{fitted[name]:.1f}" for name in ("fixed_ms", "ms_per_million")),
-            f"{fitted['residual']:.0%}",
-            "–" if fitted["exponent"] is None else f"{fitted['exponent']:.2f}",
-        )
-        for fitted in figures["fits"]
-    ]
     groups = [(f"{row['groups']:,}", *group_cells(row["times"])) for row in figures["groups"]["sizes"]]
     return "\n\n".join(
         [
             f"ε = 1, {figures['rounds']} interleaved rounds, the whole query each time.",
             table(head, rows, left=2),
-            "A line through each series:",
-            table(("query", "layout", "", "fixed ms", "ms per million rows", "residual", "exponent"), lines, left=3),
             f"Groups: `{GROUPED}` over {figures['groups']['facts']:,} rows in memory, fetched as an Arrow table.",
             table(
                 ("groups", "plain ms", "engine ms", "dpsql ms", "again ms", "beyond the engine ms", "× plain"),

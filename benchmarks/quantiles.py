@@ -203,8 +203,9 @@ def markdown(figures: Figures) -> str:
     whole = [by for of_set in figures["sets"].values() for by in of_set["whole"].values()]
     asked = max((of_set["asked"] for of_set in figures["sets"].values()), default=0)
     sets = "; ".join(f"{name} {s['rows']:,} rows, {s['cells']:,} cells" for name, s in figures["sets"].items())
+    fewest = min((way["draws"] for _, _, of_case in cases(figures) for way in of_case.values()), default=0)
     parts = [
-        f"{figures['draws']:,} draws each, fewer where they take long (in brackets). {versions}. {sets}. "
+        f"{figures['draws']:,} draws each, where they take long at least {fewest}. {versions}. {sets}. "
         f"{asked} whole queries of each row differ from the draws by at most {max(map(abs, whole), default=0):.1f} "
         "standard deviations of a rank-sum test.",
         "Error in rows: the median, and what 95 in 100 do not exceed. Bold: dpsql is ahead; *italic*: it is behind.",
@@ -214,9 +215,8 @@ def markdown(figures: Figures) -> str:
         table(("", "ahead", "level", "behind", "ahead", "level", "behind"), _counted(figures)),
     ]
     behind = [
-        f"- behind {other} in {what}: {'; '.join(said['behind'])}"
-        for kind, what in (("rank", "rows"), ("value", "values"))
-        for other, said in sorted(verdicts(figures, kind).items())
+        f"- behind {other} in values: {'; '.join(said['behind'])}"
+        for other, said in sorted(verdicts(figures, "value").items())
         if said["behind"]
     ]
     parts += ["\n".join(behind)] if behind else []
@@ -249,14 +249,13 @@ def _errors(figures: Figures, contestants: Sequence[str]) -> str:
             return "–"
         median, most, _, by = of_case[name]["rank"]
         text = f"{_amount(median)} / {_amount(most)}"
-        text = f"**{text}**" if by > SURE else f"*{text}*" if by < -SURE else text
-        few = of_case[name]["draws"] < figures["draws"]
-        return f"{text} ({of_case[name]['draws']})" if few else text
+        return f"**{text}**" if by > SURE else f"*{text}*" if by < -SURE else text
 
-    rows = []
+    rows, above = [], ""
     for name, case, of_case in cases(figures):
         p, epsilon = case.split("|")
-        rows.append([name, _named(p), epsilon, *(cell(of_case, other) for other in contestants)])
+        rows.append(["" if name == above else name, _named(p), epsilon, *(cell(of_case, o) for o in contestants)])
+        above = name
     return table(("", "", "ε", *contestants), rows, left=2)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import dpsql
 from benchmarks.frame import Figures, Settings, command, number, spread, table, take_turns, times, unasked
 from benchmarks.serving import BROKEN, Server, burning, made, policy, rows_of, running
-from tests.support.wire_client import Client
+from tests.support.wire_client import Client, bind, describe, execute, parse
 
 TITLE = "A server"
 LEVEL = 1e-4
@@ -38,9 +38,16 @@ IN_A_TURN = 20
 
 
 def stored(server: Server, path: Path, rounds: int) -> Figures:
-    """A stored answer in process and over TLS, in turns."""
-    with dpsql.connect(path, analyst="ana") as own, server.client() as client:
-        client.query("SET epsilon = 0.001")
+    """A stored answer in process and over TLS, in turns: the time that who asks waits, on connections that are open.
+
+    Over TLS its price and ± come with it, which a client may do without. A driver prepares a statement once and then
+    binds and executes it.
+    """
+    with dpsql.connect(path, analyst="ana") as own, server.client() as client, server.client() as quiet:
+        for each in (client, quiet):
+            each.query("SET epsilon = 0.001")
+        quiet.query("SET dpsql.notices = off")
+        client.extended(parse(STORED, "stored"))
 
         def in_process() -> object:
             return own.execute(STORED, epsilon="0.001").fetchall()
@@ -48,10 +55,20 @@ def stored(server: Server, path: Path, rounds: int) -> Figures:
         def over_tls() -> object:
             return rows_of(client.query(STORED))
 
-        def unprepared() -> object:
+        def prepared() -> object:
+            return rows_of(client.extended(bind(statement="stored"), describe("P"), execute()))
+
+        def without_notices() -> object:
+            return rows_of(quiet.query(STORED))
+
+        def new_text() -> object:
             return rows_of(client.query(unasked(STORED)))
 
-        return take_turns({"in process": in_process, "over TLS": over_tls, "over TLS, new text": unprepared}, rounds)
+        asked = {
+            "in process": in_process, "over TLS": over_tls, "over TLS, prepared": prepared,
+            "over TLS, without notices": without_notices, "over TLS, new text": new_text,
+        }  # fmt: skip
+        return take_turns(asked, rounds)
 
 
 def fresh(servers: dict[int, Server], rounds: int, each: int) -> Figures:

@@ -79,15 +79,11 @@ def reference() -> str:
         lines += _function(f"dpsql.{name}", getattr(dpsql, name), "##")
     for name, methods in SHOWN.items():
         cls = getattr(dpsql, name)
+        members = [_member(cls, name, method) for method in methods]
         lines += [f"## dpsql.{name}", "", _doc(cls), ""]
-        for method in methods:
-            found = inspect.getattr_static(cls, method)
-            if isinstance(found, classmethod):
-                found = found.__func__
-            if isinstance(found, property):
-                lines += [f"### {name}.{method}", "", f"A property. {_doc(found)}", ""]
-            else:
-                lines += _function(f"{name}.{method}", found, "###")
+        small = [line for (line,) in filter(lambda shown: len(shown) == 1, members)]
+        lines += [*small, ""] if small else []
+        lines += [line for shown in members if len(shown) > 1 for line in shown]
     lines += ["### Checked", "", _doc(Checked), ""]
     lines += ["## dpsql.Options", "", "Keywords, each of which may be left out. " + _doc(Options), ""]
     lines += ["```text", *(f"{name}: {kind}" for name, kind in _fields(Options)), "```", ""]
@@ -112,6 +108,24 @@ def reference() -> str:
         (inspect.getmodule(dpsql.Error).__doc__ or "").split("\n\n", 1)[1].strip(),
     ]
     return "\n".join([*lines, "```"])
+
+
+def _member(cls: type, name: str, member: str) -> list[str]:
+    """A section for a method; a line of a list for a property, and for a method that needs no more."""
+    found = inspect.getattr_static(cls, member)
+    if isinstance(found, classmethod):
+        found = found.__func__
+    if isinstance(found, property):
+        return [f"- `{name}.{member}`, a property. {_in_one(_doc(found))}"]
+    section = _function(f"{name}.{member}", found, "###")
+    signature, text = section[3], section[6:]
+    if section[4] == "```" and len(text) == 2 and "\n\n" not in text[0] and "\n- " not in text[0]:
+        return [f"- `{signature}`. {_in_one(text[0])}"]
+    return section
+
+
+def _in_one(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _fields(options: type) -> list[tuple[str, str]]:
@@ -167,7 +181,7 @@ def _doc(thing: object) -> str:
     text, prompt, example = (inspect.getdoc(thing) or "").partition(">>> ")
     shown = _paragraphs(text.strip())
     if example:
-        shown += f"\n\n```python skip: run with the other examples of docstrings\n{prompt}{example.strip()}\n```"
+        shown += f"\n\n```python skip: tested as docstrings\n{prompt}{example.strip()}\n```"
     return shown
 
 

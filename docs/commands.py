@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -12,24 +13,36 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 from dpsql.cli.app import app
 
+COMMON = 2
+"""What so many commands or more share is said once."""
+
 
 def reference() -> str:
-    """A section for each command with its arguments and options."""
-    lines: list[str] = []
-    for name, command in _commands("dpsql", app):
-        found = _parameters(command)
+    """A section for each command with its arguments and options, before them those that several share."""
+    commands = list(_commands("dpsql", app))
+    counted = Counter(row for _, command in commands for row in _rows(command).values())
+    shared = {row: None for _, command in commands for row in _rows(command).values() if counted[row] >= COMMON}
+    lines = ["## Options of several commands", "", *_table(shared)]
+    for name, command in commands:
+        found, rows = _parameters(command), _rows(command)
         arguments = [(p, i) for p, i, _ in found if isinstance(i, ArgumentInfo)]
         shown = [_place(p, i) if p.default is p.empty else f"[{_place(p, i)}]" for p, i in arguments]
         usage = " ".join([name, *shown, *(["[options]"] if len(found) > len(arguments) else [])])
-        lines += [f"## {name}", "", "```text", usage, "```", "", inspect.getdoc(command) or "", ""]
-        if found:
-            lines += [*options_of(command), ""]
-    return "\n".join(lines).rstrip("\n")
+        lines += ["", f"## {name}", "", "```text", usage, "```", "", inspect.getdoc(command) or ""]
+        own = [row for row in rows.values() if row not in shared]
+        also = [option for option, row in rows.items() if row in shared and option.startswith("-")]
+        lines += ["", *_table(own)] if own else []
+        lines += ["", f"{'Also' if own else 'Options:'} {', '.join(f'`{option}`' for option in also)}."] if also else []
+    return "\n".join(lines)
 
 
-def options_of(command: Callable[..., Any]) -> list[str]:
-    """The table of a command's arguments and options."""
-    return ["| | |", "|---|---|", *(_row(p, i, t) for p, i, t in _parameters(command))]
+def _table(rows: Iterable[str]) -> list[str]:
+    return ["| | |", "|---|---|", *rows]
+
+
+def _rows(command: Callable[..., Any]) -> dict[str, str]:
+    """The name of each argument and option, and its line in the table."""
+    return {_names(p, i)[0]: _row(p, i, t) for p, i, t in _parameters(command)}
 
 
 def _parameters(command: Callable[..., Any]) -> list[tuple[inspect.Parameter, ParameterInfo, Any]]:
@@ -59,14 +72,17 @@ def _place(p: inspect.Parameter, info: ParameterInfo) -> str:
     return str(info.metavar or p.name.upper())
 
 
-def _row(p: inspect.Parameter, info: ParameterInfo, type_: Any) -> str:
+def _names(p: inspect.Parameter, info: ParameterInfo) -> list[str]:
     if isinstance(info, OptionInfo):
         first = [info.default] if isinstance(info.default, str) else []  # where typer keeps the first name
-        names = ", ".join(f"`{n}`" for n in [*first, *(info.param_decls or [])] or [f"--{p.name.replace('_', '-')}"])
-        value = "" if type_ is bool else " " + (" \\| ".join(_choices(type_)) or str(info.metavar or p.name.upper()))
-        name = names + value
-    else:
-        name = f"`{_place(p, info)}`"
+        return [*first, *(info.param_decls or [])] or [f"--{p.name.replace('_', '-')}"]
+    return [_place(p, info)]
+
+
+def _row(p: inspect.Parameter, info: ParameterInfo, type_: Any) -> str:
+    name = ", ".join(f"`{n}`" for n in _names(p, info))
+    if isinstance(info, OptionInfo) and type_ is not bool:
+        name += " " + (" \\| ".join(_choices(type_)) or _place(p, info))
     default = p.default.value if isinstance(p.default, Enum) else p.default
     known = default not in (p.empty, None, False, ()) and default != []
     text = " ".join((info.help or "").split()).replace("|", "\\|")

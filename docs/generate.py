@@ -62,9 +62,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "odds": plots.odds,
     "shell-commands": shell.meta_commands,
     "shell-options": shell.pset_options,
-    "shell-config": shell.config_keys,
-    "shell-environment": shell.environment,
-    "shell-flags": shell.flags,
+    "shell-settings": shell.settings,
 }
 
 GENERATED: dict[str, Callable[[], str]] = {

@@ -63,8 +63,8 @@ QUESTIONS = (
     ),
     ("how do two go together?", "`CORR`, `REGR_SLOPE`, `COVAR_SAMP`", "Aggregates"),
     (
-        "with another ε, in GoogleSQL's words?",
-        "`SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …`",
+        "with another ε?",
+        "`/* dpsql: epsilon=0.5 */ SELECT …`; GoogleSQL's `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) …`",
         "Privacy clause",
     ),
 )
@@ -91,27 +91,30 @@ def _questions() -> list[str]:
 
 
 ELSEWHERE = [
-    "All of them work where DuckDB reads the data. The last columns say what works where the data is in PostgreSQL or",
-    "in Apache Spark: a value is the same there to the last bit, or the query is refused by name (DP105) when it is",
-    "planned. So says `dpsql check` as well. Functions of released numbers work everywhere: DuckDB computes them.",
+    "All of them work where DuckDB reads the data; *elsewhere* says what works where the data is in PostgreSQL or",
+    "Apache Spark, if not all does. A value is the same there to the last bit, or the query is refused by name (DP105)",
+    "when it is planned or checked. Functions of released numbers work everywhere: DuckDB computes them.",
     "",
-    "Also refused in both: casts of texts to other types; casts of DOUBLEs to texts, to HUGEINT, to FLOAT and to",
-    "DECIMAL of more than 18 digits; and over public rows quantiles, averages and sums of DOUBLEs, and variances.",
+    "| | refused there as well |",
+    "|---|---|",
+    "| PostgreSQL, Spark | casts of texts to other types; casts of DOUBLEs to texts, HUGEINT, FLOAT and DECIMAL of "
+    "more than 18 digits; over public rows quantiles, averages and sums of DOUBLEs, and variances |",
+    "| PostgreSQL | FULL JOIN without an equality of both sides; `IGNORE NULLS` |",
+    "| Spark | whole numbers of more than 38 digits; casts to unsigned integers; values of TIME and UUID; frames of "
+    "`GROUPS`, of `RANGE` with a distance, and any frame of a function that takes none, as `ROW_NUMBER` |",
     "",
-    "In PostgreSQL: FULL JOIN without an equality of both sides; `IGNORE NULLS`.",
-    "",
-    "In Spark: whole numbers of more than 38 digits; casts to unsigned integers; values of TIME and UUID; frames of",
-    "`GROUPS`, of `RANGE` with a distance, and any frame of a function that takes none, as `ROW_NUMBER`. Its",
-    "logarithms, powers and angles round their last digit otherwise than DuckDB's: write `x * x` for a square.",
+    "Spark's logarithms, powers and angles round their last digit otherwise than DuckDB's: write `x * x` for a square.",
 ]
 
-_SERVERS = ((POSTGRES, postgres_functions.LIMITS), (SPARK, spark_functions.LIMITS))
+_SERVERS = (("PostgreSQL", POSTGRES, postgres_functions.LIMITS), ("Spark", SPARK, spark_functions.LIMITS))
 
 
-def _on_servers(function: str) -> str:
-    """What the SQL page says of a function on each of them."""
-    said = (limits.get(function, "yes") if d.spells(function) else "no" for d, limits in _SERVERS)
-    return " | ".join(said)
+def _elsewhere(function: str) -> str:
+    """What does not work on servers, in a word or two; empty where all does."""
+    said = {name: limits.get(function, "") if d.spells(function) else "no" for name, d, limits in _SERVERS}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{name}: {limit}" for name, limit in said.items() if limit)
 
 
 _KEYWORD = re.compile(r'"([A-Z][A-Z_]*)"i')
@@ -166,16 +169,16 @@ def sql_page() -> str:
             "",
             f"### {family}",
             "",
-            "| call | meaning | other names | PostgreSQL | Spark |",
-            "|---|---|---|---|---|",
+            "| call | meaning | elsewhere |",
+            "|---|---|---|",
         ]
         for f in functions:
             names = f["names"]
             assert isinstance(names, list)
-            others = "" if f["operator"] else ", ".join(f"`{n}`" for n in names[1:])
-            signature = str(f["signature"]).replace("|", "\\|")
+            others = [] if f["operator"] else names[1:]
+            call = ", ".join(f"`{n}`" for n in (str(f["signature"]).replace("|", "\\|"), *others))
             summary = str(f["summary"]).replace("|", "\\|")
-            lines.append(f"| `{signature}` | {summary} | {others} | {_on_servers(str(names[0]))} |")
+            lines.append(f"| {call} | {summary} | {_elsewhere(str(names[0]))} |")
     lines += ["", "### Over a window", "", f"Also {', '.join(name.upper() for name in AGGREGATES)}.", ""]
     lines += ["| call | meaning |", "|---|---|"]
     lines += [f"| `{w.signature}` | {w.summary} |" for w in WINDOW_FUNCTIONS.values()]

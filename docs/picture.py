@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.explain.stable_json import as_json
@@ -16,6 +17,7 @@ from dpsql.policy.load import load_policy
 from dpsql.service.check import static_plan
 
 FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "flights"
+WIDTH = 100
 QUERY = """\
 SELECT origin, COUNT(*) AS n, AVG(dep_delay) AS delay
 FROM flights JOIN airlines USING (carrier)
@@ -43,4 +45,18 @@ def json_block() -> str:
         whole["releases"][0][part] = whole["releases"][0][part][:1]
     whole["nodes"] = whole["nodes"][3:4]
     whole["plan"] = whole["plan"][:8] + "…"
-    return f"```json\n{json.dumps(whole, indent=2, ensure_ascii=False)}\n```"
+    return f"```json\n{_laid_out(whole, 0)}\n```"
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    """JSON in which whatever fits on a line stands on one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + 2 * depth <= WIDTH or not isinstance(value, dict | list):
+        return line
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    items = (
+        [(f"{json.dumps(k)}: ", v) for k, v in value.items()] if isinstance(value, dict) else [("", v) for v in value]
+    )
+    inner = "  " * (depth + 1)
+    parts = ",\n".join(f"{inner}{name}{_laid_out(item, depth + 1)}" for name, item in items)
+    return f"{opening}\n{parts}\n{'  ' * depth}{closing}"

@@ -17,6 +17,7 @@ from dpsql.aggregates.mean_intervals import MeanHull
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.tails import Noise
 from dpsql.core.privacy_loss import PrivacyLoss, compose, epsilon_to_rho, pure_to_rho, rho_to_epsilon
+from dpsql.report import odds as guesses
 
 LEVEL = Fraction(95, 100)
 
@@ -226,13 +227,14 @@ def budget_over_a_quarter() -> str:
 
 
 def odds() -> str:
-    """A table: how likely a guess can become by answers of ε in all, as Bayes' rule with odds times e^ε has it."""
-    lines = ["| total ε | " + " | ".join(f"before {share(p)}" for p in (0.001, 0.01, 0.1, 0.5)) + " |"]
-    lines += ["|---|--:|--:|--:|--:|"]
-    for epsilon in (0.1, 0.5, 1, 2, 5, 10):
-        factor = math.exp(epsilon)
-        after = (p * factor / (1 - p + p * factor) for p in (0.001, 0.01, 0.1, 0.5))
-        lines.append(f"| {epsilon:g} | " + " | ".join(f"{math.ceil(p * 1000) / 10:g} %" for p in after) + " |")
+    """A table: how likely a guess can become by answers of ε in all, as `dpsql policy report` counts it."""
+    apart = guesses.steps("add_remove")
+    cases = [(p, apart) for p in (0.001, 0.01, 0.1, 0.5)] + [(p, 1) for p in (0.01, 0.5)]
+    names = [f"{'a property' if step == apart else 'in the data'}: before {share(p)}" for p, step in cases]
+    lines = ["| total ε | " + " | ".join(names) + " |", "|---|" + "--:|" * len(cases)]
+    for epsilon in ("0.1", "0.5", "1", "2", "5", "10"):
+        after = (guesses.afterwards(p, Fraction(epsilon), step) for p, step in cases)
+        lines.append(f"| {epsilon} | " + " | ".join(f"{math.ceil(p * 1000) / 10:g} %" for p in after) + " |")
     return "\n".join(lines)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from docs.commands import options_of
-from dpsql.cli.shell.command import shell
 from dpsql.cli.shell.commands.table import GROUPS
 from dpsql.cli.shell.config import ENVIRONMENT, PLAIN, SWITCHES
 from dpsql.cli.shell.looks import OPTIONS, Looks
@@ -18,14 +16,11 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def meta_commands() -> str:
     """Every meta-command by groups, with its other names."""
-    parts = []
+    rows = []
     for title, commands in GROUPS.items():
-        rows = [
-            (f"`{c.usage}`", c.help, ", ".join(f"`{name}`" for name in c.names[1:]))
-            for c in commands
-        ]  # fmt: skip
-        parts += [f"### {title}", "", _table(("command", "what it does", "also"), rows), ""]
-    return "\n".join(parts).rstrip("\n")
+        rows.append((f"**{title}**", ""))
+        rows += [(", ".join(f"`{name}`" for name in (c.usage, *c.names[1:])), c.help) for c in commands]
+    return _table(("command", "what it does"), rows)
 
 
 def pset_options() -> str:
@@ -34,17 +29,12 @@ def pset_options() -> str:
     return _table(("option", "values", "at first", "what it does"), rows)
 
 
-def config_keys() -> str:
-    """The keys of the configuration file that are no options of \\pset."""
-    return _table(("key", "meaning"), [(f"`{key}`", text) for key, text in {**PLAIN, **SWITCHES}.items()])
-
-
-def environment() -> str:
-    """The environment variables."""
-    rows = [(", ".join(f"`{n.strip()}`" for n in names.split(",")), text) for names, text in ENVIRONMENT.items()]
-    return _table(("variable", "meaning"), rows)
-
-
-def flags() -> str:
-    """Arguments and options of `dpsql shell`."""
-    return "\n".join(options_of(shell))
+def settings() -> str:
+    """The keys of the configuration file that are no options of \\pset, and the environment variables."""
+    variables = {key: name for key in PLAIN if (name := f"DPSQL_{key.upper()}") in ENVIRONMENT}
+    said = "As the [option](../reference/cli.md#dpsql-shell) of this name."
+    rows = [(", ".join(f"`{key}`" for key in PLAIN), said), *((f"`{key}`", text) for key, text in SWITCHES.items())]
+    rows += [(", ".join(f"`{name}`" for name in variables.values()), "The same.")]
+    own = {names: text for names, text in ENVIRONMENT.items() if names not in variables.values()}
+    rows += [(f"`{names.replace(', ', '`, `')}`", text) for names, text in own.items()]
+    return _table(("key, variable", "meaning"), rows)

@@ -15,7 +15,9 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Formula:
     assert call.arg is not None
     end, close = ("greatest", "0.99") if call.function == "max" else ("least", "0.01")
     text = expression(call.arg)
-    advice = f"close to the {end}:  QUANTILE_DISC({text if len(text) <= LONGEST else '…'}, {close})"
+    text = text if len(text) <= LONGEST else "…"
+    text = text if facts.value(call.arg).interval.bounded else f"CLIP({text}, lower, upper)"
+    advice = f"close to the {end}:  QUANTILE_DISC({text}, {close})"
     if not (call.arg.type.numeric or call.arg.type.temporal):
         advice = "count the rows of each value with GROUP BY"
     raise reject(

@@ -101,7 +101,7 @@ class Account:
 
     @staticmethod
     def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
-        larger = ("allow a larger max_error, or give in its place what fits:",) if plan.max_error else ()
+        larger = ("allow a larger max_error, or give in its place what fits",) if plan.max_error else ()
         refusal.diagnostics = tuple(replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics)
         return refusal
 

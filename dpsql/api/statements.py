@@ -63,7 +63,7 @@ class ShowSummaries:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """sql: the query to explain, behind as many spaces as characters stand before it."""
+    """sql: the query to explain, behind as many characters as stand before it: spaces, and comments of dpsql."""
 
     sql: str
 
@@ -88,7 +88,9 @@ def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | ShowSum
         if found[1]:
             raise _analyze(sql, Span(*found.span(1)).moved(first.start))
         start = first.start + found.end()
-        return Explain(_NOT_A_LINE_END.sub(" ", sql[:start]) + sql[start:])
+        before = first.start - len(first.lead)
+        blank = [_NOT_A_LINE_END.sub(" ", part) for part in (sql[:before], sql[first.start : start])]
+        return Explain(blank[0] + first.lead + blank[1] + sql[start:])
     if others or len(first.text) > _LONGEST:
         return None
     if found := _SET.fullmatch(first.text):

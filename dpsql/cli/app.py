@@ -129,9 +129,10 @@ def query(
     formula (=, +, -, @): import such columns as text.
     """
     from dpsql.cli.commands import query as command
-    from dpsql.cli.inputs import read_asked
+    from dpsql.cli.inputs import policy_and_query, read_asked
 
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
+    policy, sql = policy_and_query(policy, sql, file or batch)
     if batch is not None:
         from dpsql.cli.commands import query_batch
 
@@ -151,14 +152,19 @@ def explain(
     spending: o.Spending,
     analyst: o.Analyst = None,
     ledger: Annotated[
-        str | None, typer.Option("--ledger", metavar="FILE", help="Taken as in `query`; nothing is charged.")
+        str | None,
+        typer.Option(
+            "--ledger",
+            metavar="FILE",
+            help="Taken as in `query`; nothing is charged.",
+            envvar="DPSQL_LEDGER",
+            show_envvar=False,
+        ),
     ] = None,
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
     consistent_totals: o.ConsistentTotals = False,
-    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
-        o.ExplainFormat.TEXT
-    ),
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = (o.ExplainFormat.TEXT),
     engine_sql: Annotated[bool, typer.Option("--engine-sql", help="Show the SQL that the engine would run, too.")] = (
         False
     ),
@@ -166,9 +172,10 @@ def explain(
 ) -> int:
     """Show sensitivities, noise and price of a query, for free."""
     from dpsql.cli.commands import explain as command
-    from dpsql.cli.inputs import read_asked
+    from dpsql.cli.inputs import policy_and_query, read_asked
 
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
+    policy, sql = policy_and_query(policy, sql, file)
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
 
 
@@ -225,9 +232,7 @@ def audit(
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", help="Releases of each database to choose by, and again to test.")
     ] = 10_000,
-    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or the stable JSON.")] = (
-        o.ExplainFormat.TEXT
-    ),
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = (o.ExplainFormat.TEXT),
     dialect: o.Dialect = "duckdb",
 ) -> int:
     """Try to refute what a query claims, on made-up neighbouring databases.
@@ -236,7 +241,9 @@ def audit(
     are printed beside what the plan claims. No private data is read and nothing is charged.
     """
     from dpsql.cli.commands import audit as command
+    from dpsql.cli.inputs import policy_and_query
 
+    policy, sql = policy_and_query(policy, sql, file)
     return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)
 
 
@@ -257,8 +264,15 @@ def serve(
         str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of TLS, with its chain, as PEM.")
     ] = None,
     tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, as PEM.")] = None,
+    tls_client_ca: Annotated[
+        str | None,
+        typer.Option("--tls-client-ca", metavar="FILE", help="Whose certificates clients may show, as PEM, with CRLs."),
+    ] = None,
     audit_log: Annotated[
-        str | None, typer.Option("--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line.")
+        str | None,
+        typer.Option(
+            "--audit-log", metavar="FILE", help="Note who asked what, a JSON object a line; - is standard output."
+        ),
     ] = None,
     workers: Annotated[
         list[str] | None,
@@ -292,19 +306,22 @@ def serve(
             "beside the true ones; or only those, without data and ledger.",
         ),
     ] = o.MadeUp.NONE,
+    tls_only: Annotated[
+        bool, typer.Option("--require-tls", help="Let nobody in without TLS, from this machine neither.")
+    ] = False,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
     They use psql, a driver or a dashboard; the data stay here. Each policy is a database. Who may log in is in the file
     of users (`dpsql user add`), how many workers a database has and when its answers leave is below `serve:` in its
-    policy. After SIGTERM no
-    connection is taken, and what runs comes to its end. The consoles need dpsql's extra `server`.
+    policy. After SIGTERM no connection is taken, what waits is refused, and what runs comes to its end; on SIGHUP users
+    and certificate are read anew. The consoles need dpsql's extra `server`.
     """
     from dpsql.cli.commands import serve as command
 
     return command.run(
-        policies, users, host, port, tls_cert, tls_key, audit_log, workers or (), health, http, custodian_http,
-        made_up.value,
+        policies, users, host, port, tls_cert, tls_key, tls_client_ca, audit_log, workers or (), health, http,
+        custodian_http, made_up.value, tls_only,
     )  # fmt: skip
 
 
@@ -365,7 +382,7 @@ def policy_init(
         str | None, typer.Option("--name", metavar="NAME", help="The policy's name. Default: the data's.")
     ] = None,
 ) -> int:
-    """Draft a policy from a schema; values are never read."""
+    """Draft a policy from a schema and, where a file has none, its first rows; no value stands in it."""
     from dpsql.cli.commands import policy_init as command
 
     return command.run(data, output, name)

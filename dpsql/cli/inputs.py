@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error, reject
@@ -28,19 +28,37 @@ def read_asked(
 ) -> Asked:
     """Read the options and try them out, so that bad ones are refused before anything is opened.
 
-    Raises Rejected DP406.
+    What none of them says is taken from the environment: DPSQL_EPSILON where nothing else says how much to spend,
+    DPSQL_DELTA, DPSQL_LIMITS, DPSQL_ALLOW_DEARER. Raises Rejected DP406.
     """
     from dpsql.planner.settings import Settings
     from dpsql.service.settings import settled
 
+    spends = given.epsilon is not None or given.rho is not None or given.max_error
+    dearer: Any = _said("ALLOW_DEARER") if allow_dearer is None else allow_dearer
     asked: Asked = {
-        "epsilon": given.epsilon, "delta": given.delta, "rho": given.rho, "confidence": given.confidence,
+        "epsilon": given.epsilon if spends else _said("EPSILON"),
+        "delta": _said("DELTA") if given.delta is None else given.delta,
+        "rho": given.rho, "confidence": given.confidence,
         "max_error": _pairs("max-error", given.max_error), "weights": _pairs("weight", given.weight),
-        "allow_dearer": allow_dearer, "coverage": coverage, "consistent_totals": consistent_totals,
-        "limits": given.limits,
+        "allow_dearer": dearer, "coverage": coverage, "consistent_totals": consistent_totals,
+        "limits": _said("LIMITS") if given.limits is None else given.limits,
     }  # fmt: skip
     settled(asked, Settings())
     return asked
+
+
+def _said(name: str) -> str | None:
+    """What a variable of the environment says; an empty one says nothing."""
+    return os.environ.get(f"DPSQL_{name}") or None
+
+
+def policy_and_query(policy: str, sql: str | None, file: str | None) -> tuple[str, str | None]:
+    """A command's first two arguments. Where the environment names the policy, the first one may be the query."""
+    named = _said("POLICY")
+    if sql is None and file is None and named is not None and policy != named and not os.path.isfile(policy):
+        return named, policy
+    return policy, sql
 
 
 def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str] | None:
@@ -68,7 +86,10 @@ def one_query(sql: str | None, file: str | None) -> Source:
     if sql is None and file is None:
         raise reject(
             "DP903", "no query was given",
-            help=["give it as an argument, in a file with  --file FILE,  or on standard input with  -"],
+            help=[
+                "give it as an argument, in a file with  --file FILE,  or on standard input with  -",
+                "the policy stands before it, or is named in DPSQL_POLICY",
+            ],
         )  # fmt: skip
     if file is not None:
         return read_file(file) if file != "-" else read_stdin()

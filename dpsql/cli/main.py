@@ -63,7 +63,10 @@ def _run(given: list[str]) -> int:
         # With a code it comes from the option parser, when the reader of our output has gone.
         return stop.code if isinstance(stop.code, int) and not checking else failed
     except _USAGE_ERROR as error:
-        exits.complain([exits.usage_error(_words(error), f"{_command_path(error)} --help")])
+        help = f"{_command_path(error)} --help"
+        if any(word.startswith("--") and any(map(str.isspace, word)) for word in given):
+            help = "a query that begins with a comment is read from a file:  -f FILE,  or from standard input:  -"
+        exits.complain([exits.usage_error(_words(error).split("\n")[0], help)])
         return failed
     except _PARSER_ERROR as error:
         exits.complain([exits.usage_error(_words(error))])

@@ -77,7 +77,9 @@ def _of_columns(name: str, form: str, help: str) -> Any:
     return typer.Option(name, metavar=form, help=f"{help}; may be repeated.")
 
 
-Policy: TypeAlias = Annotated[str, typer.Argument(metavar="POLICY", help="The policy file.")]
+Policy: TypeAlias = Annotated[
+    str, typer.Argument(metavar="POLICY", help="The policy file.", envvar="DPSQL_POLICY", show_envvar=False)
+]
 Sql: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="SQL", help="One SELECT; `-` reads it from standard input.")
 ]
@@ -135,12 +137,22 @@ class Spending:
 
 Analyst: TypeAlias = Annotated[
     str | None,
-    typer.Option("--analyst", metavar="NAME", help="Whose budget is spent. Default: the shared `*`."),
+    typer.Option(
+        "--analyst",
+        metavar="NAME",
+        help="Whose budget is spent. Default: the shared `*`.",
+        envvar="DPSQL_ANALYST",
+        show_envvar=False,
+    ),
 ]
 Ledger: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--ledger", metavar="FILE", help="The ledger, instead of the policy's: a file, postgresql://…, or :memory:."
+        "--ledger",
+        metavar="FILE",
+        help="The ledger, instead of the policy's: a file, postgresql://…, or :memory:.",
+        envvar="DPSQL_LEDGER",
+        show_envvar=False,
     ),
 ]
 Fresh: TypeAlias = Annotated[

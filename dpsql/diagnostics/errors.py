@@ -58,6 +58,11 @@ class Error(Exception):
         """Copies and pickles (of process pools, say) are made from the diagnostics, not from the text of `args`."""
         return type(self), (self.diagnostics,)
 
+    @property
+    def code(self) -> str:
+        """The code of the first diagnostic, such as `"DP201"`."""
+        return self.diagnostics[0].code
+
     def __str__(self) -> str:
         from dpsql.diagnostics.render import render_text
 

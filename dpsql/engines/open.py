@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dpsql.core.engine import Engine, cannot_open
 from dpsql.core.ir.types import SqlType
@@ -16,6 +16,10 @@ from dpsql.core.policy.server import ServerError, parse_server
 from dpsql.core.policy.source import Option, SourceCall
 from dpsql.core.printing.dialect import Dialect
 from dpsql.engines import duckdb, postgres, spark
+
+if TYPE_CHECKING:
+    from dpsql.engines.duckdb.csv_faults import Fault
+    from dpsql.engines.duckdb.csv_form import MissingWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +252,24 @@ def csv_options(path: str) -> tuple[tuple[str, Option], ...]:
     from dpsql.engines.duckdb import csv_form
 
     return csv_form.csv_options(path)
+
+
+def missing_words(path: str, options: tuple[tuple[str, Option], ...]) -> Mapping[str, MissingWord]:
+    """Columns of a CSV file that are texts only because a word such as NA stands for what is missing."""
+    from dpsql.engines.duckdb import csv_form
+
+    return csv_form.missing_words(path, options)
+
+
+def csv_fault(policy: Policy, table: str) -> Fault | None:
+    """The first line that the CSV source of a table cannot read; None if there is none, or it has no such source."""
+    from dpsql.engines.duckdb.csv_faults import first_fault
+    from dpsql.engines.duckdb.sources import expand_source
+
+    source = policy.tables[table].source
+    if source is None or source.reader != "read_csv":
+        return None
+    return first_fault(expand_source(table, source, policy.directory))
 
 
 def make_database(path: Path, script: str) -> None:

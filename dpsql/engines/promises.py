@@ -66,6 +66,25 @@ def owned_rows(engine: Engine, table: str, path: Sequence[Step], id_column: str,
     return _over_ids(engine, f"SUM({engine.dialect.greatest(f'n - {int(above)}', '0')})", table, path, id_column)
 
 
+def ids_in_more_groups(
+    engine: Engine, table: str, path: Sequence[Step], id_column: str, column: str, above: int
+) -> int:
+    """Ids whose rows have more than so many values of a column of the table; NULL is one."""
+    groups = _groups(engine, table, path, id_column, column)
+    per_id = f"SELECT COUNT(*) AS k FROM ({groups}) AS g GROUP BY owner"
+    return _number(engine, f"SELECT COUNT(*) FROM ({per_id}) AS h WHERE k > {int(above)}")
+
+
+def rows_above_in_groups(
+    engine: Engine, table: str, path: Sequence[Step], id_column: str, column: str, above: int
+) -> int:
+    """Rows that have an id, the first so many of each id and value of a column left out."""
+    over = engine.dialect.greatest(f"n - {int(above)}", "0")
+    return _number(
+        engine, f"SELECT COALESCE(SUM({over}), 0) FROM ({_groups(engine, table, path, id_column, column)}) AS g"
+    )
+
+
 def outside_bounds(engine: Engine, table: str, column: str, ends: Sequence[Literal | None], double: bool) -> int:
     """Rows whose value lies outside of two ends; None: an open end.
 
@@ -85,13 +104,20 @@ def present(engine: Engine, table: str, column: str) -> int:
 
 def _over_ids(engine: Engine, aggregate: str, table: str, path: Sequence[Step], id_column: str) -> int:
     """An aggregate of n, the rows of each id; 0 if no row has one."""
+    groups = _groups(engine, table, path, id_column)
+    return _number(engine, f"SELECT COALESCE({aggregate}, 0) FROM ({groups}) AS g")
+
+
+def _groups(engine: Engine, table: str, path: Sequence[Step], id_column: str, *columns: str) -> str:
+    """The rows of each id (`owner`), or of each id and each value of columns of the table: their number is n."""
     owner = _column(engine, len(path), id_column)
     tables, conditions = [f"{engine.table_sql(table)} AS t0"], [f"{owner} IS NOT NULL"]
     if path:
         source, joined = _walk(engine, path)
         tables, conditions = [*tables, source], [joined, *conditions]
-    groups = f"SELECT COUNT(*) AS n FROM {', '.join(tables)} WHERE {' AND '.join(conditions)} GROUP BY {owner}"
-    return _number(engine, f"SELECT COALESCE({aggregate}, 0) FROM ({groups}) AS g")
+    keys = ", ".join((owner, *(_column(engine, 0, column) for column in columns)))
+    rows = f"{', '.join(tables)} WHERE {' AND '.join(conditions)}"
+    return f"SELECT {owner} AS owner, COUNT(*) AS n FROM {rows} GROUP BY {keys}"
 
 
 def outside_list(engine: Engine, table: str, column: str, literals: Sequence[Literal], null: bool) -> int:

@@ -20,7 +20,7 @@ from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.clause import Clause, attach, lift
-from dpsql.frontend.syntax_errors import syntax_error, whole_line
+from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, remember
 from dpsql.frontend.text.tokens import tokens_of
 
@@ -39,7 +39,6 @@ MAX_DEPTH = 200
 
 _SHOWN = ["what the policy says of tables and columns:  SHOW TABLES,  DESCRIBE table,  SUMMARIZE table"]
 _INSTEAD = {
-    "PIVOT": ["one column for each value:  SELECT year, SUM(x) FILTER (WHERE lg = 'AL') AS al FROM t GROUP BY year"],
     "EXPLAIN": ["leave EXPLAIN out:  dpsql explain POLICY SQL,  in Python Query.explain()"],
     "SHOW": _SHOWN,
     "DESCRIBE": _SHOWN,
@@ -47,6 +46,21 @@ _INSTEAD = {
     "SUMMARIZE": _SHOWN,
 }
 """Statements that people try, and where they find what they look for."""
+_ONE = "write one SELECT (or WITH … SELECT)"
+_PIVOT = re.compile(
+    r"\s*PIVOT\s+(?P<rows>[\w.\"]+)\s+ON\s+(?P<key>[\w.\"]+)\s+USING\s+(?P<call>\w+\([\w.\"* ]*\))"
+    r"(?:\s+GROUP\s+BY\s+(?P<groups>[\w.\", ]+?))?\s*;?\s*",
+    re.IGNORECASE,
+)
+
+
+def _unpivoted(text: str) -> str:
+    """What is written for PIVOT, with the names of a text that has the usual form."""
+    found = _PIVOT.fullmatch(text)
+    said = {"rows": "t", "key": "k", "call": "SUM(x)", "groups": "g"} if found is None else found.groupdict("")
+    column = f"{said['call']} FILTER (WHERE {said['key']} = 'value') AS value"
+    groups, by = (f"{said['groups']}, ", f" GROUP BY {said['groups']}") if said["groups"] else ("", "")
+    return f"one column for each value:  SELECT {groups}{column} FROM {said['rows']}{by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +136,9 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     (tree,) = trees
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
-        raise reject(
+        raise misspelt(source) or reject(
             "DP012", f"only queries can be answered, not {what}", span=whole_line(source), source=source,
-            help=_INSTEAD.get(what, ["write one SELECT (or WITH … SELECT)"]),
+            help=[_unpivoted(source.text)] if what == "PIVOT" else _INSTEAD.get(what, [_ONE]),
         )  # fmt: skip
     if "%s" in source.text and any(not node.args.get("this") for node in tree.find_all(exp.Placeholder)):
         raise _without_name(source)

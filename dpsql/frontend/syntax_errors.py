@@ -107,16 +107,30 @@ def _format_mark(source: Source) -> tuple[str, Span, str] | None:
     return f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?"
 
 
+def misspelt(source: Source) -> Rejected | None:
+    """The refusal of a statement whose first word is nearly one that begins a query; None of any other."""
+    found = _misspelt(source)
+    if found is None:
+        return None
+    message, span, advice = found
+    return reject("DP010", f"syntax error: {message}", span=span, source=source, help=[advice])
+
+
+def _misspelt(source: Source) -> tuple[str, Span, str] | None:
+    word = re.compile(r"[A-Za-z_]+").match(source.text, whole_line(source).start)
+    if word is None:
+        return None
+    close = difflib.get_close_matches(word[0].upper(), ("SELECT", "WITH", "FROM"), n=1, cutoff=0.7)
+    if not close or close[0] == word[0].upper():
+        return None
+    return f"a query does not begin with {word[0]}", Span(*word.span()), f"did you mean {close[0]}?"
+
+
 def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
     """What the text says to a person although no parser sees it: message, place and repair."""
     source = Source(code_of(source.text))  # words in comments and strings are no mistakes
-    start = whole_line(source).start
-    word = re.compile(r"[A-Za-z_]+").match(source.text, start)
-    close = (
-        difflib.get_close_matches(word.group(0).upper(), ("SELECT", "WITH", "FROM"), n=1, cutoff=0.7) if word else []
-    )
-    if word and close and close[0] != word.group(0).upper():
-        return f"a query does not begin with {word.group(0)}", Span(*word.span()), f"did you mean {close[0]}?"
+    if (misspelt := _misspelt(source)) is not None:
+        return misspelt
     if "`" in source.text[found.start : found.end]:
         quoted = (m for m in re.finditer(r"`[^`]*`?", source.text) if m.start() <= found.start < m.end())
         return (

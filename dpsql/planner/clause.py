@@ -1,7 +1,7 @@
 """A privacy clause in the text of a query: strongest of all settings, and never looser than the policy.
 
-Policy → session → keyword → clause: the last that says something wins. Limits only ever tighten what the policy
-enforces: the rewrites take the smaller of both.
+Policy → session → keyword → comment → clause: the last that says something wins. Limits only ever tighten what the
+policy enforces: the rewrites take the smaller of both.
 """
 
 from __future__ import annotations

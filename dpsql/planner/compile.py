@@ -46,6 +46,7 @@ from dpsql.frontend.parse import Parsed, parse
 from dpsql.planner.as_written import as_written
 from dpsql.planner.batch.unlisted import shares_of, summed_by_row, without_lists
 from dpsql.planner.clause import require_clause, with_clause
+from dpsql.planner.comments import with_comments
 from dpsql.planner.consistent_totals import consistent_totals, notes_of_totals, require_last, with_shares
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
@@ -120,8 +121,8 @@ def compile_query(
 class _Query:
     """A bound query, and what every stage of its planning reads.
 
-    settings: with the query's privacy clause. limits: with the policy's fewest units of a private key. weights: number
-    of an output column → its weight, beside those that the settings name.
+    settings: with the query's comments and privacy clause. limits: with the policy's fewest units of a private key.
+    weights: number of an output column → its weight, beside those that the settings name.
     """
 
     parsed: Parsed
@@ -145,7 +146,7 @@ def _bound(
 ) -> _Query:
     """Parse, and bind names and types."""
     parsed = parse(source, settings.dialect)
-    settings = with_clause(settings, parsed.clause)
+    settings = with_clause(with_comments(settings, source, settings.dialect), parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
     bound = bind(parsed, ctx.policy, parameters, settings.asked)
     bound = replace(bound, root=summed_by_row(bound.root)) if settings.unlisted else bound
@@ -388,7 +389,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """What the reader of the answer should know of its noise, limits and intervals."""
     return (
-        *notes_of(noise.measured),
+        *notes_of(noise.measured, query.parsed.source),
         *pairs_counted(noise.releases.distinct),
         *joined_releases(noise.releases.distinct),
         *dict.fromkeys(copies_read(noise.releases.distinct, query.ctx.policy)),

@@ -17,9 +17,7 @@ from dpsql.frontend.bind.searched_clips import searched_in
 from dpsql.frontend.google.clause import Clause
 from dpsql.planner.settings import Settings
 
-SEARCH_IT = (
-    "or let a quarter of ε find it:  SET limits = 'search'  (in Python  limits=\"search\",  else  --limits search)"
-)
+SEARCH_IT = "or let a quarter of ε find it, in front of the query:  /* dpsql: limits=search */"
 """A repair of what has no limit or no bounds."""
 
 

@@ -11,7 +11,7 @@ from dpsql.aggregates.formula import formula
 from dpsql.aggregates.quantile import ends, ordered
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import SATURATED, Component, UnitTotal
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, walk
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.render import expression, identifier
 from dpsql.core.ir.types import Kind
@@ -20,6 +20,7 @@ from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.layout import one_line
 from dpsql.planner.enforced_limits import missed
 from dpsql.planner.expected_error import expected_error
@@ -27,14 +28,14 @@ from dpsql.planner.expected_error import expected_error
 BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
 
 
-def notes_of(releases: Sequence[MeasuredRelease]) -> tuple[str, ...]:
-    """Notes in plain words; they depend on the query and the policy alone, never on data."""
+def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[str, ...]:
+    """Notes in plain words; they depend on the query and the policy alone, never on data. source: of the query."""
     found: list[str] = []
     biased = False
     for release in releases:
         if release.empty:
             continue  # nothing was clipped or left out
-        taken = [*_limits(release), *_own(release), *_clips(release)]
+        taken = [*_limits(release), *_own(release, source), *_clips(release, source)]
         found += [*_public(release), *taken, *_keys(release), *_choices(release), *ranks_told(release)]
         biased = biased or bool(taken)
     # Names of columns are the analyst's.
@@ -63,9 +64,15 @@ def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[s
         yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
 
 
-def limits_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
+def limits_told(releases: Sequence[MeasuredRelease], source: Source) -> frozenset[str]:
     """Those notes that say how much one unit may contribute."""
-    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r)))
+    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r, source)))
+
+
+def clips_told(releases: Sequence[MeasuredRelease], source: Source, beginnings: tuple[str, ...]) -> frozenset[str]:
+    """Those that say what is clipped, of what is called so without the query's own words."""
+    both = (pair for r in releases for pair in zip(_clips(r, None), _clips(r, source), strict=True))
+    return frozenset(one_line(told) for plain, told in both if one_line(plain).startswith(beginnings))
 
 
 def thresholds_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
@@ -136,14 +143,14 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
         yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
 
 
-def _clips(release: MeasuredRelease) -> Iterator[str]:
+def _clips(release: MeasuredRelease, source: Source | None) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
         if c.quantile is not None and (moments := ends(c)) is not None:
             yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
         elif (rule(c).adds_values or c.quantile is not None) and SATURATED not in (-c.lo, c.hi):
             for arg, low, high in clips_of(c):
-                yield f"{unclipped(arg)} is clipped to [{_show(low)}, {_show(high)}]"
+                yield f"{unclipped(arg, source)} is clipped to [{_show(low)}, {_show(high)}]"
 
 
 def clips_of(c: Component) -> Iterator[tuple[Expr, Fraction, Fraction]]:
@@ -154,35 +161,46 @@ def clips_of(c: Component) -> Iterator[tuple[Expr, Fraction, Fraction]]:
             yield arg, (of.lo + of.center) * of.grid, (of.hi + of.center) * of.grid
 
 
-def unclipped(arg: Expr) -> str:
-    """The argument as a person would write it; of those rows alone in which something else is known, too."""
+def unclipped(arg: Expr, source: Source | None = None) -> str:
+    """The argument as a person would write it; of those rows alone in which something else is known, too.
+
+    source: of the query, whose own words stand where columns of several tables have one name.
+    """
     match arg:
         case Call(function="case", args=(Call(function="is_not_null"), then, Literal(value=None))):
-            return unclipped(then)
+            return unclipped(then, source)
         case Call(function="clip", args=(inner, *_)):
-            return expression(inner)
+            return _as_written(inner, source)
         case _:
-            return expression(arg)
+            return _as_written(arg, source)
 
 
-def _own(release: MeasuredRelease) -> Iterator[str]:
+def _as_written(expr: Expr, source: Source | None) -> str:
+    found = {e.uid: e.name for e in walk(expr) if isinstance(e, Column)}
+    if source is None or expr.span is None or len(set(found.values())) == len(found):
+        return expression(expr)
+    return source.text[expr.span.start : expr.span.end] or expression(expr)
+
+
+def _own(release: MeasuredRelease, source: Source) -> Iterator[str]:
     """Bounds that single aggregates bring."""
     group = " and group" if release.node.keys else ""
     for m in release.measurements:
         if m.component.of_unit is not None:
-            yield _total_of_unit(m.component, m.component.of_unit, release)
+            yield _total_of_unit(m.component, m.component.of_unit, release, source)
         if m.component.per_group is not None:
             low, high = map(_show, m.component.per_group)
-            what = "rows" if m.component.arg is None else unclipped(m.component.arg)
+            what = "rows" if m.component.arg is None else unclipped(m.component.arg, source)
             yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
 
 
-def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease) -> str:
+def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease, source: Source) -> str:
     """What one unit may add in all groups together."""
     most = _show(limit.most * c.worth)
     if rule(c).adds_values:
         assert c.arg is not None
-        counted, noun = f"a total of {unclipped(c.arg)} up to {most}", f"totals of {unclipped(c.arg)}"
+        shown = unclipped(c.arg, source)
+        counted, noun = f"a total of {shown} up to {most}", f"totals of {shown}"
     else:
         noun = "different values" if rule(c).counts == "values" else "rows"
         counted = f"at most {most} {noun.removesuffix('s') if limit.most == 1 else noun}"

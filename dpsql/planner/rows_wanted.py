@@ -17,11 +17,13 @@ def rows_wanted(diagnostics: Sequence[Diagnostic], root: Node, source: Source) -
     if not private:
         return tuple(diagnostics)
     advice = "aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"
+    table = next(n for n in walk(root) if isinstance(n, Scan))
+    written = table.table if table.span is None else source.text[table.span.start : table.span.end]
     if not any(isinstance(n, Aggregate) for n in walk(root)):
-        table = next(n for n in walk(root) if isinstance(n, Scan))
-        written = table.table if table.span is None else source.text[table.span.start : table.span.end]
         advice = f"aggregate it, as in  SELECT COUNT(*) FROM {written}"
-    told = replace(private[0], code="DP110", message="this query would return private rows", help=(advice,), fix=None)
+    shown = f"what columns it has, for nothing:  DESCRIBE {written}"
+    message = "this query would return private rows"
+    told = replace(private[0], code="DP110", message=message, help=(advice, shown), fix=None)
     return (*(d for d in diagnostics if d not in private), told)
 
 

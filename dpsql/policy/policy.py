@@ -74,7 +74,7 @@ class Policy(model.Policy):
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What the policy leaves open and its users will wonder about (DP007); it is valid all the same."""
+        """What the policy leaves open and its users will wonder about (DP007, DP015); it is valid all the same."""
         from dpsql.policy.tools.unsaid import unsaid
 
         return unsaid(self)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
@@ -54,6 +54,9 @@ _PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
 """Refusals of queries that would show rows as they are."""
 _THREADS: Final = 2
 _MOST_KEPT: Final = 1_000
+_SHORT: Final = 2_000
+"""Characters of a statement, or of one of its values, that is told apart without a thread."""
+_Passing = tuple[bytes, Columns, Settings, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,10 @@ class Gateway:
         self._described_before: dict[tuple[bytes, Settings, str], Described] = {}
         """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
         and the kind of login alone."""
+        self._passed: set[_Passing | None] = set()
+        """Statements that went on to the workers: what that depended on."""
+        self._looking: set[asyncio.Task[tuple[str, str]]] = set()
+        """Who looks what runs that were refused have charged."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
 
@@ -105,8 +112,15 @@ class Gateway:
             raise
         return cls(completed, pool, ready.catalogue)
 
+    def begin_nothing(self) -> None:
+        """From now on nothing is charged that does not run yet: what waits for a worker is refused, and what comes."""
+        self.pool.begin_nothing()
+
     async def close(self) -> None:
         """Let running statements end, and the workers with them."""
+        await self.pool.finish()
+        if self._looking:
+            await asyncio.wait(set(self._looking))
         await self.pool.drain()
         self._planning.shutdown()
 
@@ -140,9 +154,15 @@ class Gateway:
         now = moment()
         if (statement := summary_statement(described.sql)) is not None:
             return await self._summary(login, described, statement, settings, run_id, now)
-        preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
-        if preview is not None:
-            return preview
+        passing = _passing(login, described, values, settings)
+        if passing not in self._passed:
+            preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
+            if preview is not None:
+                return preview
+            if passing is not None and not may_ask(described.sql):
+                if len(self._passed) >= _MOST_KEPT:
+                    self._passed.clear()
+                self._passed.add(passing)
         said = spoken(described.sql)
         ask = Ask(
             run_id,
@@ -160,8 +180,36 @@ class Gateway:
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
             raise stopped()
         if reply.answer is None and not reply.refused:
-            reply = await self.pool.run(replace(ask, wish="run"))
+            return await self._paid(replace(ask, wish="run"), described)
         return _given(reply, described)
+
+    async def _paid(self, ask: Ask, described: Described) -> Answer:
+        """What came of a run. Raises Refused, with what it charged all the same."""
+        entry: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        try:
+            return _given(await self.pool.run(ask, entry), described)
+        except Refused as refused:
+            refused.charge = self._look_for(self._charged(entry))
+            raise
+
+    def _look_for(self, charged: Coroutine[None, None, tuple[str, str]]) -> asyncio.Task[tuple[str, str]]:
+        looking = asyncio.create_task(charged)
+        self._looking.add(looking)
+        looking.add_done_callback(self._looking.discard)
+        return looking
+
+    async def _charged(self, entry: asyncio.Future[str]) -> tuple[str, str]:
+        """What a run was charged, in words, and its entry, as the ledger has it: a worker may have died before that."""
+        id = await entry
+        if not id:
+            return "", ""
+        try:
+            told = await self.pool.look(Ask("custodian", "entry", "", id, (), Settings(), Ceilings(), moment()))
+        except Refused:
+            return "unknown", id
+        if told.answer is None:
+            return "unknown", id
+        return (str(told.answer.rows[0][0]), id) if told.answer.rows else ("", "")
 
     async def _summary(
         self, login: Login, described: Described, statement: SummaryStatement, settings: Settings, run_id: str,
@@ -171,20 +219,26 @@ class Gateway:
         _require_may(login, described.sql)
         wanted = with_defaults(settings, login)
         ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
-        notices, spent = tuple[str, ...](), list[str]()
-        for place in count():
-            part = replace(ask, form=str(place))
-            reply = await self.pool.look(part)
-            if self._asked[run_id]:
-                raise stopped()
-            if reply.refused or (reply.answer is not None and reply.answer.rows):
-                break
-            if reply.answer is None:
-                answer = _given(await self.pool.run(replace(part, wish="run")), described)
-                notices = answer.notices
-                spent.append(answer.spent)
-        answer = _given(reply, described)
-        return replace(answer, notices=(*notices, *answer.notices), spent=" + ".join(spent))
+        notices, paid = tuple[str, ...](), list[tuple[str, str]]()
+        try:
+            for place in count():
+                part = replace(ask, form=str(place))
+                reply = await self.pool.look(part)
+                if self._asked[run_id]:
+                    raise stopped()
+                if reply.refused or (reply.answer is not None and reply.answer.rows):
+                    break
+                if reply.answer is None:
+                    answer = await self._paid(replace(part, wish="run"), described)
+                    notices = answer.notices
+                    paid.append((answer.spent, answer.entry))
+            answer = _given(reply, described)
+        except Refused as refused:
+            if paid:
+                refused.charge = self._look_for(_summed(paid, refused.charge))
+            raise
+        spent, entry = _joined(paid)
+        return replace(answer, notices=(*notices, *answer.notices), spent=spent, entry=entry)
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""
@@ -203,7 +257,7 @@ class Gateway:
             return None
         rows: Any = told.answer.rows
         name = self.policy.name
-        return [Spent(unit, who or "", epsilon, delta, rho, name) for unit, who, epsilon, delta, rho in rows]
+        return [Spent(unit, who or "", e, d, r, name, what) for what, unit, who, e, d, r in rows]
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 
@@ -317,6 +371,18 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
+def _passing(login: Login, described: Described, values: tuple[Value, ...], settings: Settings) -> _Passing | None:
+    """What decides whether a statement with its values goes on to the workers; None where that takes long to say."""
+    if len(described.sql) > _SHORT or len(values) > 100 or not all(map(_is_short, values)):
+        return None
+    asked = _digest(f"{len(described.sql)} {described.sql} {values!r}")
+    return asked, described.columns, settings, login.role, login.kind
+
+
+def _is_short(value: Value) -> bool:
+    return len(value) <= _SHORT if isinstance(value, str | bytes) else not isinstance(value, list)
+
+
 def _require_may(login: Login, sql: str) -> None:
     """Raises Refused 25006: the login has no right to make or drop summaries."""
     if "summaries" not in login.may:
@@ -350,6 +416,15 @@ def _fits(now: SqlType, told: SqlType) -> bool:
     if now.kind is Kind.INTEGER and told.kind is Kind.INTEGER:
         return value_range(now).within(value_range(told))  # type: ignore[union-attr,arg-type]
     return now == told or (now.kind is Kind.DECIMAL and told.kind is Kind.DECIMAL)
+
+
+async def _summed(paid: Sequence[tuple[str, str]], last: Awaitable[tuple[str, str]] | None) -> tuple[str, str]:
+    """What parts were charged, and the one that was refused."""
+    return _joined([*paid, *([] if last is None else [await last])])
+
+
+def _joined(paid: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    return " + ".join(price for price, _ in paid if price), ", ".join(entry for _, entry in paid if entry)
 
 
 def _given(reply: Reply, described: Described) -> Answer:

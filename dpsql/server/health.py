@@ -2,9 +2,9 @@
 
     python -m dpsql.server.health 127.0.0.1:9187 --wait 60      # for systemd and Docker: exits with 0 if it is healthy
 
-*Claim.* Nothing is told but that the server answers, and what `metrics.py` counts. *Why.* A request is its first line;
-the reply is made of those two alone. *When it would be false.* If who may not see prices and accounts can reach the
-port: there is no login, so it is open to this machine alone, unless another address is named. *Tested by*
+*Claim.* Nothing is told but that the server answers, and can note it, and what `metrics.py` counts. *Why.* A request is
+its first line; the reply is made of those alone. *When it would be false.* If who may not see prices and accounts can
+reach the port: there is no login, so it is open to this machine alone, unless another address is named. *Tested by*
 tests/server/test_health.py.
 """
 
@@ -103,11 +103,18 @@ class Health:
             return _reply(405)
         spent = await self._spent()
         if path == b"/healthz":
-            found = _reply(200, "ok\n") if spent is not None else _reply(503, "no worker answers\n")
+            found = _healthy(self._is_logging(), spent is not None)
         else:
             kind = "text/plain; version=0.0.4; charset=utf-8"
             found = _reply(200, exposition(self._metrics.families(spent)), kind)
         return found if method == b"GET" else found[: found.index(b"\r\n\r\n") + 4]
+
+    def _is_logging(self) -> bool:
+        try:
+            self._metrics.require()
+        except OSError:
+            return False
+        return True
 
     async def _spent(self) -> Sequence[Spent] | None:
         """Of a worker's answer that is on its way, or of the next one; None if it takes too long."""
@@ -115,6 +122,12 @@ class Health:
             self._asking = asyncio.ensure_future(self._ask())
         done, _ = await asyncio.wait({self._asking}, timeout=_SECONDS)
         return self._asking.result() if done else None
+
+
+def _healthy(is_logging: bool, answers: bool) -> bytes:
+    if not is_logging:
+        return _reply(503, "the audit log cannot be written\n")
+    return _reply(200, "ok\n") if answers else _reply(503, "no worker answers\n")
 
 
 def _reply(status: int, body: str = "", kind: str = "text/plain; charset=utf-8") -> bytes:

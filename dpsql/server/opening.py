@@ -73,6 +73,12 @@ class Planned:
         made_up = {} if self.made_up == "none" else {one.made_up: one.policy.name for one in self.of}
         return {policy.name: policy.name for policy in self.true} | made_up
 
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """Each database → the hash of its policy."""
+        made_up = {} if self.made_up == "none" else {one.made_up: one.policy.hash for one in self.of}
+        return {policy.name: policy.hash for policy in self.true} | made_up
+
 
 def planned(files: Sequence[str], sockets: Sequence[str], made_up: MadeUp) -> Planned:
     """Read the policies. sockets: of the workers that others have started, one for each policy, or none.

@@ -14,7 +14,7 @@ tests/server/test_gateway.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -31,6 +31,18 @@ class Clock(Protocol):
         """Returns when that is past, or at once if it is."""
         ...
 
+    def at(self, moment: float, do: Callable[[], object]) -> Cancellable:
+        """Do something at that moment, unless it is cancelled before."""
+        ...
+
+
+class Cancellable(Protocol):
+    """What may not be done after all."""
+
+    def cancel(self) -> object:
+        """Do not do it; harmless once it is done."""
+        ...
+
 
 class LoopClock:
     """The clock of asyncio's event loop."""
@@ -43,6 +55,10 @@ class LoopClock:
         """See Clock."""
         while (rest := moment - self.now()) > 0:
             await asyncio.sleep(rest)
+
+    def at(self, moment: float, do: Callable[[], object]) -> Cancellable:
+        """See Clock."""
+        return asyncio.get_running_loop().call_at(moment, do)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ class Refusals:
         """Of one database."""
         return self._of.get(database, {})
 
+    def require(self) -> None:
+        """See Recording."""
+        self._inner.require()
+
     def record(self, event: Event) -> None:
         """See Recording."""
         self._inner.record(event)

@@ -11,11 +11,14 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from uuid import UUID
 
 from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    import asyncio
 
 Value: TypeAlias = (
     bool | int | float | Decimal | str | bytes | dt.date | dt.time | dt.timedelta | UUID | list["Value"] | None
@@ -102,7 +105,8 @@ class Answer:
 
     notices: sentences about price and notes; empty if the settings want none. warnings: what spoke against the run
     (DP5xx). spent: in words, "" for nothing. plan, entry: for the audit log, hash of the plan and id of the ledger's
-    entry; "" if there is none. more: of a batch the answers of its queries, in place of rows of its own.
+    entry, of several one after the other; "" if there is none. more: of a batch the answers of its queries, in place of
+    rows of its own.
     """
 
     columns: tuple[tuple[str, SqlType], ...]
@@ -129,6 +133,9 @@ class Refused(Exception):
         super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
         self.at: int | None = 0
         """Where the text that was handed over begins in the statement that a client sent; None: it is not in it."""
+        self.charge: asyncio.Future[tuple[str, str]] | None = None
+        """What was charged all the same, in words, and the ledger's entry, "" for nothing: known once the run is over.
+        None: it never began."""
 
     def moved(self, by: int | None) -> Refused:
         """This very refusal, of a text that begins further on; None: it is written nowhere."""
@@ -139,6 +146,8 @@ class Refused(Exception):
 STOPPED: Final = "57014"
 FAILED: Final = "XX000"
 TOO_MANY: Final = "53300"
+ENDING: Final = "57P01"
+UNWRITTEN: Final = "58030"
 
 
 class Answering(Protocol):
@@ -174,10 +183,11 @@ class Catalogue(Answering, Protocol):
 class Event:
     """A line of the audit log. It holds nothing of private data: no duration, no number of rows, no value.
 
-    what: "login", "refused login", "statement", "stop" or "end". statement: where a custodian stops somebody, whom.
-    database: which he asks; "" before it is known.
-    outcome: "ok" or the code of a refusal. price: in words. kind: of a statement that was answered: "query", "explain",
-    "show" or "catalogue".
+    what: "login", "refused login", "statement", "charged", "stop", "end" or "log". "charged" is told when the run of a
+    statement that was stopped is over, "log" when the log can be written again. statement: where a custodian stops
+    somebody, whom. outcome: "ok" or the code of a refusal. price: in words; of a refusal, too, if it was charged; or
+    "unknown", where the ledger cannot say. kind: of a statement that was answered: "query", "explain", "show" or
+    "catalogue". database: which he asks; "" before it is known.
     """
 
     what: str
@@ -196,5 +206,9 @@ class Recording(Protocol):
     """Who keeps the audit log."""
 
     def record(self, event: Event) -> None:
-        """Append one line."""
+        """Append one line. Raises OSError."""
+        ...
+
+    def require(self) -> None:
+        """Raises OSError if no line can be written now: then nothing may be charged."""
         ...

@@ -271,7 +271,7 @@ def _require_any(members: Mapping[int, Member], refused: Mapping[int, Rejected])
 
 def written_in(text: Source) -> list[Written]:
     """The statements of a text."""
-    return [Written(s.text, (), text, s.start) for s in split_statements(text.text)]
+    return [Written(s.text, (), text, s.start) for s in (s.whole for s in split_statements(text.text))]
 
 
 def marginal_settings(settings: Settings, design: Design) -> Settings:

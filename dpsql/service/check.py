@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any
 
 from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ledger.refusals import Limit, over_budget
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import as_prepared
+from dpsql.core.policy.units import DEFAULT_UNIT
+from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.parse import parse
+from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.frontend.text.summary_statements import SummaryStatement, summary_statement
 from dpsql.planner.compile import compile_query
@@ -103,10 +108,51 @@ def examine(
         plan = static_plan(source, policy, parameters, dialect=dialect, settings=settings)
     except Rejected as refusal:
         return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
+    if never := _never_fits(plan, policy, source, dialect):
+        return Examined((*never, *plan.warnings), None)
     if plan.searches is None:
         return Examined(plan.warnings, plan)
     what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.limits))
     return Examined((*plan.warnings, found_at_run_time(what, source)), plan)
+
+
+def says_epsilon(source: Source, dialect: str) -> bool:
+    """Whether a query that has a plan says an ε itself: in its privacy clause, or a comment before it."""
+    if any(each.name in ("epsilon", "rho") for each in settings_before(source, dialect)):
+        return True
+    if "differential_privacy" not in source.text.lower() and "anonymization" not in source.text.lower():
+        return False
+    clause = parse(source, dialect).clause
+    return clause is not None and clause.epsilon is not None
+
+
+def _never_fits(plan: Plan, policy: Policy, source: Source, dialect: str) -> tuple[Diagnostic, ...]:
+    """Why no account could ever pay what a query itself, or the policy's default, asks for; empty if one could.
+
+    δ is left out: a run may be given a smaller one.
+    """
+    cost = {unit: replace(loss, delta=Fraction(0)) for unit, loss in plan.cost.items() if loss != NO_LOSS}
+    if not cost or (policy.defaults.epsilon is None and not says_epsilon(source, dialect)):
+        return ()
+    refusals = []
+    for account in policy.budgets.analysts or (None,):
+        caps = policy.caps_for(account)
+        limits = [
+            Limit(code, name if unit == DEFAULT_UNIT else f"{name}, unit {unit!r}", setting, loss, cap, whole=True)
+            for unit, loss in cost.items()
+            for code, name, setting, cap in (
+                ("DP403", "total budget", "budgets.total", caps.total.get(unit)),
+                ("DP404", f"budget of analyst {account!r}", "budgets.analysts", caps.analyst.get(unit)),
+                ("DP405", f"limit per query of analyst {account!r}", "budgets.analysts", caps.per_query),
+            )
+            if cap is not None
+        ]
+        refusal = over_budget(limits)
+        if refusal is None:
+            return ()
+        refusals.append(refusal)
+    first = next((d for r in refusals for d in r.diagnostics if d.code == "DP403"), refusals[0].diagnostics[0])
+    return (replace(first, source=source, notes=("no account of the policy could ever pay this",)),)
 
 
 def _require_summary(statement: SummaryStatement, policy: Policy, source: Source) -> None:

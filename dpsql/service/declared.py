@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from dpsql.core.engine import Engine
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType
@@ -17,6 +17,7 @@ from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines import promises as measured
 from dpsql.engines import public_facts as public
 from dpsql.policy.tools.audit import DANGLING
+from dpsql.policy.tools.unsaid import home_column
 
 Measure = Callable[[Engine], int]
 
@@ -33,6 +34,7 @@ class Check:
     enforced: the plan makes it true, so it is not measured.
     claim, when_false: for what the audit does not list.
     of: gives the number that it is a part of, where that tells more.
+    doubted: whether number and whole speak against a declaration that no data can refute; it is told only then.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Check:
     when_false: str = ""
     repair: str = ""
     of: Measure | None = None
+    doubted: Callable[[int, int], bool] | None = None
 
 
 def checks(policy: Policy) -> Iterator[Check]:
@@ -57,6 +60,7 @@ def checks(policy: Policy) -> Iterator[Check]:
             Check("public", table.name, (*loc, "public")) if table.public else Check("unit", table.name, (*loc, "unit"))
         )
         yield from _unit(table, loc)
+        yield from _doubts(policy, table, loc)
         yield from _keys(policy, table, loc)
         yield from _foreign_keys(table, loc)
         yield from _frequencies(table, loc)
@@ -92,6 +96,43 @@ def _unit(table: Table, loc: Loc) -> Iterator[Check]:
     )  # fmt: skip
 
 
+_FEW: Final = 10
+"""Fewer ids than these may each have one row by chance."""
+
+
+def _doubts(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
+    """Signs that a column does not hold the ids of its unit: a visit's, say, where patients are to be protected."""
+    if not isinstance(table.protection, IdUnit):
+        return
+    name, column, unit = table.name, table.protection.column, policy.units[table.protection.name]
+    own, named = table.column(column), home_column(policy, name)
+    consequence = f"each {column} is protected, not each {unit.name}: somebody with n of them is protected at n·ε only"
+    one = f"  unit: {{column: {named}}}" if named is not None else ""
+    repair = f"name the column that holds the ids of a {unit.name}{':' if one else ''}{one}"
+    home = None if unit.table is None else policy.tables.get(unit.table)
+    key = None if home is None or unit.key is None else home.column(unit.key)
+    if home is not None and home is not table and key is not None and own is not None and own.sql_type == key.sql_type:
+        target = f"{home.name}({key.name})"
+        yield Check(
+            "unit_in_doubt", name, (*loc, "unit"), f"{column} may be no id of a {unit.name}",
+            f"rows of {name} whose {column} is not in {target}",
+            partial(measured.dangling, table=name, step=((column,), home.name, (key.name,))),
+            of=partial(measured.present, table=name, column=column),
+            doubted=lambda strange, rows: 0 < rows <= 2 * strange, when_false=consequence, repair=repair,
+        )  # fmt: skip
+    limit = table.max_rows_per_unit.rows if table.max_rows_per_unit is not None else table.max_rows_per_group
+    if limit is not None and limit > 1:
+        place: dict[str, Any] = {"table": name, "path": (), "id_column": column}
+        yield Check(
+            "unit_in_doubt", name, (*loc, "unit"),
+            f"{column} never repeats, although up to {limit} rows of one {unit.name} are to count",
+            f"rows of {name} that have a {column} of their own",
+            partial(measured.ids, **place), of=partial(measured.owned_rows, **place),
+            doubted=lambda ids, rows: ids == rows >= _FEW, when_false=consequence,
+            repair=f"{repair}; if it is true that nobody has two rows, say so:  max_rows_per_unit: 1",
+        )  # fmt: skip
+
+
 def _keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
     named: list[tuple[str, Loc, Key]] = []
     if table.primary_key is not None:
@@ -109,9 +150,11 @@ def _keys(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
             if isinstance(other.protection, PathUnit)
             for hop in other.protection.path
         )
-        repair = _CORRECT
+        form = f"{kind}: {{}}" if kind == "primary_key" else f"{kind}: [{{}}]"
+        repair = f"{_CORRECT}; or name the columns that do make a row of {table.name} its own:  {form.format('[…]')}"
         if _may_enforce(table, key.columns) and not referred:
-            repair += f", or let the plan make it true:  {{columns: [{', '.join(key.columns)}], enforce: truncate}}"
+            enforced = f"{{columns: [{', '.join(key.columns)}], enforce: truncate}}"
+            repair += f"; or have the plan keep one row of each:  {form.format(enforced)}"
         yield Check(
             kind, table.name, where, claim, f"most rows of {table.name} that share {columns}",
             partial(public.frequency, table=table.name, columns=key.columns), 1, when_false=_REFUSED, repair=repair,
@@ -174,6 +217,7 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
     ):
         if number is not None:
             yield Check(kind, name, (*loc, kind), f"no {table.unit} {what.format(number)}", enforced=True)
+            yield from _taken_of_groups(table, kind, (*loc, kind), number)
     if limit is None and table.max_rows_per_group is not None and table.max_groups_per_unit is not None:
         rows = table.max_rows_per_group * table.max_groups_per_unit
         more = f"more rows of {name} than {table.max_groups_per_unit} groups of {table.max_rows_per_group} hold"
@@ -187,22 +231,50 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
 
 def _taken(table: Table, where: Loc, most: int, above: str) -> Iterator[Check]:
     """What an enforced limit takes away, of everything there is."""
-    match table.protection:
-        case IdUnit(column=column):
-            place: dict[str, Any] = {"table": table.name, "path": (), "id_column": column}
-        case PathUnit(path=path, id_column=column):
-            place = {"table": table.name, "path": path, "id_column": column}
-        case _:
-            return
+    if (place := _place(table)) is None:
+        return
     yield Check(
         "above_limit", table.name, where, f"a {table.unit} may have {above}", f"{table.unit}s with {above}",
         partial(measured.ids, **place, above=most), of=partial(measured.ids, **place),
     )  # fmt: skip
     yield Check(
-        "rows_above_limit", table.name, where, f"rows of {table.name} above the limit are missing from answers",
+        "rows_above_limit", table.name, where, f"so many rows of {table.name} are missing from totals",
         f"rows of {table.name} above it",
         partial(measured.owned_rows, **place, above=most), of=partial(measured.owned_rows, **place),
     )  # fmt: skip
+
+
+def _taken_of_groups(table: Table, kind: str, where: Loc, most: int) -> Iterator[Check]:
+    """What a limit on groups takes away where rows are grouped by one column whose groups are listed."""
+    if (place := _place(table)) is None:
+        return
+    for column in table.columns.values():
+        if column.domain is None or (isinstance(table.protection, IdUnit) and column.name == table.protection.column):
+            continue
+        grouped = {**place, "column": column.name, "above": most}
+        if kind == "max_groups_per_unit":
+            more = f"in more than {most} groups of {column.name}"
+            yield Check(
+                "above_groups", table.name, where, f"a {table.unit} may be {more}", f"{table.unit}s {more}",
+                partial(measured.ids_in_more_groups, **grouped), of=partial(measured.ids, **place),
+            )  # fmt: skip
+        else:
+            yield Check(
+                "rows_above_group", table.name, where, f"so many rows of {table.name} are missing from its groups",
+                f"rows of {table.name} above {most} of one {table.unit} in a group of {column.name}",
+                partial(measured.rows_above_in_groups, **grouped), of=partial(measured.owned_rows, **place),
+            )  # fmt: skip
+
+
+def _place(table: Table) -> dict[str, Any] | None:
+    """Where the ids of a table's rows are found; None where rows have none."""
+    match table.protection:
+        case IdUnit(column=column):
+            return {"table": table.name, "path": (), "id_column": column}
+        case PathUnit(path=path, id_column=column):
+            return {"table": table.name, "path": path, "id_column": column}
+        case _:
+            return None
 
 
 def _column(table: Table, column: Column, loc: Loc) -> Iterator[Check]:

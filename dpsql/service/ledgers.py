@@ -150,8 +150,17 @@ def look_at_ledger(policy: Policy, place: AnyPlace | None) -> Ledger | None:
             return PostgresLedger.look(url, head, policy.name, accountant, units=policy.unit_names)
 
 
-def accept_ledger(place: AnyPlace) -> None:
-    """Custodian only: declare the ledger there, as it now stands, to be the true one. Raises CannotOpen DP407."""
+def accept_ledger(policy: Policy, place: AnyPlace) -> None:
+    """Custodian only: declare the ledger there, as it now stands, to be the true one. Raises CannotOpen DP407.
+
+    Where nothing is left of a ledger that its head remembers, one is made whose first entry says so.
+    """
+    from dpsql.core.ledger.acceptance import accepting, remembered
+    from dpsql.core.ledger.hash_chain import Point
+    from dpsql.core.ledger.head import Head
+    from dpsql.core.ledger.ledger import Caps
+
+    known = remembered(Head(place.head, 1.0))
     match place:
         case Place(path, head):
             from dpsql.core.ledger import sqlite
@@ -161,6 +170,12 @@ def accept_ledger(place: AnyPlace) -> None:
             from dpsql.core.ledger import postgres
 
             postgres.accept_head(url, head)
+    if known and not place.is_taken:
+        ledger = open_ledger(policy, place)
+        try:
+            ledger.reserve(accepting(Point(0, ""), f"its head remembered entry {known}"), Caps())
+        finally:
+            ledger.close()
 
 
 def shown(place: AnyPlace | None) -> str:

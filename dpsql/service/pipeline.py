@@ -14,6 +14,7 @@ tests/answers/test_reuse.py, tests/deep/answers/test_processes.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsql.answers.account import Account
@@ -69,39 +70,67 @@ def run(
             return _charged_and_run(service, plan, account, all_new(plan, account))
     found = held(service, plan, open_account)
     if found is not None:
-        return found
+        return given(service, found)
     account = open_account()
     plan = with_held_limits(service, plan, account)
     with service.running:
         return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
 
 
-def held(
-    service: Service, plan: Plan, open_account: Callable[[], Account], *, refusing: bool = False
-) -> Release | None:
-    """The answer of a run for which nothing is drawn and nothing is charged; None if there is something to pay.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A run for which nothing is drawn and nothing charged: of numbers that the account has, and of public tables.
 
-    *Claim.* When it comes depends on no private row and on no other query. *Why.* It is made of numbers that the
-    account has and of public tables; it waits for no name, not for `running`, and not for the engine where no table is
-    read. *When it would be false.* If it were looked for where other queries run: public tables are read over the
+    account: None where no number of anybody is needed.
+    """
+
+    plan: Plan
+    account: Account | None
+    resolution: Resolution
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether its answer depends on public rows, which may change."""
+        return _reads_tables(self.plan, self.resolution)
+
+    def gives_the_same(self, other: Held) -> bool:
+        """Whether the answers are equal, if no table is read for either: the spelling of the query is in neither."""
+
+        def parts(plan: Plan) -> tuple[object, ...]:
+            return plan.hash, plan.notes, plan.coverage, plan.found
+
+        return parts(self.plan) == parts(other.plan) and self.resolution == other.resolution
+
+
+def held(service: Service, plan: Plan, open_account: Callable[[], Account], *, refusing: bool = False) -> Held | None:
+    """A run for which nothing is drawn and nothing is charged, for `given`; None if there is something to pay.
+
+    *Claim.* When its answer comes depends on no private row and on no other query. *Why.* It is made of numbers that
+    the account has and of public tables; it waits for no name, not for `running`, and not for the engine where no table
+    is read. *When it would be false.* If it were looked for where other queries run: public tables are read over the
     engine's one connection. A server asks a process in which none does. *Tested by* tests/service/test_held.py.
 
     refusing: whether a price that no limit has room for is refused here, as a run would.
     Raises BudgetExceeded, CannotOpen.
     """
     if plan.known:
-        return _charged_and_run(service, plan, None, nothing_drawn(plan))
+        return Held(plan, None, nothing_drawn(plan))
     account = open_account()
     plan = with_held_limits(service, plan, account)
     resolution = resolve(plan, account)
     if plan.searches is None and resolution.is_held(plan):
-        return _charged_and_run(service, plan, account, resolution)
+        return Held(plan, account, resolution)
     if refusing:
         try:
             account.require_room(plan, resolution.price)
         except BudgetExceeded as refusal:
             resolve_again(plan, account, resolution, refusal)
     return None
+
+
+def given(service: Service, found: Held) -> Release:
+    """The answer of what is held. Raises CannotOpen, EngineError."""
+    return _charged_and_run(service, found.plan, found.account, found.resolution)
 
 
 def _alone(service: Service, plan: Plan, account: Account) -> Release:
@@ -198,14 +227,14 @@ def _notes(
     service: Service, plan: Plan, resolution: Resolution, noisy: Sequence[NoisyRelease], remarks: Sequence[str]
 ) -> tuple[str, ...]:
     """What the reader of an answer is told, in this order."""
-    expected = notes_of([r.measured for r in plan.releases])
+    expected = notes_of([r.measured for r in plan.releases], plan.source)
     return (
         *resolution.notes,
         *search_notes(plan.found),
         *coverage_notes(covered(plan.coverage, noisy)),
         *dict.fromkeys(remarks),
         # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
-        *notes_of([n.planned.measured for n in noisy]),
+        *notes_of([n.planned.measured for n in noisy], plan.source),
         *(note for note in plan.notes if note not in expected),
         *service.engine.notes,
         *((FORGETS,) if service.forgets and not plan.known else ()),

@@ -13,8 +13,9 @@ from dpsql.answers.account import Account
 from dpsql.answers.resolve import resolve
 from dpsql.answers.summaries import definitions
 from dpsql.core.ledger.ledger import Ceiling, Ledger
+from dpsql.core.policy.budgets import SHARED_ACCOUNT
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
@@ -30,6 +31,7 @@ from dpsql.service.batch_design import written_in
 from dpsql.service.budgets import Budgets, budgets_of
 from dpsql.service.described import Description, described
 from dpsql.service.ledgers import AnyPlace
+from dpsql.service.pipeline import Held
 from dpsql.service.planning import Question
 from dpsql.service.query import Query
 from dpsql.service.searches import with_held_limits
@@ -317,13 +319,25 @@ class Session:
         self._has_told = self._has_told or bool(said)
         return replace(release, notes=(*release.notes, *said)) if said else release
 
-    def held(self, plan: Plan) -> Release | None:
-        """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.
+    def looked_up(self, plan: Plan) -> Held | None:
+        """What a run of a plan would give if nothing is drawn and nothing charged for it; None if a run would pay.
 
         Raises BudgetExceeded if that would be refused now, CannotOpen.
         """
         self.require_open()
         return pipeline.held(self.service, plan, self._account(), refusing=True)
+
+    def given(self, found: Held) -> Release:
+        """The answer of what was looked up. Raises CannotOpen."""
+        return pipeline.given(self.service, found)
+
+    def held(self, plan: Plan) -> Release | None:
+        """The answer to a plan if nothing is drawn and nothing charged for it; None if a run would pay.
+
+        Raises as `looked_up`.
+        """
+        found = self.looked_up(plan)
+        return None if found is None else self.given(found)
 
     def charge(self, plan: Plan, *, fresh: bool = False) -> Charge:
         """What a run of a plan charges if nothing is bought or spent in between. fresh: of a run with new noise.
@@ -350,8 +364,16 @@ class Session:
         return self.charge(plan).loss
 
     def warnings(self, plan: Plan, *, fresh: bool = False) -> tuple[Diagnostic, ...]:
-        """What speaks against a run (DP5xx), if it would spend something now. Raises CannotOpen."""
-        return plan.warnings if plan.warnings and self.charge(plan, fresh=fresh).loss != PrivacyLoss() else ()
+        """What speaks against a run (DP5xx), if it would spend something now. Raises CannotOpen.
+
+        Nothing if the account could never pay: repairs that it cannot pay either are no help.
+        """
+        if not plan.warnings:
+            return ()
+        charge = self.charge(plan, fresh=fresh)
+        own = self.policy.caps_for(None if self.analyst == SHARED_ACCOUNT else self.analyst).analyst
+        payable = all(loss.within(own[unit]) for unit, loss in charge.by_unit.items() if unit in own)
+        return plan.warnings if payable and charge.loss != NO_LOSS else ()
 
     # --- budget ----------------------------------------------------------------------------------------------------
 

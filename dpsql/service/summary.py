@@ -23,10 +23,12 @@ from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.mechanisms import made_by
 from dpsql.core.privacy_loss import PrivacyLoss, largest, remaining, show_spent
 from dpsql.core.release.charge import Request, define, price
-from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
+from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
 from dpsql.planner.batch.workload import Marginal
+from dpsql.planner.comments import with_said
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.summaries.design import SummaryDesign, require_additive, shown_in
 from dpsql.service.budgets import total
@@ -94,9 +96,15 @@ class SummaryQuery:
     def _with_amounts(self, epsilon: Amount | None, rho: Amount | None) -> SummaryQuery:
         """With the amount that is asked for, as the definition will say it. Raises Rejected DP401."""
         session, asked = self._session, dict(self.statement.amounts)
+        source = Source(self._sql)
+        said = settings_before(source)
+        if any(each.name in ("epsilon", "rho") for each in said):
+            epsilon = rho = None
         given = {"epsilon": epsilon, "rho": rho} if epsilon is not None or rho is not None else asked
         read = {what: text.strip("'") if isinstance(text, str) else text for what, text in given.items()}
-        settings = settled({"epsilon": read.get("epsilon"), "rho": read.get("rho")}, session.settings)
+        settings = settled(
+            {"epsilon": read.get("epsilon"), "rho": read.get("rho")}, with_said(session.settings, said, source)
+        )
         if settings.rho is not None:
             amounts: tuple[tuple[str, str], ...] = (("rho", _written(settings.rho)),)
         else:

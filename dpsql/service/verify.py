@@ -6,6 +6,7 @@ and never prove it; what it cannot even refute (whose rows these are, what is pu
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, Literal
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
-from dpsql.engines.open import copies_of
-from dpsql.policy.issues import dotted
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import CannotOpen, EngineError, Error
+from dpsql.engines.open import copies_of, csv_fault
+from dpsql.policy.issues import Issue, dotted
 from dpsql.policy.tools.audit import Promise, promises
 from dpsql.service.declared import Check, checks
 from dpsql.service.open_data import open_data
@@ -24,9 +27,10 @@ from dpsql.service.preparing.manifest import Manifest
 if TYPE_CHECKING:
     import duckdb
 
-Status = Literal["ok", "broken", "enforced", "untestable", "info"]
-"""ok, broken: a promise and what the data says. enforced: the plan itself makes it true. untestable: no data could
-refute it. info: no promise, but rows or elements that answers leave out."""
+Status = Literal["ok", "broken", "doubtful", "enforced", "untestable", "info"]
+"""ok, broken: a promise and what the data says. doubtful: no data could refute it, and this data speaks against it.
+enforced: the plan itself makes it true. untestable: no data could refute it. info: no promise, but rows or elements
+that answers leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,14 @@ class Verification:
         return tuple(c for c in self.checks if c.status == "broken")
 
     @property
+    def doubtful(self) -> tuple[Checked, ...]:
+        """What the data speaks against, without refuting it."""
+        return tuple(c for c in self.checks if c.status == "doubtful")
+
+    @property
     def holds(self) -> bool:
-        """True if the data refutes no promise."""
-        return not self.broken
+        """True if the data refutes no promise, and speaks against none."""
+        return not self.broken and not self.doubtful
 
 
 def verify_policy(
@@ -92,7 +101,8 @@ def verify_policy(
     """Measure every promise of a policy in the data. For the custodian: the numbers are exact, not private.
 
     The data is opened as by `connect`, from the same arguments; the ledger is not touched.
-    Raises CannotOpen: policy or data cannot be opened, or they disagree. Raises EngineError.
+    Raises CannotOpen: policy or data cannot be opened, or they disagree; or a line of a CSV file cannot be read, which
+    is named without its values. Raises EngineError.
     """
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, prepared=False)
     try:
@@ -130,7 +140,9 @@ def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
     listed: dict[tuple[str, str], Promise] = {(p.kind, p.where): p for p in promises(policy)}
     for check in checks(policy):
         promise = listed.get((check.kind, dotted(check.loc)))
-        measured = None if check.measure is None else check.measure(engine)
+        measured, of = _counted(policy, check, engine)
+        if check.doubted is not None and not check.doubted(measured or 0, of or 0):
+            continue
         status = _status(check, measured)
         place = policy.place(*check.loc)
         line, column = (None, None) if place is None else place[0].position(place[1].start)
@@ -142,20 +154,51 @@ def _run(policy: Policy, engine: Engine) -> Iterator[Checked]:
             policy.tables[check.table].unit,
             check.measures or None,
             measured,
-            None if check.of is None else check.of(engine),
+            of,
             None if check.promised is None else "exactly" if check.exact else "at_most",
             check.promised,
             check.when_false or None if promise is None else promise.when_false,
-            check.repair if status == "broken" else None,
+            check.repair if status in ("broken", "doubtful") else None,
             None if place is None else place[0].name,
             line,
             column,
         )
 
 
+def _counted(policy: Policy, check: Check, engine: Engine) -> tuple[int | None, int | None]:
+    with contextlib.suppress(EngineError):
+        return tuple(None if count is None else count(engine) for count in (check.measure, check.of))  # type: ignore[return-value]
+    raise _failed(policy, check)
+
+
+def _failed(policy: Policy, check: Check) -> Error:
+    """What the custodian is told of a failure: where, and no value. Verifying charges nobody."""
+    for name in sorted(policy.tables, key=lambda name: name != check.table):
+        if (fault := csv_fault(policy, name)) is None:
+            continue
+        at = f"line {fault.line} of {fault.file}" + (f", column `{fault.column}`" if fault.column else "")
+        help = _FOR_TYPES if fault.type is not None else ("correct the options of the source, or that line",)
+        what = f"is no {fault.type}" if fault.type is not None else f"does not fit ({fault.what})"
+        said = f"the source of table `{name}` cannot be read: {at}, {what}"
+        issue = Issue(("tables", name, "source"), said, about=False, help=help, code="DP006")
+        return CannotOpen([replace(issue.diagnostic(policy.places), message=said, notes=(NOTHING_CHARGED,))])
+    said = f"the engine failed at {dotted(check.loc)}, counting {check.measures}"
+    again = ("see whether memory or disk ran out, or a data file is damaged",)
+    return EngineError([Diagnostic("DP901", said, help=again, notes=(NOTHING_CHARGED,))])
+
+
+NOTHING_CHARGED = "nothing was charged: verifying never is"
+_FOR_TYPES = (
+    "if a word stands for a missing value there, name it in the source:  nullstr = ['', 'NA']",
+    "or read the column as texts: VARCHAR in the source, and  type: varchar  under columns",
+)
+
+
 def _status(check: Check, measured: int | None) -> Status:
     if measured is None:
         return "enforced" if check.enforced else "untestable"
+    if check.doubted is not None:
+        return "doubtful"
     if check.promised is None:
         return "info"
     kept = measured == check.promised if check.exact else measured <= check.promised

@@ -42,7 +42,11 @@ def test_the_policys_default_is_what_a_query_asks_for() -> None:
     given = parse_policy(changed)
     (found,) = [f.diagnostic for f in check_text(Source(GOOD, "q.sql"), given, limited("0.4"))]
     assert (found.code, found.label) == ("DP412", "the policy's default")
-    assert "DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.4)" in found.help[0]
+    repaired = f"{found.help[0].partition(':  ')[2]} {GOOD}"
+    assert check_text(Source(repaired, "q.sql"), given, limited("0.4")) == []
+    (found,) = [f.diagnostic for f in check_text(Source(repaired, "q.sql"), given, limited("0.3"))]
+    assert found.source is not None and found.span is not None and found.label == ""
+    assert found.source.text[found.span.start : found.span.end] == "epsilon"
     for free in (CHEAP, "SELECT COUNT(*) AS n FROM items"):  # a clause of its own; public data only
         assert check_text(Source(free, "q.sql"), given, limited("0.4")) == []
 

@@ -71,9 +71,9 @@ def test_text_and_json() -> None:
 
 
 def test_rho_under_zcdp() -> None:
-    text = POLICY.read_text(encoding="utf-8").replace("approx_dp", "zcdp").replace("epsilon: 10,", "rho: 0.5,")
+    text = POLICY.read_text(encoding="utf-8").replace("approx_dp", "zcdp").replace("epsilon: 10,", "rho: 50,")
     found = report(CHEAP, DEAR, policy=text)
     assert all(row.loss.epsilon == 0 and row.loss.rho > 0 for row in found.rows)
     assert found.rows[1].total == found.rows[0].loss + found.rows[1].loss
-    assert found.accounts[0].cap == PrivacyLoss(delta=Fraction(1, 10**6), rho=Fraction(1, 2))
+    assert found.accounts[0].cap == PrivacyLoss(delta=Fraction(1, 10**6), rho=Fraction(50))
     assert "ρ" in as_text(found)

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from dpsql.server.people.users import Provider, User, Users
+from dpsql.server.statements import Login
 from tests.support.browser import MISSING, WHERE, chromium
+from tests.support.identity import CLIENT, SECRET, identity
 from tests.support.served import PASSWORD
 from tests.support.served_shop import FINE, with_serve
 from tests.support.served_web import ServedWeb, served_web
@@ -128,6 +131,32 @@ def test_every_page_of_custodians(browser: Any, web: ServedWeb, width: int, sche
             for summary in carol.page.query_selector_all("summary"):
                 summary.click()
             looked_at(carol, f"custodian-{path.strip('/').replace('/', '-') or 'accounts'}", width, scheme, axe)
+
+
+def test_the_report_has_its_looks_under_rules_of_its_own(browser: Any, web: ServedWeb) -> None:
+    with Visitor(browser, web, custodian=True, viewport={"width": 820, "height": 900}) as carol:
+        carol.log_in("carol")
+        carol.page.goto(f"{carol.url}/policy")
+        carol.page.click("text=The privacy report")
+        assert carol.page.inner_text("h1") == "shop" and "/policy/report" in carol.page.url
+        top = carol.page.eval_on_selector("main", "main => getComputedStyle(main).maxWidth")
+        assert top != "none" and carol.errors == []
+
+
+def test_who_comes_from_an_identity_provider_is_let_in(browser: Any, tmp_path: Path) -> None:
+    """It is another site: the session's cookie, which is for this one alone, is sent all the same from then on."""
+    shop = with_serve(make_shop(tmp_path / "shop"), f"{FINE}}}")
+    with identity() as provider:
+        provider.url, provider.shows = provider.url.replace("127.0.0.1", "localhost"), True
+        ana = User(None, Login("ana", "ana"), subject="ana-8d5f")
+        users = Users({"ana": ana}, Provider(provider.url, CLIENT, "sub", SECRET))
+        with served_web(shop, users=users) as web, Visitor(browser, web, java_script_enabled=False) as visitor:
+            visitor.page.goto(f"{visitor.url}/login")
+            visitor.page.click("text=Sign in with your")
+            assert visitor.page.url.startswith(provider.url)
+            visitor.page.click("text=It is me")
+            visitor.page.wait_for_url(f"{visitor.url}/")
+            assert "signed in as ana" in visitor.page.inner_text(".sign-out")
 
 
 def test_no_script_is_needed(browser: Any, web: ServedWeb) -> None:

@@ -135,3 +135,10 @@ def test_what_is_never_closed_is_marked_where_it_begins(sql: str, marked: str, d
         assert (found.message, found.help) == ("the text cannot be read as SQL", ("check the quotes",))
     else:
         assert "never closed" in found.message and sql[found.span.start : found.span.end] == marked
+
+
+@pytest.mark.parametrize(("sql", "meant"), [("SELEC", "SELECT"), ("FRM t", "FROM"), ("-- a\nWIHT x", "WITH")])
+def test_a_misspelt_beginning_is_a_syntax_error_however_little_follows(sql: str, meant: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        parse(Source(sql))
+    assert refused.value.code == "DP010" and refused.value.diagnostics[0].help == (f"did you mean {meant}?",)

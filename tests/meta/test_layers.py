@@ -35,6 +35,7 @@ CHANCE = {
     "dpsql/server/front/listen.py": "what a client shows to stop a statement of its own",
     "dpsql/server/web/sessions.py": "the tokens of sessions and of their forms",
     "dpsql/server/web/entrance.py": "a key under which names and passwords are remembered as right, for this process",
+    "dpsql/server/web/oidc.py": "a key of this process, and what a browser brings back from an identity provider",
 }
 
 

@@ -111,6 +111,6 @@ def test_the_accepted_example_is_accepted(code: str, tmp_path: Path) -> None:
 
 
 def findings(code: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The errors, for a DP5xx and DP007 the warnings: of the others no page is about a warning."""
-    severity = "warning" if code.startswith("DP5") or code == "DP007" else "error"
+    """The errors, for a DP5xx, DP007 and DP015 the warnings: of the others no page is about a warning."""
+    severity = "warning" if code.startswith("DP5") or code in ("DP007", "DP015") else "error"
     return [diagnostic for diagnostic in diagnostics if diagnostic.severity == severity]

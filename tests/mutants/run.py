@@ -34,11 +34,9 @@ NOT_CAUGHT = "nothing yet"
 _HEAD = """# Mutations of the trusted core
 
 Each of these changes was made to a copy of the code, and the named test failed because of it. `make mutants` does it
-again, and fails if one is not caught. This file is written by it. Where the test is one of `tests/deep`, which
-`make test` leaves out, the reason stands beside it.
-
-| mutation | file | what it would break | caught by |
-|---|---|---|---|
+again, and fails if one is not caught. This file is written by it: below each file its mutations, what each would
+break, and the test that caught it. Where that is one of `tests/deep`, which `make test` leaves out, the reason stands
+beside it.
 """
 
 
@@ -49,7 +47,13 @@ def applies(mutation: Mutation, root: Path = ROOT) -> bool:
 
 def table(caught: Mapping[str, str]) -> str:
     """The page. caught: name of a mutation → the test that failed."""
-    return _HEAD + "".join(f"| {m.name} | `{m.path}` | {m.breaks} | {_by(m, caught)} |\n" for m in MUTATIONS)
+    files: dict[str, list[Mutation]] = {}
+    for mutation in MUTATIONS:
+        files.setdefault(mutation.path, []).append(mutation)
+    lines = [_HEAD]
+    for path, mutations in sorted(files.items()):
+        lines += [f"## {path}\n", *(f"- {m.name}: {m.breaks}: {_by(m, caught)}" for m in mutations), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _by(mutation: Mutation, caught: Mapping[str, str]) -> str:
@@ -63,7 +67,7 @@ def known() -> dict[str, str]:
     if not TABLE.exists():
         return {}
     text = TABLE.read_text(encoding="utf-8")
-    return dict(re.findall(r"^\| ([\w-]+) \|.*\| `([^`|]+)`(?: \([^|]*\))? \|$", text, re.MULTILINE))
+    return dict(re.findall(r"^- ([\w-]+): .*: `([^`]+)`(?: \(.*\))?$", text, re.MULTILINE))
 
 
 def failures(tree: Path, tests: Sequence[str], *options: str) -> tuple[int, list[str]]:

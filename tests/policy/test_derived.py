@@ -104,7 +104,7 @@ def test_ids_of_different_types_are_repaired_by_the_line_that_is_shown() -> None
         with pytest.raises(dpsql.CannotOpen) as found:
             dpsql.Policy.from_yaml(text)
         (help,) = found.value.diagnostics[0].help
-        table, unit = help.split(": ", 1)
+        table, unit = help.split(", in place of its unit:  ", 1)
         assert table.endswith("visits") and unit.startswith("unit: {column: person, as: uuid}")
         repaired = text.replace("unit: {column: person}", unit)
         assert "person: {type: varchar}" in repaired  # as the data has it

@@ -152,7 +152,7 @@ def test_a_listed_analyst_section_denies_everyone_else() -> None:
     budgets = {"total": {"epsilon": 5}, "analysts": {"ana": {"epsilon": 1}}}
     found = policy({"t": ID}, budgets=budgets)
     caps = found.caps_for("eve")
-    assert caps.analyst["unit"].epsilon == 0 and caps.per_query is not None and caps.per_query.epsilon == 0
+    assert caps.analyst["unit"].epsilon == 0 and caps.per_query is None
     assert found.caps_for("ana").analyst["unit"].epsilon == 1
     open_policy = policy({"t": ID})
     assert open_policy.caps_for("eve").analyst == {} and open_policy.account("eve") == "eve"

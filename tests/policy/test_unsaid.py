@@ -70,3 +70,43 @@ def test_a_policy_in_code_has_no_place_to_point_at() -> None:
     }
     (found,) = dpsql.Policy.from_dict(document).warnings
     assert found.source is None and "`t.r`" in found.message
+
+
+# DP015: what is valid and may not be meant ----------------------------------------------------------------------------
+
+HOSPITAL = """version: 1
+name: h
+budgets: {total: {epsilon: 1, delta: 1e-6}, analysts: {mueller: {epsilon: 1DELTA}}}
+units: {patient: {table: patients, key: patient_id}}
+tables:
+  patients: {unit: {column: patient_id}, primary_key: [patient_id], columns: {patient_id: {type: integer}}}
+  visits:
+    unit: {column: UNIT}
+    max_rows_per_unit: 12
+    columns: {visit_id: {type: integer}, patient_id: {type: integer}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "delta", "told"),
+    [
+        ("patient_id", ", delta: 1e-7", []),
+        ("patient_id", ", delta: 0", []),
+        ("visit_id", ", delta: 1e-7", ["tables.visits.unit"]),
+        ("patient_id", "", ["budgets.analysts.mueller"]),
+        ("visit_id", "", ["tables.visits.unit", "budgets.analysts.mueller"]),
+    ],
+)
+def test_a_visit_for_a_patient_and_a_budget_without_delta_are_doubted(unit: str, delta: str, told: list[str]) -> None:
+    found = parse_policy(HOSPITAL.replace("UNIT", unit).replace("DELTA", delta), "h.yaml").warnings
+    assert [d.code for d in found] == ["DP015"] * len(told)
+    assert [d.message.partition(":")[0] for d in found] == told
+    if unit == "visit_id":
+        assert found[0].help[0] == "unit: {column: patient_id}"
+
+
+def test_a_draft_says_which_lines_are_undecided() -> None:
+    draft = HOSPITAL.replace("UNIT", "patient_id").replace("DELTA", ", delta: 0")
+    draft = draft.replace("    max_rows", "    # DECIDE: whose rows are these?\n    max_rows")
+    (found,) = parse_policy(draft, "h.yaml").warnings
+    assert found.code == "DP015" and "(line 9)" in found.message

@@ -65,3 +65,40 @@ def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path / "link", tmp_path / "none" / "log", tmp_path):
         with pytest.raises(OSError):
             AuditLog(path).record(Event("end", "ana", ""))
+        with pytest.raises(OSError):
+            AuditLog(path).require()
+    path = tmp_path / "log"
+    AuditLog(path).require()
+    assert path.read_bytes() == b""
+
+
+def test_after_a_failure_a_line_is_written_before_anything_is_charged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "folder" / "log"
+    log = AuditLog(path)
+    for _ in range(2):
+        with pytest.raises(OSError):
+            log.record(Event("end", "ana", ""))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the audit log {path} cannot be written: no such file or directory"
+    ]
+    path.parent.mkdir()
+    log.require()
+    log.require()
+    assert [line["what"] for line in lines(path)] == ["log"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fstatvfs"), reason="no such question here")
+def test_a_disk_that_is_nearly_full_is_no_place_for_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = os.statvfs_result((4096, 4096, 1000, 10, 10, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "fstatvfs", lambda descriptor: disk)
+    with pytest.raises(OSError, match="No space left"):
+        AuditLog(tmp_path / "log").require()
+
+
+def test_standard_output_is_a_log_as_well(capfd: pytest.CaptureFixture[str]) -> None:
+    log = AuditLog(None, lambda: NOON)
+    log.require()
+    log.record(Event("end", "ana", ""))
+    assert json.loads(capfd.readouterr().out)["what"] == "end"

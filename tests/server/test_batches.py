@@ -86,9 +86,10 @@ def test_a_refused_query_has_its_place_or_is_left_out(server: Served) -> None:
     ],
 )
 def test_what_is_no_batch(server: Served, sql: str, code: str) -> None:
+    before = server.shop.spent()
     with pytest.raises(Refused) as refused:
         server.ask(sql)
-    assert refused.value.diagnostics[0].code == code
+    assert refused.value.diagnostics[0].code == code and server.shop.spent() == before
 
 
 def test_a_ceiling_holds_for_the_whole_batch(server: Served) -> None:

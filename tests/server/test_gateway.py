@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.metrics import Spent
 from dpsql.server.relations import OF_CUSTODIANS, RELATIONS
-from dpsql.server.statements import Login, Refused, Settings
+from dpsql.server.statements import Ceilings, Described, Login, Refused, Settings
 from dpsql.server.workers import answering
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.service.preparing.prepare import prepare
@@ -37,6 +38,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def shop(server: Served) -> Shop:
     return server.shop
+
+
+def an_ask(sql: str, epsilon: str) -> Ask:
+    return Ask("one", "run", "ana", sql, (), Settings(epsilon=epsilon), Ceilings(), dt.datetime.now(dt.UTC))
 
 
 def codes(refusal: pytest.ExceptionInfo[Refused]) -> list[str]:
@@ -286,8 +291,9 @@ def test_the_custodian_is_told_what_every_account_has_spent(server: Served, shop
     spent = server.do(server.gateway.spent)
     assert spent is not None
     assert Spent("customer", "zoe", 0.1, 0.0, 0.0, "shop") in spent
-    (total,) = (s for s in spent if not s.account)
-    assert total.epsilon == float(shop.spent()) >= 0.1 and len(spent) >= 2
+    total, budget, left = (s for s in spent if not s.account)
+    assert total.epsilon == float(shop.spent()) >= 0.1 and (budget.what, budget.epsilon) == ("budget", 100.0)
+    assert (left.what, left.epsilon) == ("left", float(100 - shop.spent()))
 
 
 def test_without_workers_that_run_the_custodian_is_told_nothing(
@@ -329,13 +335,13 @@ def test_the_same_ceiling_holds_for_statements_at_one_time(tmp_path: Path, monke
         run = pool.run
         here, all_here = list[str](), asyncio.Event()
 
-        async def both_run(ask: Ask) -> Reply:
+        async def both_run(ask: Ask, entry: asyncio.Future[str] | None = None) -> Reply:
             here.append(ask.id)
             if len(here) == 2:
                 all_run.set()
                 all_here.set()
             await all_here.wait()
-            return await run(ask)
+            return await run(ask, entry)
 
         pool.run = both_run  # type: ignore[method-assign]
 
@@ -353,15 +359,36 @@ def test_the_same_ceiling_holds_for_statements_at_one_time(tmp_path: Path, monke
 
 
 def test_more_rows_than_the_server_gives_are_paid_and_stored(server: Served, shop: Shop) -> None:
-    sql = "SELECT city, amount > 50 AS dear, COUNT(*) AS n FROM orders GROUP BY city, dear"
-    before = shop.spent()
+    sql = "SELECT city, amount > 50 AS dear, COUNT(*) AS n FROM orders GROUP BY city, dear HAVING COUNT(*) > -1000000"
+    before, entries = shop.spent(), shop.entries()
     with pytest.raises(Refused) as refusal:
-        server.ask(sql, settings=replace(TENTH, delta="1e-9"))
+        server.ask(sql)
     assert codes(refusal) == ["DP415"]
     paid = shop.spent()
-    assert paid > before
-    assert len(server.ask(sql + " ORDER BY 1, 2 LIMIT 5", settings=replace(TENTH, delta="1e-9")).rows) == 5
+    assert paid == before + PRICE
+    assert (server.charge_of(refusal.value)[0], shop.entries()) == ("ε 0.1", entries + 1)
+    assert len(server.ask(sql + " ORDER BY 1, 2 LIMIT 5").rows) == 5
+    with pytest.raises(Refused) as refusal:
+        server.ask(sql)  # stored by now
+    assert refusal.value.charge is None and "charged" not in refusal.value.diagnostics[0].notes[0]
     assert shop.spent() == paid
+
+
+def test_more_rows_of_public_keys_than_the_server_gives_are_refused_unpaid(server: Served, shop: Shop) -> None:
+    sql = "SELECT city, amount > 51 AS dear, COUNT(*) AS n FROM orders GROUP BY city, dear"
+    before = shop.spent()
+    for more in ("", " ORDER BY n DESC", " LIMIT 6"):
+        with pytest.raises(Refused) as refusal:
+            server.ask(sql + more)
+        assert codes(refusal) == ["DP415"] and refusal.value.charge is None
+    assert shop.spent() == before
+    assert len(server.ask(sql + " ORDER BY 1, 2 LIMIT 5").rows) == 5
+
+
+def test_a_run_that_the_budget_refuses_has_no_charge(server: Served) -> None:
+    with pytest.raises(Refused) as refusal:
+        server.do(lambda: server.gateway._paid(an_ask(COUNT, "1000"), Described(COUNT)))
+    assert codes(refusal) == ["DP403"] and server.charge_of(refusal.value) == ("", "")
 
 
 def test_the_budget_refuses_at_once(server: Served) -> None:

@@ -50,6 +50,20 @@ def get(path: str, method: str = "GET") -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
+def test_a_server_whose_log_cannot_be_written_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise OSError
+
+    log = Recorded()
+    monkeypatch.setattr(log, "require", full)
+
+    async def talk(port: int) -> None:
+        line, body = await said(port, get("/healthz"))
+        assert (line, body) == ("HTTP/1.1 503 Service Unavailable", "the audit log cannot be written\n")
+
+    listening(talk, Health(Metrics(log), told))
+
+
 @pytest.mark.parametrize(
     ("request_", "line", "body"),
     [

@@ -13,7 +13,10 @@ from tests.support.answering import Recorded
 from tests.support.canary import MARKER
 
 STATEMENT = {"what": "statement", "name": "ana", "address": "::1", "statement": MARKER, "database": "clinic"}
-SPENT = [Spent("patient", "", 0.5, 1e-9, 0, "clinic"), Spent("patient", 'a"na\\\n', 0.25, 0, 0, "clinic")]
+SPENT = [
+    Spent("patient", "", 0.5, 1e-9, 0, "clinic"), Spent("patient", 'a"na\\\n', 0.25, 0, 0, "clinic"),
+    Spent("patient", "", 3, 1e-6, 0, "clinic", "budget"), Spent("patient", "", 2.5, 1e-6, 0, "clinic", "left"),
+]  # fmt: skip
 EVENTS: list[dict[str, Any]] = [
     {**STATEMENT, "what": "login"},
     {**STATEMENT, "what": "refused login", "outcome": "28P01"},
@@ -26,6 +29,8 @@ EVENTS: list[dict[str, Any]] = [
     {**STATEMENT, "outcome": "DP201"},
     {**STATEMENT, "outcome": "DP201"},
     {**STATEMENT, "outcome": "25006"},
+    {**STATEMENT, "outcome": "DP415", "price": "ε 0.1", "entry": "e"},
+    {**STATEMENT, "what": "charged", "outcome": "DP901", "price": "ε 0.1", "entry": "e"},
     {**STATEMENT, "what": "stop"},
     {**STATEMENT, "what": "end"},
 ]
@@ -36,7 +41,8 @@ def test_what_is_recorded_is_counted() -> None:
     log = Recorded()
     metrics = Metrics(
         log, {"clinic_made_up"}, connections=lambda: {"clinic": 3, "shop": 0}, waiting=lambda: {"clinic": 7},
-        restarted=lambda: {"clinic": 2},
+        restarted=lambda: {"clinic": 2}, workers=lambda: {"clinic": 4}, free=lambda: {"clinic": 1}, version="1",
+        policies={"clinic": "h"},
     )  # fmt: skip
     for event in EVENTS:
         metrics.record(Event(**event))
@@ -56,6 +62,11 @@ def test_what_is_recorded_is_counted() -> None:
         'dpsql_statements_total{database="clinic",kind="catalogue",answer="free"} 1',
         'dpsql_refusals_total{database="clinic",code="DP201"} 2',
         'dpsql_refusals_total{database="clinic",code="25006"} 1',
+        'dpsql_refusals_total{database="clinic",code="DP415"} 1',
+        'dpsql_charged_total{database="clinic"} 4',
+        'dpsql_build_info{database="clinic",version="1",policy="h"} 1',
+        'dpsql_workers{database="clinic"} 4',
+        'dpsql_workers_free{database="clinic"} 1',
         'dpsql_workers_restarted_total{database="clinic"} 2',
         'dpsql_queue{database="clinic"} 10',
         *(
@@ -66,6 +77,11 @@ def test_what_is_recorded_is_counted() -> None:
             f'dpsql_spent_in_total{{database="clinic",unit="patient",part="{part}"}} {x}'
             for part, x in (("epsilon", 0.5), ("delta", "1e-09"), ("rho", 0))
         ),
+        *(
+            f'dpsql_{what}_in_total{{database="clinic",unit="patient",part="{part}"}} {x}'
+            for what, most in (("budget", 3), ("left", 2.5))
+            for part, x in (("epsilon", most), ("delta", "1e-06"), ("rho", 0))
+        ),
     }
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names)) and {line.split("{")[0].split()[0] for line in lines} <= set(names)
@@ -75,6 +91,9 @@ def test_what_is_recorded_is_counted() -> None:
 def test_what_the_audit_log_does_not_have_is_not_counted() -> None:
     class Full:
         def record(self, event: Event) -> None:
+            raise OSError
+
+        def require(self) -> None:
             raise OSError
 
     metrics = Metrics(Full())

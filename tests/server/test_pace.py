@@ -291,6 +291,46 @@ def test_a_dead_worker_for_looking_is_replaced_at_the_next_question() -> None:
     run(test)
 
 
+def test_what_waits_is_refused_unpaid_and_nothing_more_begins() -> None:
+    async def test(hands: Hands) -> None:
+        told: Told = []
+        asking(hands, told, "a")
+        await settle()
+        entries = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        waiting = asyncio.create_task(hands.pool.run(an_ask("b"), entries[0]))
+        await settle()
+        hands.pool.begin_nothing()
+        with pytest.raises(Refused) as refusal:
+            await waiting
+        assert (refusal.value.sqlstate, refusal.value.diagnostics[0].code) == ("57P01", "DP414")
+        with pytest.raises(Refused):
+            await hands.pool.run(an_ask("c"), entries[1])
+        assert [entry.result() for entry in entries] == ["", ""]
+        hands.workers[0].reply(Reply("a", ANSWER))
+        await hands.clock.go_to(60)
+        assert told[0][1] == Reply("a", ANSWER) and [ask.id for ask in hands.workers[0].asked] == ["a"]
+        await hands.pool.drain()
+
+    run(test)
+
+
+def test_the_entry_of_a_run_is_known_when_it_is_over_however_it_ends() -> None:
+    async def test(hands: Hands) -> None:
+        entry: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        stopped = asyncio.create_task(hands.pool.run(an_ask("a"), entry))
+        await settle()
+        await hands.pool.stop("a")
+        with pytest.raises(Refused):
+            await stopped
+        hands.workers[0].entry = "e1"  # it is charged after its reader has left
+        assert not entry.done()
+        hands.workers[0].die()
+        await hands.clock.go_to(60)
+        assert entry.result() == "e1"
+
+    run(test)
+
+
 def test_draining_waits_for_what_runs_and_refuses_what_waits() -> None:
     async def test(hands: Hands) -> None:
         told: Told = []

@@ -40,9 +40,9 @@ tables:
     columns: {COLUMNS}
   mixed:
     unit: {{column: id, of: person}}
-    max_rows_per_unit: 1
-    max_rows_per_group: 1
-    max_groups_per_unit: 9
+    max_rows_per_unit: 6
+    max_rows_per_group: 3
+    max_groups_per_unit: 2
     columns: {COLUMNS}
   once:
     unit: {{column: id, of: person}}

@@ -359,3 +359,49 @@ def test_what_limits_and_bounds_take_away() -> None:
         ("rows_above_limit", "tables.lines.max_rows_per_group"): (1, 5),
     }
     assert {c.status for c in found.checks if c.of is not None} == {"info"} and found.holds
+
+
+HOSPITAL = """version: 1
+name: h
+budgets: {total: {epsilon: 1}}
+units: {patient: {table: patients, key: patient_id}}
+tables:
+  patients: {unit: {column: patient_id}, primary_key: [patient_id], columns: {patient_id: {type: integer}}}
+  visits:
+    unit: {column: UNIT}
+    max_rows_per_unit: 12
+    columns: {visit_id: {type: integer}, patient_id: {type: integer}}
+"""
+
+
+@pytest.mark.parametrize("unit", ["visit_id", "patient_id"])
+def test_a_visit_that_is_called_a_patient_is_in_doubt(unit: str) -> None:
+    """By both signs: its ids are nobody's, and never repeat."""
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE patients AS SELECT i::INTEGER AS patient_id FROM range(20) t(i)")
+        con.execute(
+            "CREATE TABLE visits AS SELECT (1000+i)::INTEGER visit_id, (i%20)::INTEGER patient_id FROM range(60) t(i)"
+        )
+        found = verify_policy(con, policy=parse_policy(HOSPITAL.replace("UNIT", unit), "h.yaml"))
+    assert not found.broken and found.holds == (unit == "patient_id")
+    if unit == "visit_id":
+        strange, single = found.doubtful
+        assert {strange.where, single.where} == {"tables.visits.unit"}
+        assert (strange.measured, strange.of, single.measured, single.of) == (60, 60, 60, 60)
+        assert "unit: {column: patient_id}" in str(strange.repair) and "n·ε only" in str(strange.when_false)
+
+
+def test_what_limits_on_groups_take_away_is_counted_by_each_listed_column() -> None:
+    """Patient 0 has 5 visits in ward a and one each in b and c; of 8 rows two are above 3 a group."""
+    text = HOSPITAL.replace("UNIT", "patient_id").replace(
+        "max_rows_per_unit: 12", "max_rows_per_group: 3\n    max_groups_per_unit: 2"
+    )
+    text = text.replace("visit_id: {type: integer}", "ward: {type: varchar, domain: [a, b, c]}")
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE patients AS SELECT i::INTEGER AS patient_id FROM range(2) t(i)")
+        rows = ", ".join(["(0, 'a')"] * 5 + ["(0, 'b')", "(0, 'c')", "(1, 'a')"])
+        con.execute(f"CREATE TABLE visits AS SELECT i::INTEGER patient_id, w ward FROM (VALUES {rows}) t(i, w)")
+        found = {c.kind: c for c in verify_policy(con, policy=parse_policy(text, "h.yaml")).checks}
+    groups, above = found["above_groups"], found["rows_above_group"]
+    assert (groups.measured, groups.of) == (1, 2) and groups.where == "tables.visits.max_groups_per_unit"
+    assert (above.measured, above.of) == (2, 8) and "in a group of ward" in str(above.measures)

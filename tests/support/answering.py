@@ -170,6 +170,9 @@ class Recorded:
     def record(self, event: Event) -> None:
         self.events.append(event)
 
+    def require(self) -> None:
+        pass
+
 
 class NoCatalogue:
     """A catalogue that nothing concerns."""

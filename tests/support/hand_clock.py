@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dpsql.core.policy.catalogue import Catalogue
@@ -25,6 +26,13 @@ class HandClock:
             woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._sleeping.append((moment, woken))
             await woken
+
+    def at(self, moment: float, do: Callable[[], object]) -> asyncio.Task[None]:
+        async def later() -> None:
+            await self.sleep_until(moment)
+            do()
+
+        return asyncio.create_task(later())
 
     async def go_to(self, moment: float) -> None:
         """Let time pass, one sleeper after the other, and everybody do what he then does."""
@@ -56,6 +64,7 @@ class Hand:
     gone: list[str] = field(default_factory=list)
     killed: bool = False
     closed: bool = False
+    entry: str = ""
     _reply: asyncio.Future[Reply | Waiting] | None = None
     _then: Reply | None = None
 
@@ -87,6 +96,9 @@ class Hand:
 
     def kill(self) -> None:
         self.die()
+
+    async def ended(self) -> str:
+        return ""
 
     async def close(self) -> None:
         self.closed = True

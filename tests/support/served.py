@@ -55,16 +55,18 @@ class Served:
         users: Users | None = None,
         *,
         tls: ssl.SSLContext | None = None,
+        wire: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         seconds: float = 60,
         catalogue: Catalogue | None = None,
         databases: Mapping[str, str] | None = None,
+        tls_only: bool = False,
     ) -> None:
         """databases: see `Users.admitted`."""
         self.answering, self.log = answering, Recorded()
         self.waits: list[float] = []
         who = (users or people()).admitted(databases or {DATABASE: DATABASE})
-        self.door = Door(who, self.log, tls, Patience(lambda: 0.0), self._sleep, seconds)
+        self.door = Door(who, self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire=wire, tls_only=tls_only)
         self.front = Front(self.door, _answering(answering, catalogue), limits)
         self._loop = Hurried()
         self._thread = threading.Thread(target=self._loop.run_forever, name="front", daemon=True)

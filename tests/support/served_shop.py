@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dpsql.policy.load import load_policy
 from dpsql.server.gateway import Gateway
 from dpsql.server.pace import Clock
-from dpsql.server.statements import Answer, Ceilings, Login, Settings, Value
+from dpsql.server.statements import Answer, Ceilings, Login, Refused, Settings, Value
 from dpsql.server.workers.answering import Answering
 from dpsql.server.workers.link import Link, Starting, command, started
 from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting, read, write
@@ -63,6 +63,13 @@ class Standing:
         if moment > 0:
             await self.goes_on.wait()
 
+    def at(self, moment: float, do: Callable[[], object]) -> asyncio.Task[None]:
+        async def later() -> None:
+            await self.sleep_until(moment)
+            do()
+
+        return asyncio.create_task(later())
+
 
 class Served:
     """A gateway whose loop runs in a thread of its own; every call waits for its end."""
@@ -94,6 +101,16 @@ class Served:
 
         return self.do(both)
 
+    def charge_of(self, refused: Refused) -> tuple[str, str]:
+        """What a refused run was charged all the same: price and entry."""
+        charge = refused.charge
+        assert charge is not None
+
+        async def known() -> tuple[str, str]:
+            return await charge
+
+        return self.do(known)
+
     def close(self) -> None:
         """Drain."""
         self.do(self.gateway.close)
@@ -122,7 +139,8 @@ class Inside:
         loaded = load_policy(policy)
         completed, engine = open_data(loaded, None, None, None, None)
         self._service = Service(completed, engine)
-        self._answering = Answering(self._service, completed.serving.rows, self._leave)
+        self._answering = Answering(self._service, completed.serving.rows, self._leave, self._charge)
+        self.entry = ""
         self._waiting: asyncio.Future[Reply | Waiting] | None = None
         self._goes = threading.Event()
         self._loop = loop
@@ -133,6 +151,7 @@ class Inside:
         told = read(write(ask))
         assert isinstance(told, Ask)
         self._goes.clear()
+        self.entry = ""
         self._waiting = self._loop.create_future()
         self._answered = asyncio.create_task(asyncio.to_thread(self._answering.answer, told))
         await asyncio.wait({self._waiting, self._answered}, return_when=asyncio.FIRST_COMPLETED)
@@ -148,6 +167,9 @@ class Inside:
         assert isinstance(reply, Reply)
         return reply
 
+    def _charge(self, id: str, entry: str) -> None:
+        self.entry = entry
+
     def _leave(self, id: str) -> None:
         """In the thread of a run."""
         assert self._waiting is not None
@@ -156,6 +178,9 @@ class Inside:
 
     def kill(self) -> None:
         raise AssertionError("a thread cannot be killed")
+
+    async def ended(self) -> str:
+        return ""
 
     async def close(self) -> None:
         self._service.close()

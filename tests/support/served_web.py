@@ -19,6 +19,7 @@ from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
 from dpsql.server.front.route import Route
 from dpsql.server.pace import Clock
+from dpsql.server.people.users import Users
 from dpsql.server.refusals import Refusals
 from dpsql.server.statements import Login
 from dpsql.server.web.doors import Address, Web
@@ -100,9 +101,10 @@ def served_web(
     limits: Limits | None = None,
     clock: Clock | None = None,
     second: str = "",
+    users: Users | None = None,
     **more: Login,
 ) -> Iterator[ServedWeb]:
-    """Ana and ben are analysts, carol is a custodian; all have one password.
+    """Ana and ben are analysts, carol is a custodian; all have one password. users: others in their place.
 
     second: a further database, which is called made up and asks the same shop.
     """
@@ -119,7 +121,7 @@ def served_web(
         known = [Database(policy, route), *([Database(replace(policy, name=second), route, True)] if second else [])]
         databases = Databases(known)
         door = Door(
-            people(**logins).admitted(dict.fromkeys(databases.by_name, policy.name)),
+            (users or people(**logins)).admitted(dict.fromkeys(databases.by_name, policy.name)),
             refusals,
             tls,
             Patience(lambda: 0.0),
@@ -130,7 +132,7 @@ def served_web(
         web = Web(House(door, databases, own), front, Place("db.example.org", 5432, True), refusals)
         found = ServedWeb(server, web, log, refusals, front, waits)
         analysts, custodians = server.do(lambda: web.start(Address("127.0.0.1", 0), Address("127.0.0.1", 0)))
-        found.urls = (analysts, custodians)
+        found.urls = (analysts[1], custodians[1])
         try:
             yield found
         finally:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dpsql.server.wire.scram import prepared
 
@@ -101,12 +102,14 @@ class Client:
                 return found
 
     @contextmanager
-    def secure(self) -> Iterator[None]:
-        """Go on under TLS, whoever the server is."""
+    def secure(self, certificate: Path | None = None) -> Iterator[None]:
+        """Go on under TLS, whoever the server is. certificate: to be shown if it asks for one, with its key."""
         self.send(SSL_REQUEST)
         assert self.exactly(1) == b"S"
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate is not None:
+            context.load_cert_chain(certificate)
         with context.wrap_socket(self.socket) as self.socket:
             yield
 
@@ -119,6 +122,8 @@ class Client:
         demand = self.until("R", "E")[-1]
         if demand.kind == "E":
             return [demand]
+        if demand.body == struct.pack("!I", 0):  # nothing has to be proven
+            return [demand, *self.until("Z", "E")]
         assert demand.body == struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0"
         first = "n=,r=abcdefgh"
         message = f"n,,{first}".encode()

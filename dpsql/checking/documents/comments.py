@@ -11,15 +11,15 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Span
 
 if TYPE_CHECKING:
     from dpsql.frontend.text.split import Parts
 
-PARAMETERS: Final = "parameters"
-"""The word of comments that give values; all others are read by checking/examine/ignores.py."""
+PARAMETERS, IGNORE = "parameters", "ignore"
+"""The words of comments that give values, and that hide findings."""
 
 _MARK = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:\s*(\w*)", re.IGNORECASE)
 

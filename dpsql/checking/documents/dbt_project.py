@@ -1,6 +1,6 @@
 """A compiled dbt project as it lies on disk: its models and analyses, raw and compiled, and what they read.
 
-Read from `target/manifest.json` (schemas 10 to 12, dbt 1.6 to 1.x), or from `target/compiled` where there is none. dbt
+Read from `target/manifest.json` (schemas 10 to 12, dbt 1.6 to 1.10), or from `target/compiled` where there is none. dbt
 itself is neither needed nor run. What the check does not use is not looked at; what it uses must have the right form.
 """
 
@@ -91,7 +91,7 @@ def _from_manifest(root: Path, manifest: Path) -> Project:
     if version is None or int(version[1]) not in VERSIONS:
         raise reject(
             "DP903", f"{str(manifest)!r} is a manifest of another form than {VERSIONS[0]} to {VERSIONS[-1]}",
-            help=["compile the project with dbt 1.6 or later"],
+            help=["compile the project with dbt 1.6 to 1.10:  pip install 'dbt-core>=1.6,<1.11'"],
         )  # fmt: skip
     models = []
     nodes = _field(content, "nodes", Mapping, manifest)

@@ -18,6 +18,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 
 if TYPE_CHECKING:
+    from dpsql.frontend.text.split import Statement as Part
     from dpsql.planner.plan import Plan
 
 _NO_VALUES: Final[Values] = {}
@@ -69,52 +70,44 @@ def examine(
 
     parts = split_text(text, dialect)
     given = given_in(text, parts, dialect, parameters)
-    ignores = read_ignores(text, directives_in(text, parts))
+    queries = [Span(part.whole.start, part.end) for part in parts.statements]
+    ignores = read_ignores(text, directives_in(text, parts), queries)
     return Examination(
         tuple(
-            _examine(part.text, part.start, part.shape, policy, dialect, values, search)
+            _examine(part, policy, dialect, values, search)
             for part, values in zip(parts.statements, given.values, strict=True)
         ),
         (*ignores, *given.wrong),
     )
 
 
-def _examine(
-    text: str, start: int, shape: str, policy: Policy, dialect: str, values: Values, search: bool
-) -> Statement:
+def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: bool) -> Statement:
     from dpsql.checking.documents.parameters import with_help
     from dpsql.service.check import examine as examine_query
+    from dpsql.service.check import says_epsilon
 
+    text = part.whole.text
     found = examine_query(Source(text, ""), policy, values, dialect=dialect, search=search)
-    diagnostics = tuple(_in_text(with_help(d, text, dialect, values), text, start) for d in found.diagnostics)
+    diagnostics = tuple(_in_text(with_help(d, text, dialect, values), part) for d in found.diagnostics)
     price = None
     if found.plan is not None:
         cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())
-        stated = not cost or policy.defaults.epsilon is not None or _says_epsilon(text, dialect)
+        stated = not cost or policy.defaults.epsilon is not None or says_epsilon(Source(text), dialect)
         price = Price(_asked(found.plan) if stated and cost else None if cost else Fraction(0), cost if stated else ())
-    return Statement(Span(start, start + len(text)), shape, diagnostics, price)
+    return Statement(Span(part.start, part.end), part.shape, diagnostics, price)
 
 
-def _in_text(diagnostic: Diagnostic, text: str, start: int) -> Diagnostic:
+def _in_text(diagnostic: Diagnostic, part: Part) -> Diagnostic:
+    text, before = part.whole.text, len(part.lead)
     source = diagnostic.source
     if source is not None and source.text != text:
         return diagnostic
     if source is None or diagnostic.span is None:
-        diagnostic = replace(diagnostic, span=Span(0, len(text.split("\n", 1)[0].rstrip("\r"))))
-    return replace(diagnostic.within(Source(""), start), source=None)
+        diagnostic = replace(diagnostic, span=Span(before, before + len(part.text.split("\n", 1)[0].rstrip("\r"))))
+    return replace(diagnostic.within(Source(""), part.whole.start), source=None)
 
 
 def _asked(plan: Plan) -> Fraction:
     """The ε of the whole query, its searches included."""
     whole = None if plan.searches is None else plan.searches.settings.epsilon
     return plan.epsilon if whole is None else whole
-
-
-def _says_epsilon(text: str, dialect: str) -> bool:
-    """Whether a statement that has a plan has a privacy clause with an ε."""
-    if "differential_privacy" not in text.lower() and "anonymization" not in text.lower():
-        return False
-    from dpsql.frontend.parse import parse
-
-    clause = parse(Source(text), dialect).clause
-    return clause is not None and clause.epsilon is not None

@@ -8,18 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dpsql.checking.documents.comments import PARAMETERS, Directive, Remark
+from dpsql.checking.documents.comments import IGNORE, PARAMETERS, Directive, Remark
 from dpsql.checking.examine.selection import is_protected
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.frontend.text.comment_settings import FORM as SETTINGS
 
 _CODES = re.compile(r"\s*\[([^\]]*)\]")
 _FORM = "write  -- dpsql: ignore[DP301] why it is right here"
 
 
-def read_ignores(text: str, directives: Sequence[Directive]) -> tuple[Remark, ...]:
-    """What those comments say that do not give values, in order."""
-    return tuple(_read(text, directive) for directive in directives if directive.word != PARAMETERS)
+def read_ignores(text: str, directives: Sequence[Directive], queries: Sequence[Span]) -> tuple[Remark, ...]:
+    """What those comments say that do not give values, in order. queries: what is read as one query each, whose other
+    comments of dpsql are its settings, or why it is refused (frontend/text/query_comments.py)."""
+    return tuple(
+        _read(text, directive)
+        for directive in directives
+        if directive.word == IGNORE
+        or (directive.word != PARAMETERS and not any(q.start <= directive.span.start < q.end for q in queries))
+    )
 
 
 def apply_ignores(
@@ -51,10 +58,12 @@ def apply_ignores(
 
 def _read(text: str, directive: Directive) -> Remark:
     comment, statement = directive.span, directive.statement
-    listed = _CODES.match(text, directive.body.start, directive.body.end) if directive.word == "ignore" else None
+    listed = _CODES.match(text, directive.body.start, directive.body.end) if directive.word == IGNORE else None
     if listed is None:
         unknown = _wrong(
-            comment, "this comment says nothing that dpsql knows", f"{_FORM}  or  -- dpsql: parameters(lo = 18)"
+            comment,
+            "this comment says nothing that dpsql knows here",
+            f"{_FORM}  or  -- dpsql: parameters(lo = 18);  settings stand before their query:  {SETTINGS}",
         )
         return Remark(comment, statement, (), (unknown,))
     codes: list[tuple[str, Span]] = []

@@ -58,11 +58,13 @@ def settle(asked: Asked, folder: Path) -> Settings:
         found = find_configuration(folder)
     root, own = found.folder, checkout_of(found.folder) or found.folder
     filed = _placed(found.values, root, folder)
+    if filed.policy is None and "policy" not in given and (named := os.environ.get("DPSQL_POLICY")):
+        given["policy"] = named
     policy = given.get("policy") or filed.policy
     if policy is None:
         raise reject(
             "DP903", "no policy was given",
-            help=["name it with  --policy FILE,  or write  policy = \"FILE\"  into dpsql.toml"],
+            help=["name it with  --policy FILE,  in DPSQL_POLICY, or write  policy = \"FILE\"  into dpsql.toml"],
         )  # fmt: skip
     for name in ("baseline", "dbt"):
         if name not in given and getattr(filed, name) is not None:

@@ -156,7 +156,7 @@ def _queries(side: Side, dialect: str, parameters: Values) -> Iterator[Query]:
             names = [_NAME.match(c.text) for c in parts.comments if behind <= c.start < part.end]
             named = [match[1] for match in names if match is not None]
             line = document.source.position(document.placed(Span(part.start, part.end)).start)[0]
-            yield Query(path, line, named[0] if named else "", part.text, part.shape, values)
+            yield Query(path, line, named[0] if named else "", part.whole.text, part.shape, values)
             behind = part.end
 
 

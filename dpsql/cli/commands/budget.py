@@ -56,7 +56,7 @@ def run(
     if accept:
         if place is None:
             raise reject("DP903", "a ledger in memory has no head", help=["leave  --accept-head  out"])
-        accept_ledger(place)
+        accept_ledger(loaded, place)
         print(f"{shown(place)} is accepted as it stands", file=sys.stderr)
     found = look_at_ledger(loaded, place)
     try:
@@ -110,6 +110,8 @@ def print_budget(
     if history is not None:
         print()
         print_table(*history_rows(history), sys.stdout)
+        for line in policies_of(history):
+            print(line)
 
 
 def queries_of(entries: Sequence[Receipt]) -> int:
@@ -154,6 +156,16 @@ def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[C
     ]
 
 
+def policies_of(history: Sequence[Receipt]) -> list[str]:
+    """Where the policy changed between charges, its total perhaps: which hash from which entry on. None if not."""
+    charged = [(r.sequence, r.entry.policy_hash) for r in history if r.entry.units]
+    first = [(n, h) for at, (n, h) in enumerate(charged) if not at or charged[at - 1][1] != h]
+    if len(first) < 2:
+        return []
+    spans = ", ".join(f"{hash[:12]} from entry {number}" for number, hash in first)
+    return [f"the policy was changed between charges: {spans}"]
+
+
 def _shortened(statement: str) -> str:
     """A statement as one line that a table can hold; JSON has it whole."""
     line = " ".join(statement.split())
@@ -162,6 +174,8 @@ def _shortened(statement: str) -> str:
 
 def _charged(entry: Entry) -> str:
     """New noise first; then stored answers, which count for the account and not in total."""
+    if entry.accepts:
+        return "nothing"
     if not entry.units:
         return "in an earlier entry"  # of the same run: it was charged before it was known what it would ask
     new = [f"{loss} of {unit}" for unit, loss in entry.charges.items()]

@@ -10,13 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from dpsql.cli.report import charts
-from dpsql.cli.report.markup import document, section, text
-from dpsql.cli.report.spending import Panel, panels
-from dpsql.cli.report.style import style
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
+from dpsql.report import charts
+from dpsql.report.markup import document, section, text
+from dpsql.report.spending import Panel, panels
+from dpsql.report.style import style
 
 _TOTAL: Final = "#1b1b1b"
 _COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#b3568c", "#b07800", "#3a93c4")
@@ -97,14 +97,12 @@ def _png_steps(axes: Any, panel: Panel) -> None:
     from matplotlib import dates
 
     formatter: Any = dates.ConciseDateFormatter
-    for number, line in enumerate(panel.lines):
-        if number and not line.spent:
-            continue
+    for number, line in panel.shown:
         times, values = zip(*line.points, strict=True)
         heavy = 2.5 if number == 0 else 1.5
         axes.step(times, [_float(v) for v in values], where="post", color=_color(number), linewidth=heavy)
-        if line.limit is not None:
-            axes.axhline(_float(line.limit), color=_color(number), linestyle="--", linewidth=1)
+    for limit, of in panel.limits.items():
+        axes.axhline(_float(limit), color=_color(of[0][0]) if len(of) == 1 else "#777777", linestyle="--", linewidth=1)
     first, last = panel.lines[0].points[0][0], panel.lines[0].points[-1][0]
     end = max(last, first + timedelta(seconds=1))
     axes.set_xlim(first, end + (end - first) / 50)  # so that the last step is seen

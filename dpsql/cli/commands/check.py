@@ -14,12 +14,13 @@ from dpsql.checking.documents.document import Document
 from dpsql.checking.examine.run import Outcome, check_documents, load
 from dpsql.checking.examine.settings import Asked, Settings, settle
 from dpsql.checking.report import baseline as baselines
-from dpsql.checking.report.finding import Report
+from dpsql.checking.report.finding import Finding, Report
+from dpsql.checking.report.formats import FORMATS, full
 from dpsql.cli import exits
 from dpsql.cli.commands.check_options import Wish
 from dpsql.cli.inputs import read_file, read_stdin
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.diagnostics.errors import Error, reject
+from dpsql.diagnostics.errors import CannotOpen, Error, reject
 from dpsql.diagnostics.layout import one_line
 
 
@@ -54,7 +55,12 @@ def run(paths: Sequence[str], asked: Asked, wish: Wish) -> int:
         stdin = (wish.stdin_filename or "<stdin>") if repaired_stdin else None
         documents, failed = check_fix.write(documents, settings, wish.unsafe_fixes, stdin)
         refused += failed
-    outcome = check_documents(documents, settings, refused, known)
+    try:
+        outcome = check_documents(documents, settings, refused, known)
+    except CannotOpen as error:
+        if settings.output_format != "full":  # where findings are looked for, those of the policy are, too
+            print(FORMATS[settings.output_format](_of_policy(error)))
+        raise
     report = outcome.report
     if report.unreadable:
         exits.complain(report.unreadable)
@@ -109,6 +115,14 @@ def _stdin(name: str | None) -> Source:
     return source if name is None else replace(source, name=name)
 
 
+def _of_policy(error: CannotOpen) -> Report:
+    """A report of what is wrong with the policy, in its file where it has a place."""
+    findings = tuple(
+        Finding(d, d.source.text[d.span.start : d.span.end]) for d in error.diagnostics if d.source and d.span
+    )
+    return Report(findings, unreadable=tuple(d for d in error.diagnostics if not (d.source and d.span)))
+
+
 def _print(outcome: Outcome, settings: Settings, wish: Wish, stream: TextIO) -> None:
     text = _text(outcome, settings, wish, exits.wants_color(stream))
     if text:
@@ -126,8 +140,6 @@ def _text(outcome: Outcome, settings: Settings, wish: Wish, color: bool) -> str:
         from dpsql.checking.report import counts
 
         return counts.as_json(outcome.report) if as_json else counts.as_text(outcome.report)
-    from dpsql.checking.report.formats import FORMATS, full
-
     if settings.output_format == "full":
         return full.render(outcome.report, color=color)
     return FORMATS[settings.output_format](outcome.report)

@@ -24,6 +24,7 @@ MADE_HERE = frozenset(
     {POLICY, DATABASE, f"{DATABASE}.wal", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal"}
     | {HEAD, f"{HEAD}.new", f"{HEAD}.lock", f"{LEDGER}.answers"}
     | {f"{LEDGER}.answers{end}" for end in ("-wal", "-shm", "-journal")}
+    | {"users.yaml", "audit.jsonl"}  # of `make serve`
 )
 ANALYST = "ana"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dpsql.core.policy.catalogue import CatalogueTable
@@ -67,6 +67,15 @@ def told(call: SourceCall, table: CatalogueTable | None) -> tuple[tuple[str, Opt
     if call.tells_schema:
         return types
     return (*types, ("columns", Struct(tuple((c.name, c.type) for c in table.columns if c not in parts))))
+
+
+def missing_in(call: SourceCall) -> Mapping[str, tuple[str, str]]:
+    """Columns that are texts only because a word stands for what is missing: the word, and the type without it."""
+    from dpsql.engines.open import missing_words
+
+    if call.reader != "read_csv":
+        return {}
+    return missing_words(next(iter(_matching(call.paths[0])), call.paths[0]), call.options)
 
 
 def partition_columns(call: SourceCall) -> frozenset[str]:

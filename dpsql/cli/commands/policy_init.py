@@ -1,4 +1,4 @@
-"""`dpsql policy init`: a first policy for a DuckDB file, for data files or for a server, from their schema alone."""
+"""`dpsql policy init`: a first policy for a DuckDB file, data files or a server, from schema and first rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsql.cli.commands.drafted_files import named, partition_columns, sort_data, told
+from dpsql.cli.commands.drafted_files import missing_in, named, partition_columns, sort_data, told
 from dpsql.cli.files import write_text
+from dpsql.core.engine import Engine
+from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.server import names_server, parse_server
 from dpsql.core.policy.source import SourceCall
 from dpsql.diagnostics.errors import reject
-from dpsql.policy.tools.draft import draft_policy
+from dpsql.policy.tools.draft import draft_policy, own_ids
 
 
 def run(data: Sequence[str], output: str | None, name: str | None) -> int:
@@ -26,6 +28,7 @@ def run(data: Sequence[str], output: str | None, name: str | None) -> int:
     engine = open_files(None if database is None else Path(database), sources, here)
     try:
         catalogue = engine.describe()
+        single = _single(engine, catalogue)
     finally:
         engine.close()
     # Paths in a policy are relative to its folder.
@@ -39,6 +42,8 @@ def run(data: Sequence[str], output: str | None, name: str | None) -> int:
             for table, call in sources.items()
         },
         partitions={table: partition_columns(call) for table, call in sources.items()},
+        missing={table: missing_in(call) for table, call in sources.items()},
+        single=single,
     )
     write_text(text, output)
     return 0
@@ -52,11 +57,19 @@ def _of_server(address: str, data: Sequence[str], output: str | None, name: str 
     engine = open_server(address)
     try:
         catalogue = engine.describe()
+        single = _single(engine, catalogue)
     finally:
         engine.close()
     called = name or parse_server(address).database or "draft"
-    write_text(draft_policy(catalogue, name=called, database=address.strip()), output)
+    write_text(draft_policy(catalogue, name=called, database=address.strip(), single=single), output)
     return 0
+
+
+def _single(engine: Engine, catalogue: Catalogue) -> dict[str, frozenset[str]]:
+    """Of each table the columns that look like ids, and are different in each of its first rows."""
+    from dpsql.engines.first_rows import never_repeating
+
+    return {table.name: never_repeating(engine, table.name, own_ids(table, catalogue)) for table in catalogue.tables}
 
 
 def _moved(call: SourceCall, folder: Path) -> SourceCall:

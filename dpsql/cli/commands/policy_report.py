@@ -6,9 +6,9 @@ import datetime as dt
 
 import dpsql
 from dpsql.cli.files import write_text
-from dpsql.cli.report.page import report
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
+from dpsql.report.page import report
 from dpsql.service.ledgers import look_at_ledger, place_of
 
 

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dpsql.api.connection import Connection, connect
 from dpsql.cli.commands.query import account_remark
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.diagnostics.layout import one_line, printable
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.postprocessing.searches.told import beyond, in_sql
-from dpsql.service.budgets import require_left, total
+from dpsql.service.budgets import Budgets, budgets_of, require_left, total
+from dpsql.service.ledgers import open_ledger
 from dpsql.service.suggest import Search, Target, found, searches, targets
 
 
@@ -42,10 +43,17 @@ def run(
         asked = searches(connection, wanted, amount)
         for line in _before(connection, asked, analyst):
             print(printable(line), file=sys.stderr)
+        charges = [search.charge for search in asked]
+        try:
+            left = _left(connection, looking=dry_run)
+            require_left(f"{len(asked)} searches", charges, connection.policy, left, connection.analyst)
+        except BudgetExceeded as refusal:
+            if not dry_run:
+                raise
+            for d in refusal.diagnostics:
+                print(printable(f"the run would be refused: {d.message} ({d.code}); {d.help[0]}"), file=sys.stderr)
         if dry_run:
             return 0
-        charges = [search.charge for search in asked]
-        require_left(f"{len(asked)} searches", charges, connection.policy, connection.budget, connection.analyst)
         with _bar(sum(s.plan is not None for s in asked), quiet) as step:
             results: dict[Target, Found | str] = {}
             for search in asked:
@@ -58,6 +66,13 @@ def run(
     return 0
 
 
+def _left(connection: Connection, *, looking: bool) -> Budgets:
+    """What the account has left. looking: no ledger is made for it."""
+    if connection.has_ledger or not looking:
+        return connection.budget
+    return budgets_of(connection.policy, open_ledger(connection.policy, None), connection.analyst)
+
+
 def _before(connection: Connection, asked: Sequence[Search], analyst: str) -> Iterator[str]:
     """What will be searched, and its exact price."""
     possible = [s for s in asked if s.plan is not None]
@@ -67,7 +82,8 @@ def _before(connection: Connection, asked: Sequence[Search], analyst: str) -> It
         yield f"search: {search.target.sql}" + ("" if search.charge.by_unit else "  (held, for nothing)")
     charges = ", ".join(f"{loss} of {unit}" for unit, loss in total(s.charge for s in possible).items())
     if possible:
-        yield f"charged to {connection.analyst}: {charges or 'nothing'}"
+        has_account = connection.policy.has_account(connection.analyst)
+        yield f"{f'charged to {connection.analyst}' if has_account else 'price'}: {charges or 'nothing'}"
     if remark := account_remark(connection, analyst):
         yield remark
 

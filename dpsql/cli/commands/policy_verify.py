@@ -1,4 +1,4 @@
-"""`dpsql policy verify`: every promise of a policy against the data. 0 all kept, 1 one broken, 2 could not verify."""
+"""`dpsql policy verify`: every promise of a policy against the data. 0 all kept, 1 broken or doubtful, 2 no data."""
 
 from __future__ import annotations
 
@@ -37,9 +37,20 @@ def _text(found: Verification) -> list[str]:
     lines = [f"{WARNING}.", ""]
     for place, check in zip(places, found.checks, strict=True):
         lines.append(f"{check.status:<10}  {place:<{width}}  {one_line(f'{check.where}: {_said(check)}')}")
-        if check.status == "broken":
+        if check.status in ("broken", "doubtful"):
             lines += [f"{'':<10}  if false: {check.when_false}", f"{'':<10}  repair:   {one_line(str(check.repair))}"]
-    return [*lines, "", _summary(found)]
+    return [
+        *lines,
+        "",
+        _summary(found),
+        *([_NOT_TO_CHOOSE_BY] if any(c.status == "info" for c in found.checks) else []),
+    ]
+
+
+_NOT_TO_CHOOSE_BY = (
+    "choose no limits or bounds by these numbers, which would give them away: "
+    "`dpsql policy suggest` finds such, and pays"
+)
 
 
 def _place(check: Checked) -> str:
@@ -55,6 +66,9 @@ def _said(check: Checked) -> str:
             if check.of is None or check.measured is None:
                 return f"{check.claim}: {check.measured:,}"
             return f"{check.measures}: {check.measured:,} of {check.of:,}{_share(check.measured, check.of)}"
+        case "doubtful":
+            of, measured = check.of or 0, check.measured or 0
+            return f"{check.claim}: {check.measures}: {measured:,} of {of:,}{_share(measured, of)}"
         case "enforced":
             return f"{check.claim}: enforced by the plan"
         case "untestable":
@@ -74,4 +88,6 @@ def _summary(found: Verification) -> str:
     first = f"this data breaks {n['broken'] or 'none'} of {tested} promises"
     if found.holds:
         first += " and proves none: they are about any other data, too"
+    if n["doubtful"]:
+        first += f"; it speaks against {len({c.where for c in found.doubtful})} that no data can refute"
     return f"policy {found.policy}: {first}; {n['enforced']} enforced, {n['untestable']} that no data can test"

@@ -87,4 +87,6 @@ def account_remark(connection: Connection, analyst: str | None) -> str:
     """Says so if the analyst's name is not in the policy, so that the shared account pays."""
     if analyst is None or connection.analyst == analyst:
         return ""
+    if not connection.policy.has_account(analyst):
+        return f"nobody's account: the policy names neither {analyst!r} nor {connection.analyst!r}"
     return f"charged to the shared account {connection.analyst}: the policy does not name this analyst"

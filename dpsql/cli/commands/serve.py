@@ -11,26 +11,33 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from dpsql import __version__
 from dpsql.cli import exits
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.server.audit import AuditLog, NoLog
-from dpsql.server.front.listen import Front, Limits, require_tls, tls_context
+from dpsql.policy.issues import listed
+from dpsql.server.audit import AuditLog, NoLog, reason
+from dpsql.server.front.listen import Front, Limits, require_tls
 from dpsql.server.front.login import Door
 from dpsql.server.gateway import spent_in_all
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
 from dpsql.server.opening import MadeUp, Planned, opened, planned
-from dpsql.server.people.users import Users, load_users
+from dpsql.server.people.users import Users
 from dpsql.server.refusals import Refusals
+from dpsql.server.reload import Files, Holding, reload
+from dpsql.server.statements import Recording
 
 if TYPE_CHECKING:
     from dpsql.server.web.doors import Address
 
     Consoles = tuple[Address | None, Address | None]
+
+_TO_TAKE_AN_ANSWER: Final = 10.0
+"""Seconds, after the last of `answers_at`, until a server that stops lets go of whoever does not take his."""
 
 
 def run(
@@ -40,30 +47,76 @@ def run(
     port: int,
     certificate: str | None,
     key: str | None,
+    client_ca: str | None,
     log: str | None,
     workers: Sequence[str],
     health: str | None,
     http: str | None,
     custodian_http: str | None,
     made_up: MadeUp,
+    tls_only: bool = False,
 ) -> int:
-    """Raises dpsql.Error if a policy, its data or ledger, users or the certificate cannot be opened."""
+    """Raises dpsql.Error if a policy, its data or ledger, users, the certificate or the log cannot be opened."""
     plan = planned(files, workers, made_up)
-    people = load_users(users if users is not None else Path(files[0]).with_name("users.yaml")).admitted(plan.names)
+    of_users = Path(users) if users is not None else Path(files[0]).with_name("users.yaml")
+    own = Files(of_users, plan.names, certificate, key, client_ca)
+    found = own.read_users()
     if (certificate is None) != (key is None):
         raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
-    tls = None if certificate is None or key is None else tls_context(certificate, key)
+    tls, wire = own.tls(), own.wire()
+    if client_ca is not None and wire is None:
+        raise reject("DP903", "clients show certificates under TLS alone", help=["--tls-cert FILE --tls-key FILE"])
+    if client_ca is None and found.with_certificates:
+        raise reject(
+            "DP903", f"{listed(found.with_certificates, 3)} cannot show a certificate: no authority is named",
+            help=["--tls-client-ca FILE"],
+        )  # fmt: skip
+    if tls_only and tls is None:
+        raise reject("DP903", "--require-tls needs a certificate", help=["--tls-cert FILE --tls-key FILE"])
     require_tls(host, tls)
-    for remark in _remarks(plan.true, people):
+    for remark in (*_remarks(plan.true, found), *own.exposed()):
         exits.say(remark)
-    listening = _Listening(
-        (host, port), None if health is None else place(health), _consoles(http, custodian_http, tls)
-    )
+    consoles = _consoles(http, custodian_http, tls, found.provider is not None)
+    listening = _Listening((host, port), None if health is None else place(health), consoles)
     of_made_up = frozenset(plan.names) - {policy.name for policy in plan.true}
-    metrics = Metrics(NoLog() if log is None else AuditLog(Path(log)), of_made_up)
+    metrics = Metrics(_recording(log), of_made_up, version=__version__, policies=plan.hashes)
     refusals = Refusals(metrics)
-    door = Door(people, refusals, tls, made_up=of_made_up)
-    return asyncio.run(_serve(plan, door, metrics, refusals, listening))
+    door = Door(found, refusals, tls, made_up=of_made_up, wire=wire, tls_only=tls_only)
+    exits.say(_started(plan, door))
+    # What is said to whoever started this would stand among the lines of a log on standard output.
+    show = exits.say if log == "-" else lambda text: print(text, flush=True)
+    return asyncio.run(_serve(plan, door, metrics, refusals, listening, own, show))
+
+
+def _recording(log: str | None) -> Recording:
+    """Raises Rejected DP903: the log cannot be written."""
+    if log is None:
+        return NoLog()
+    found = AuditLog(None if log == "-" else Path(log))
+    try:
+        found.require()
+    except OSError as error:
+        shown = "on standard output" if log == "-" else repr(log)
+        raise reject(
+            "DP903", one_line(f"the audit log {shown} cannot be written: {reason(error)}"),
+            help=["--audit-log FILE, in a folder that is there", "--audit-log -  for standard output"],
+        ) from None  # fmt: skip
+    return found
+
+
+def _started(plan: Planned, door: Door) -> str:
+    """What begins, for the log of the custodian."""
+    users = len(door.users.by_name)
+    databases = [
+        f"policy {policy.name} {policy.hash[:12]}, {_counted(policy.serving.workers, 'worker')}" for policy in plan.true
+    ]
+    databases += [f"made up {name} {plan.hashes[name][:12]}" for name in plan.names if name in door.made_up]
+    tls = "no TLS" if door.tls is None else "TLS required" if door.tls_only else "TLS, required from other machines"
+    return one_line(f"dpsql {__version__}: {'; '.join(databases)}; {_counted(users, 'user')}, {tls}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +128,22 @@ class _Listening:
     consoles: Consoles | None
 
 
-def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None) -> Consoles | None:
-    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or no extra `server`."""
+def _consoles(
+    http: str | None, custodian_http: str | None, tls: ssl.SSLContext | None, vouched: bool = False
+) -> Consoles | None:
+    """Where the consoles listen, None for none. Raises Rejected DP903: what is no address, or an extra is missing.
+
+    vouched: whether an identity provider lets people in.
+    """
     if http is None and custodian_http is None:
         return None
-    if any(find_spec(name) is None for name in ("markdown_it", "starlette", "uvicorn")):
-        raise reject(
-            "DP903", "the console needs dpsql's extra `server`, which is not installed",
-            help=["pip install 'dpsql[server]'"],
-        )  # fmt: skip
+    needed = [("server", ("markdown_it", "starlette", "uvicorn")), ("oidc", ("jwt", "cryptography") if vouched else ())]
+    for extra, modules in needed:
+        if any(find_spec(name) is None for name in modules):
+            raise reject(
+                "DP903", f"the console needs dpsql's extra `{extra}`, which is not installed",
+                help=[f"pip install 'dpsql[{extra}]'"],
+            )  # fmt: skip
     from dpsql.server.web.doors import read_address
 
     found = (
@@ -96,7 +156,10 @@ def _consoles(http: str | None, custodian_http: str | None, tls: ssl.SSLContext 
     return found
 
 
-async def _serve(plan: Planned, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening) -> int:
+async def _serve(
+    plan: Planned, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening, files: Files,
+    show: Callable[[str], object],
+) -> int:  # fmt: skip
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,14 +167,18 @@ async def _serve(plan: Planned, door: Door, metrics: Metrics, refusals: Refusals
     serving = [policy.serving for policy in plan.policies]
     async with AsyncExitStack() as stack:
         databases, gateways = await opened(plan, stack)
+        pools = {gateway.policy.name: gateway.pool for gateway in gateways}
+        over_data = {name: pool for name, pool in pools.items() if name not in door.made_up}
         health = Health(metrics, lambda: spent_in_all(gateways))
         limits = Limits(
             connections=sum(s.connections for s in serving), of_one_user=sum(s.connections_per_user for s in serving)
         )
         front = Front(door, databases, limits)
         metrics.connections = lambda: {name: front.connections[name] for name in databases.by_name}
-        metrics.waiting = lambda: {g.policy.name: g.pool.waiting for g in gateways}
-        metrics.restarted = lambda: {g.policy.name: g.pool.restarted for g in gateways}
+        metrics.waiting = lambda: {name: pool.waiting for name, pool in pools.items()}
+        metrics.restarted = lambda: {name: pool.restarted for name, pool in pools.items()}
+        metrics.workers = lambda: {name: pool.size for name, pool in over_data.items()}
+        metrics.free = lambda: {name: pool.free for name, pool in over_data.items()}
         host, _ = listening.at
         found = await _listening(front.start, listening.at, "--port 5433")
         if listening.watched is not None:
@@ -124,14 +191,25 @@ async def _serve(plan: Planned, door: Door, metrics: Metrics, refusals: Refusals
             from dpsql.server.web.site import House
 
             web = Web(House(door, databases, limits), front, Place(host, found, door.tls is not None), refusals)
-            for url in await web.start(*listening.consoles):
-                print(f"console: {url}", flush=True)
-        print("\n".join(_where(name, door.tls, host, found) for name in databases.by_name), flush=True)
+            for whose, url in await web.start(*listening.consoles):
+                show(f"{whose} console: {url}")
+        holding: list[Holding] = [front, *([web] if web is not None else [])]
+        if sys.platform != "win32":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: _say_all(reload(door, files, holding)))
+        show("\n".join(_where(name, door.tls, host, found) for name in databases.by_name))
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
+        for gateway in gateways:
+            gateway.begin_nothing()
         await health.stop()
-        await asyncio.gather(front.stop(), *([web.stop()] if web is not None else []))
+        last = float(max(s.answers_at[-1] for s in serving)) + _TO_TAKE_AN_ANSWER
+        await asyncio.gather(front.stop(last), *([web.stop(last)] if web is not None else []))
     return exits.OK
+
+
+def _say_all(lines: list[str]) -> None:
+    for line in lines:
+        exits.say(line)
 
 
 async def _listening(start: Callable[[str, int], Awaitable[int]], at: tuple[str, int], repair: str) -> int:

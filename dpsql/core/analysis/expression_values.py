@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import is_
+from typing import Final
 
 from dpsql.core.functions.arithmetic import ZERO_DIVISOR
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.function import SignatureError
-from dpsql.core.functions.registry import REGISTRY, apply, literal, lookup
+from dpsql.core.functions.registry import OVERFLOW, REGISTRY, apply, literal, lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, larger_than
 from dpsql.core.ir.render import expression, operand, symbol
@@ -121,10 +123,16 @@ def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason
                     f"or bound the quotient:  CLIP({_shown(expr)}, lower, upper)",
                 ),
             )
+        case Call(args=(first, *_)):
+            own = expr if reason.message == OVERFLOW else first
+            shown = _shown(own)
+            return replace(reason, help=tuple(_X.sub(lambda _: shown, text) for text in reason.help))
         case _:
             return reason
 
 
+_X: Final = re.compile(r"\bx\b")
+"""What stands for the reader's expression in the repairs of functions."""
 _LONGEST = 60
 """Characters of an expression that a message repeats."""
 

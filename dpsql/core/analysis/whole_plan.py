@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Aggregate, Join, Release, Scan
+from dpsql.core.ir.render import qualified
 from dpsql.core.ir.walk import Tagged
 from dpsql.diagnostics.errors import reject
 
@@ -18,7 +19,10 @@ def require_public(tree: Tagged[Facts]) -> None:
     assert isinstance(private, Scan)
     raise reject(
         "DP110", f"this query would return rows of {private.table}", span=private.span, label="a private table",
-        help=["aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …"],
+        help=[
+            "aggregate it:  SELECT COUNT(*) …,  SELECT AVG(x) … GROUP BY …",
+            f"what columns it has, for nothing:  DESCRIBE {qualified(private.table)}",
+        ],
     )  # fmt: skip
 
 

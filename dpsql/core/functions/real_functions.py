@@ -34,13 +34,13 @@ def _lost(what: str, repair: str) -> Reason:
 
 _LOG = _lost(
     "the logarithm falls without bound near zero",
-    "keep the argument away from zero: LN(CLIP(x, lower, upper)), lower above 0",
+    "keep the argument away from zero:  LN(CLIP(x, lower, upper)), lower above 0",
 )
-_EXP = _lost("the power exceeds every DOUBLE", "bound the argument: EXP(CLIP(x, lower, upper)), upper at most 700")
-_TAN = _lost("the tangent has no bounds", "bound the result: CLIP(TAN(x), lower, upper)")
+_EXP = _lost("the power exceeds every DOUBLE", "bound the argument:  EXP(CLIP(x, lower, upper)), upper at most 700")
+_TAN = _lost("the tangent has no bounds", "bound the result:  CLIP(TAN(x), lower, upper)")
 _POW = _lost(
     "the power has no bounds for this base and exponent",
-    "bound the base and use a constant exponent: POW(CLIP(x, lower, upper), 2)",
+    "bound the base and use a constant exponent:  POW(CLIP(x, lower, upper), 2)",
 )
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from math import isfinite
 from operator import attrgetter
 from types import MappingProxyType, NoneType
+from typing import Final
 
 from dpsql.core.functions import (
     arithmetic,
@@ -214,10 +215,11 @@ def _applied(function: Function, args: Args) -> Value:
     return Value(result_type, found, held, function.nullable(args), finite, domain)
 
 
+OVERFLOW: Final = "the value may exceed every DOUBLE, so it has no bounds"
 _OVERFLOW = Reason(
     "DP202",
-    "the value may exceed every DOUBLE, so it has no bounds",
-    help=("bound the arguments more tightly, or the result: CLIP(x, lower, upper)",),
+    OVERFLOW,
+    help=("bound the arguments more tightly, or the result:  CLIP(x, lower, upper)",),
 )
 
 

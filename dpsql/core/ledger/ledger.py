@@ -55,7 +55,14 @@ class Entry:
         """Whether it charges nobody and only says what a summary is made of, or that it is forgotten."""
         return not self.units and self.statement.startswith(DEFINITIONS)
 
+    @property
+    def accepts(self) -> bool:
+        """Whether it charges nobody and only says that a custodian has accepted the ledger as it stood."""
+        return not self.units and self.statement.startswith(ACCEPTANCE)
 
+
+ACCEPTANCE = "ACCEPT LEDGER "
+"""How the statement of an entry begins that `acceptance.py` makes. No query begins so."""
 DEFINITIONS = ("CREATE DP SUMMARY ", "DROP DP SUMMARY ")
 """How statements begin that are no queries, and are kept in a ledger for what they say. No query begins so."""
 

@@ -23,10 +23,11 @@ from typing import Final, Self, TypeVar
 
 from dpsql.core.ledger import postgres_chain as chain
 from dpsql.core.ledger import postgres_schema as schema
+from dpsql.core.ledger.acceptance import acceptance
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
-from dpsql.core.ledger.postgres_server import Server, Session, Unknown, identity
+from dpsql.core.ledger.postgres_server import Server, Session, Unknown, refuse_the_datas
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import after_commit, kept_back, perhaps_charged, unnamed_units, unusable
 from dpsql.core.policy.units import UnitNames
@@ -86,7 +87,7 @@ class PostgresLedger:
         head.check_writable()
         try:
             if data is not None:
-                _refuse_the_datas(server, data)
+                refuse_the_datas(server, data)
             schema.found(server, Identity.new(dataset, accountant), head)
             ledger = cls._checked(server, head, dataset, accountant, units)
             head.advance(ledger._tip.sequence, lambda: ledger._tip)
@@ -329,6 +330,12 @@ class PostgresLedger:
             raise self._lost(what, *_OLDER)
         self._agreed = known
 
+    def _accept(self, session: Session) -> None:
+        """Add the entry that says that the ledger was accepted, unless this gateway's head agrees with it."""
+        self._take_turn(session)
+        if (entry := acceptance(self._head, self._tip, lambda number: self._hash_at(session, number))) is not None:
+            chain.add(session, Row.after(self._tip, entry, datetime.now(UTC).isoformat()))
+
     def _hash_at(self, session: Session, sequence: int) -> str | None:
         if sequence == 0:
             return self._identity.origin.hash
@@ -367,8 +374,8 @@ def server_of(ledger: PostgresLedger) -> Server:
 def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> None:
     """Custodian only: declare the database, as it now stands, to be the true ledger for this gateway.
 
-    For a gateway that is new, and the repair after a restored backup when nothing better can be restored. The chain is
-    verified first; if there is no ledger, the head is removed. Raises CannotOpen (DP407).
+    For a gateway that is new, and the repair after a restored backup when nothing better can be restored; an entry says
+    so. The chain is verified first; if there is no ledger, the head is removed. Raises CannotOpen (DP407).
     """
     head, server = Head(Path(head_path), timeout), Server(url, timeout)
     try:
@@ -377,6 +384,7 @@ def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> No
             return
         server.read(lambda session: schema.check(session, url))
         ledger = PostgresLedger(server, head, server.read(lambda session: schema.read_identity(session, url)))
+        server.transaction(ledger._accept)
         head.put(ledger._reading(lambda _: ledger._tip))
     finally:
         server.close()
@@ -389,12 +397,3 @@ def is_founded(url: str, timeout: float = 10.0) -> bool:
         return server.read(schema.is_founded)
     finally:
         server.close()
-
-
-def _refuse_the_datas(server: Server, data: str) -> None:
-    """A ledger beside the data would be written by a role that may only read, or read by whoever may read the data."""
-    if identity(server.url, server.timeout) == identity(data, server.timeout):
-        raise unusable(
-            server.url, "this is the database that holds the data",
-            "custodian: make another database for the ledger, with a role of its own, and name it in `ledger:`",
-        )  # fmt: skip

@@ -375,3 +375,12 @@ def _connection_class() -> Any:
     import psycopg
 
     return type("Connection", (psycopg.Connection,), {"__del__": lambda self: None})
+
+
+def refuse_the_datas(server: Server, data: str) -> None:
+    """A ledger beside the data would be written by a role that may only read, or read by whoever may read the data."""
+    if identity(server.url, server.timeout) == identity(data, server.timeout):
+        raise unusable(
+            server.url, "this is the database that holds the data",
+            "custodian: make another database for the ledger, with a role of its own, and name it in `ledger:`",
+        )  # fmt: skip

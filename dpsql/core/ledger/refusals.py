@@ -29,7 +29,7 @@ ACCEPTANCE_HELP = (
 class Limit:
     """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
 
-    received: the part of `asked` that stored answers cost.
+    received: the part of `asked` that stored answers cost. whole: it is the cap that is looked at, not what is left.
     """
 
     code: str
@@ -39,6 +39,7 @@ class Limit:
     cap: PrivacyLoss
     spent: PrivacyLoss = NO_LOSS
     received: PrivacyLoss = NO_LOSS
+    whole: bool = False
 
     @property
     def left(self) -> PrivacyLoss:
@@ -56,9 +57,9 @@ def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
 
 
 def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
-    left = limit.left
+    left, word = limit.left, "allowed" if limit.whole or limit.code == "DP405" else "left"
     parts = [
-        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {'allowed' if limit.code == 'DP405' else 'left'}"
+        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {word}"
         for symbol, asked, fits in (
             ("ε", limit.asked.epsilon, left.epsilon),
             ("ρ", limit.asked.rho, left.rho),
@@ -70,11 +71,18 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
         parts.append(f"stored answers, new to this account, cost {limit.received} of it")
     if limit.cap == NO_LOSS and limit.code in ("DP404", "DP405"):  # such as `*`, where the policy names analysts only
         repairs = ("ask as an analyst to whom the policy gives something:  --analyst NAME,  in Python  analyst='NAME'",)
-    place = "users.yaml, or let time pass" if limit.code == "DP413" else "the policy"
-    custodian = f"custodian: raise {limit.setting} in {place}; what is spent stays spent"
+        custodian = (
+            "custodian: name the analyst in the policy's  budgets.analysts,  or let everybody ask:  " + _EVERYBODY
+        )
+    elif limit.code in ("DP403", "DP404") and limit.asked.delta and not limit.cap.delta:
+        custodian = f"custodian: give {limit.setting} a delta in the policy; left out it is 0"
+    else:
+        place = "users.yaml, or let time pass" if limit.code == "DP413" else "the policy"
+        custodian = f"custodian: raise {limit.setting} in {place}; what is spent stays spent"
     return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
 
 
+_EVERYBODY = '"*": {epsilon: 0.5, delta: 1e-8}'
 _FRESH = " with fresh=True (--fresh), which pays for new noise in place of the stored answers"
 
 
@@ -93,13 +101,17 @@ def _repairs(broken: Sequence[Limit], limits: Sequence[Limit]) -> tuple[str, ...
         exceeded = [(asked, left) for asked, left in found if asked > left]
         return [(asked, left) for asked, left in found if asked] if fresh and exceeded else exceeded
 
+    deltas = fits("delta")
+    public = "group by public keys (a declared `domain:`), which need no delta"
+    if deltas and not min(left for _, left in deltas):  # a smaller ε would not help
+        return ("no delta is left, so that nothing fits that needs one", public)
     if epsilons := fits("epsilon"):
         repairs.append(_largest("epsilon", min(left for _, left in epsilons), way))
     if rhos := fits("rho"):
         repairs.append(_largest("rho", min(left for _, left in rhos), way, in_epsilon=True))
-    if deltas := fits("delta"):
+    if deltas:
         repairs.append(_largest("delta", min(left for _, left in deltas), way))
-        repairs.append("or group by public keys (a declared `domain:`), which need no delta")
+        repairs.append(f"or {public}")
     return tuple(repairs)
 
 
@@ -130,8 +142,9 @@ def unnamed_units(path: object, units: Sequence[str]) -> CannotOpen:
         f"it has spent for unit {', '.join(map(repr, units))}, which this policy does not name: under another name the "
         "same people would have a second budget",
         "custodian: where a unit was renamed, say what it is called now, and what was spent counts for it:  "
-        f"former_units: {{{key(units[0])}: NAME}}",
-        f"custodian: where it is gone with its tables:  former_units: {{{key(units[0])}: null}}",
+        f"former_units: {{{', '.join(f'{key(unit)}: NAME' for unit in units)}}}",
+        "the key stands at the top of the policy, beside  tables:,  and names every unit; null in place of NAME says "
+        "that one is gone with its tables",
     )
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from dpsql.core.ledger import sqlite_schema as schema
+from dpsql.core.ledger.acceptance import acceptance
 from dpsql.core.ledger.durable_files import flush_file
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
@@ -318,6 +319,12 @@ class SqliteLedger:
         if known.hash != self._hash_at(known.sequence):
             raise self._lost(f"entry {known.sequence} is not the one that was written: this is another ledger")
 
+    def _accept(self) -> None:
+        """Add the entry that says that the ledger was accepted, unless its head agrees with it."""
+        self._catch_up()
+        if (entry := acceptance(self._head, self._tip, self._hash_at)) is not None:
+            self._append(entry)
+
     def _hash_at(self, sequence: int) -> str | None:
         if sequence == 0:
             return self._identity.origin.hash
@@ -369,8 +376,8 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
     """Custodian only: declare the ledger file, as it now stands, to be the true one.
 
     The repair after a lost head, a restored backup or a deleted ledger, when nothing better can be restored. Whatever
-    was spent after the copy was made is forgotten. The chain itself is verified first; if there is no ledger, or an
-    empty file, the head is removed. Raises CannotOpen (DP407).
+    was spent after the copy was made is forgotten; an entry says so (acceptance.py). The chain is verified first; if
+    there is no ledger, or an empty file, the head is removed. Raises CannotOpen (DP407).
     """
     where, head = place_of(path), Head(Path(head_path), timeout)
     if not where.exists():
@@ -384,6 +391,7 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
                 return
             check_and_upgrade(connection, where, timeout)
             ledger = SqliteLedger(where, head, connection, timeout)
+            ledger._writing(ledger._accept)
             head.put(ledger._durable())
     finally:
         connection.close()

@@ -140,6 +140,11 @@ class Policy:
             return SHARED_ACCOUNT
         return analyst
 
+    def has_account(self, analyst: str | None) -> bool:
+        """Whether `budgets.analysts` gives this analyst an account, his own or the shared one, or limits nobody."""
+        named = self.budgets.analysts
+        return not named or self.account(analyst) in named
+
     def caps_for(self, analyst: str | None = None) -> BudgetCaps:
         """The limits in force for an analyst (None: whoever gives no name), for every unit of the policy."""
         total = self.budgets.total
@@ -148,7 +153,7 @@ class Policy:
             return BudgetCaps(totals)
         own = self.budgets.analysts.get(self.account(analyst))
         if own is None:
-            return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS), NO_LOSS)
+            return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS))
         return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import duckdb
 
@@ -46,6 +46,32 @@ def csv_options(path: str) -> Options:
     return ()
 
 
+class MissingWord(NamedTuple):
+    """word: what stands for a missing value in a column. type: of the column, if it is read so."""
+
+    word: str
+    type: str
+
+
+_MISSING: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-", "?", ".")
+
+
+def missing_words(path: str, options: Options) -> dict[str, MissingWord]:
+    """Columns that these options read as texts, and that have another type if one of `_MISSING` is no value."""
+    columns = dict(options).get("columns")
+    texts = {name for name, type_ in columns.items if type_ == "VARCHAR"} if isinstance(columns, Struct) else set()
+    said = tuple((name, str(value)) for name, value in options if name in ("delim", "encoding", "decimal_separator"))
+    found: dict[str, MissingWord] = {}
+    with duckdb.connect() as connection:
+        for word in _MISSING if texts else ():
+            with contextlib.suppress(duckdb.Error):
+                for column in _sniffed(connection, path, said, f", nullstr = ['', '{word}']")["Columns"]:
+                    name, type_ = str(column["name"]), str(column["type"])
+                    if name in texts and type_ != "VARCHAR":
+                        found.setdefault(name, MissingWord(word, type_))
+    return found
+
+
 def _encodings(path: str) -> list[tuple[tuple[str, str], ...]]:
     head = b""
     with contextlib.suppress(OSError), open(path, "rb") as file:
@@ -55,8 +81,8 @@ def _encodings(path: str) -> list[tuple[tuple[str, str], ...]]:
     return [(), (("encoding", "latin-1"),)]
 
 
-def _sniffed(connection: Connection, path: str, options: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    said = "".join(f", {name} = '{value}'" for name, value in options)
+def _sniffed(connection: Connection, path: str, options: tuple[tuple[str, str], ...], more: str = "") -> dict[str, Any]:
+    said = more + "".join(f", {name} = '{value}'" for name, value in options)
     found = connection.execute(f"SELECT * FROM sniff_csv(?{said})", [path])
     names = [str(column[0]) for column in found.description or []]
     return dict(zip(names, found.fetchall()[0], strict=True))

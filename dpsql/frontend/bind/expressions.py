@@ -214,7 +214,7 @@ class ExprBinder:
                 return now
             if name in VOLATILE:
                 raise volatile(name, self.span(node))
-            raise unknown_function(name, self.span(node))
+            raise unknown_function(name, self.span(node), self.source)
         given, span = args.get("expressions", []), self.span(node)
         if function.name == "clip" and says_auto(given):
             made = searched_clip(given, self.bind, lambda x, end: self.call("clip", (x, end, end), span), span)

@@ -82,7 +82,10 @@ def _sets(nodes: list[exp.Expr], named: Named, binder: ExprBinder, above: Callab
             if above(e):
                 raise reject(
                     "DP108", "GROUP BY cannot contain an aggregate or a window function", span=e.span,
-                    help=["group by columns of the tables; filter aggregates in HAVING, windows with QUALIFY"],
+                    help=[
+                        "group by columns of the tables; filter aggregates in HAVING, windows with QUALIFY",
+                        "for quarters of all rows (NTILE) group by ranges of the value:  GROUP BY floor(x / 100)",
+                    ],
                 )  # fmt: skip
             if several and not columns_of(e):
                 raise reject(

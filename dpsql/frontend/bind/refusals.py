@@ -14,7 +14,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.function_names import VOLATILE, WINDOWED, aggregate_name
 from dpsql.frontend.bind.made_columns import unmade
-from dpsql.frontend.bind.replacements import INSTEAD, LISTED, needs_window, of_aggregate
+from dpsql.frontend.bind.replacements import INSTEAD, LISTED, in_own_words, needs_window, of_aggregate
 from dpsql.frontend.text.spans import query_span, span_of
 
 
@@ -26,9 +26,10 @@ def volatile(name: str, span: Span) -> Rejected:
     )  # fmt: skip
 
 
-def unknown_function(name: str, span: Span) -> Rejected:
-    """A function that is not registered, with those of similar names."""
-    advice = INSTEAD.get(name.lower()) or _alike(name)
+def unknown_function(name: str, span: Span, source: Source) -> Rejected:
+    """A function that is not registered, with what is written in its place, else with those of similar names."""
+    advice = INSTEAD.get(name.lower())
+    advice = _alike(name) if advice is None else in_own_words(advice, name.lower(), source.text[span.start : span.end])
     return reject("DP105", f"function {name} is not supported", span=span, help=[advice])
 
 
@@ -121,7 +122,8 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
             help=needs_window(node, name.upper()),
         )  # fmt: skip
     if isinstance(node, exp.AggFunc):
-        advice = of_aggregate(node)
+        name = written_name(node, source)
+        advice = in_own_words(of_aggregate(node), name, source.text[span.start : span.end])
         return reject(
             "DP105", f"aggregate {written_name(node, source).upper()} is not supported", span=span,
             help=[advice],
@@ -169,7 +171,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         name = written_name(node, source)
         if name in VOLATILE or node.sql_name().lower() in VOLATILE:
             return volatile(name, span)
-        return unknown_function(name, span)
+        return unknown_function(name, span, source)
     return reject(
         "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=span,
         help=[LISTED],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
 
 from dpsql.core.ir.step_count import take
+from dpsql.frontend.text.lexer import tokens
 
 LISTED: Final = "the SQL reference lists the accepted functions and operators"
+_LONGEST: Final = 60
+"""Characters of an argument that a repair repeats."""
 _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
@@ -38,6 +42,36 @@ INSTEAD: Final[dict[str, str]] = {
     **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),
 }
 """A function's name → how the same is written here."""
+
+_WHICH: Final = {"format_date": 1, "dateadd": -1}
+"""Where the argument stands that a repair calls x; elsewhere it is the first."""
+_LETTER: Final = re.compile(r"\b[xy]\b")
+
+
+def in_own_words(advice: str, name: str, call: str) -> str:
+    """A repair with the arguments of the call in place of x and y. call: its text."""
+    given = _arguments(call)
+    at = _WHICH.get(name, 0)
+    own = dict(zip("xy", given[at:], strict=False))
+    return _LETTER.sub(lambda found: own.get(found[0], found[0]), advice)
+
+
+def _arguments(call: str) -> list[str]:
+    """The texts between a call's brackets; those that are long, or have comments, are left out."""
+    depth, start, found = 0, 0, []
+    for token in tokens(call):
+        if token.text in ("(", "["):
+            depth += 1
+            start = token.end if depth == 1 else start
+        elif depth == 1 and token.text in (",", ")"):
+            found.append(call[start : token.start].strip())
+            start = token.end
+        if token.text in (")", "]"):
+            depth -= 1
+            if depth == 0:
+                break
+    return [text if 0 < len(text) <= _LONGEST and "--" not in text else "…" for text in found]
+
 
 SPINE: Final = "for a list of days:  GROUP BY day  shows every day of the column's bounds, also those without rows"
 """Help for those who count up days to join rows to them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 import sqlglot
@@ -40,11 +41,17 @@ class Reading:
 _ARRAYS_OF_OIDS = re.compile(r"::\s*(?:pg_catalog\.)?(?:oid|regtype)\s*\[\]", re.IGNORECASE)
 
 
-def asks_catalogue(sql: str, constants: Sequence[str]) -> bool:
+@cache
+def _words(constants: tuple[str, ...]) -> re.Pattern[str]:
+    """What every statement about the schema has in it."""
+    return re.compile(r"\bpg_|\binformation_schema\b|" + "|".join(rf"\b{re.escape(c)}\b" for c in constants))
+
+
+def asks_catalogue(sql: str, constants: tuple[str, ...]) -> bool:
     """Whether a statement asks about the schema: it reads relations of the catalogue alone, or none, and calls one of
     the listed functions."""
     lowered = sql.lower()
-    if not re.search(r"\bpg_|\binformation_schema\b|" + "|".join(rf"\b{re.escape(c)}\b" for c in constants), lowered):
+    if not _words(constants).search(lowered):
         return False
     try:
         tree = parsed(sql)

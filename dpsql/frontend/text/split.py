@@ -13,6 +13,7 @@ import sqlglot
 from dpsql.frontend.parse import UNREADABLE, require_dialect
 
 _COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_OURS = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +21,23 @@ class Statement:
     """One statement of a text, without its semicolon. `start`: its offset in the text, in characters.
 
     `shape` is a hash of its tokens: the same however they are spaced, broken into lines and commented.
+    `lead`: what stands before it from the first comment of dpsql on, which may say settings of it.
     """
 
     text: str
     start: int
     shape: str = ""
+    lead: str = ""
 
     @property
     def end(self) -> int:
         """The offset behind its last character."""
         return self.start + len(self.text)
+
+    @property
+    def whole(self) -> Statement:
+        """The same, beginning with its lead."""
+        return Statement(self.lead + self.text, self.start - len(self.lead), self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +78,30 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
     found: list[Statement] = []
     comments: list[Comment] = []
     words: list[str] = []
-    start = end = behind = 0
+    start = end = behind = rest = 0
     for token in tokens:
         comments += _comments(text, behind, token.start)
         behind = token.end + 1
         if token.token_type is sqlglot.TokenType.SEMICOLON:
             if words:
-                found.append(Statement(text[start:end], start, shape_of(words)))
-            words = []
+                found.append(Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)))
+            words, rest = [], behind
             continue
         if not words:
             start = token.start
         end = behind
         words.append(text[token.start : end])
     if words:
-        found.append(Statement(text[start:end], start, shape_of(words)))
+        found.append(Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)))
     comments += _comments(text, behind, len(text))
     return Parts(tuple(found), tuple(comments))
+
+
+def lead_of(text: str, start: int, end: int) -> str:
+    """From the first comment of dpsql on, what stands in a stretch of text that holds no token."""
+    if "dpsql" not in text[start:end].lower():
+        return ""
+    return next((text[c.start : end] for c in _comments(text, start, end) if _OURS.match(c.text)), "")
 
 
 def shape_of(words: list[str]) -> str:

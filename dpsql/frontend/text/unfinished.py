@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import Token, TokenType
 
 from dpsql.frontend.parse import UNREADABLE
-from dpsql.frontend.text.split import Statement
+from dpsql.frontend.text.split import Statement, lead_of
 
 Quoting = Literal["", "'", '"']
 """How a variable is put in: as it is, as a text literal, as a quoted name."""
@@ -44,7 +44,7 @@ def scan(text: str, dialect: str = "duckdb") -> Scanned | None:
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
             if start is not None:
-                found.append(Statement(text[start:end], start))
+                found.append(Statement(text[start:end], start, lead=lead_of(text, rest, start)))
             start, rest = None, token.end + 1
             continue
         start = token.start if start is None else start

@@ -17,6 +17,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 from dpsql.frontend.text.lexer import tokens
+from dpsql.frontend.text.query_comments import refuse_settings
 
 _BEHIND = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "QUALIFY", "WINDOW", "OFFSET"})
 _FORM = "write  SELECT keys, COUNT(*) FROM … WHERE … GROUP BY keys,  run it by itself, or leave it out (skip_refused)"
@@ -62,6 +63,8 @@ def read_member(sql: str, parameters: Sequence[Any] | Mapping[str, Any], policy:
 
 
 def _read(source: Source, parameters: Sequence[Any] | Mapping[str, Any], policy: Policy) -> Member:
+    why = "a comment within a batch sets nothing: a batch has one price"
+    refuse_settings(source, why, "give ε to the batch:  run(epsilon=…),  --epsilon 0.5")
     parsed = parse(source)
     if next((token.upper for token in tokens(source.text)), "") != "SELECT":
         raise _other("it does not begin with SELECT", None)

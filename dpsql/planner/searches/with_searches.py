@@ -23,7 +23,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.planner.notes import limits_told, ranks_told, thresholds_told
+from dpsql.planner.notes import clips_told, limits_told, ranks_told, thresholds_told
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.privacy_cost import cost_of
 from dpsql.planner.rewrites.choose_grids import BUDGET, weighed
@@ -177,12 +177,13 @@ def _groups(measured: MeasuredRelease) -> int:
 def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[str, ...]:
     """What the reader should know before anything is found."""
     releases = [r.measured for r in rest.releases]
-    unknown = limits_told(releases) | thresholds_told(releases) | _ranks(rest, limits)
     limited = _ranks(rest, [s for s in limits if s.limit.rule is Rule.AVERAGE], any_bounds=True)
     clips = tuple(f"{one_line(s.limit.what)} is clipped to [" for s in limits if s.limit.rule.of_values)
+    unknown = limits_told(releases, rest.source) | thresholds_told(releases) | _ranks(rest, limits)
+    unknown |= clips_told(releases, rest.source, clips)
     return (
         f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
-        *(note for note in rest.notes if note not in unknown and not note.startswith(clips)),
+        *(note for note in rest.notes if note not in unknown),
         *sorted(_ranks(rest, [s for s in limits if s.limit.rule is Rule.QUANTILE], any_bounds=True) - limited),
     )
 

@@ -22,6 +22,8 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.expected_error import expected_error, output_error
@@ -54,6 +56,8 @@ class _Release:
     source: Source
     epsilon: Fraction
     at: Remeasure
+    most: float
+    """The largest ε that any account of the policy may spend; `inf` if nothing is capped."""
 
 
 def warnings_of(
@@ -70,7 +74,7 @@ def warnings_of(
     below: its input, with facts. limits: those that the query sets itself. epsilon: what the whole query may lose; at:
     the release at another one, for repairs that name a number.
     """
-    own = _Release(release, declared_sizes(below, release.node), source, epsilon, at)
+    own = _Release(release, declared_sizes(below, release.node), source, epsilon, at, _affordable(ctx.policy))
     try:
         found = (*_drowned(own, below.fact), *_hidden(own), *_thin(own), *_averages(own), *_ranks(own))
     except OverflowError:  # numbers beyond what a float can hold: errors are not comparable, and nothing is said
@@ -311,6 +315,8 @@ def _enough_for(own: _Release, factor: float, met: Callable[[MeasuredRelease], b
     guess = float(own.epsilon) * factor
     while guess <= MOST_EPSILON:
         epsilon = _two_digits(guess)
+        if epsilon > own.most:
+            return ["no ε within the policy's budgets is enough for this query"]
         try:
             if met(own.at(epsilon)):
                 return [f"use an ε of {float(epsilon):g} or more for this query"]
@@ -318,6 +324,20 @@ def _enough_for(own: _Release, factor: float, met: Callable[[MeasuredRelease], b
             return []
         guess = float(epsilon) * 1.1
     return []
+
+
+def _affordable(policy: Policy) -> float:
+    """The largest ε that the account which may spend most can give one query."""
+
+    def epsilon(cap: PrivacyLoss) -> float:
+        return math.sqrt(2 * cap.rho) if policy.privacy.accountant == "zcdp" else float(cap.epsilon)
+
+    found = []
+    for account in policy.budgets.analysts or (None,):
+        caps = policy.caps_for(account)
+        each = [*caps.total.values(), *caps.analyst.values(), *([caps.per_query] if caps.per_query else [])]
+        found.append(min(map(epsilon, each), default=math.inf))
+    return max(found)
 
 
 def _or(first: list[str], second: str) -> list[str]:

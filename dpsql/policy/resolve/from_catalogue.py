@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsql.core.ir.types import parse_type
+from dpsql.core.ir.types import Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueTable
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.positions import Loc
-from dpsql.core.policy.tables import Table
+from dpsql.core.policy.tables import Column, Table
+from dpsql.core.policy.units import DEFAULT_UNIT, IdUnit
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.issues import Issue, did_you_mean
@@ -96,8 +97,28 @@ def _typed_columns(table: Table, specs: dict[str, Any], found: CatalogueTable, i
         elif column.sql_type != actual:
             where: Loc = (*loc, "type")
             message = f"type is {column.type} in the policy but {actual.name.lower()} in the data"
-            issues.append(
-                Issue(where, message.removeprefix("type "), help=(f"type: {actual.name.lower()}",), code="DP004")
-            )
+            repairs = _type_repairs(table, column, actual)
+            issues.append(Issue(where, message.removeprefix("type "), help=repairs, code="DP004"))
         columns[name] = spec
     return columns
+
+
+def _type_repairs(table: Table, column: Column, actual: SqlType) -> tuple[str, ...]:
+    """The data's own type; for ids that are texts here alone, how they are read as those of other tables."""
+    own = f"type: {actual.name.lower()}"
+    if column.bounds is not None and not (actual.numeric or actual.temporal):
+        own += "  and take its bounds out"
+    owner, declared = table.protection, column.sql_type
+    if (
+        not isinstance(owner, IdUnit)
+        or owner.column != column.name
+        or actual.kind is not Kind.VARCHAR
+        or declared is None
+    ):
+        return (own,)
+    of = "" if owner.name == DEFAULT_UNIT else f"of: {owner.name}, "
+    return (
+        f"read the ids as those of other tables, in tables.{table.name}, in place of its unit:  "
+        f"unit: {{{of}column: {column.name}, as: {declared.name.lower()}}}",
+        f"or, if they are texts in every table of the unit:  {own}",
+    )

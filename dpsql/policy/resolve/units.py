@@ -141,7 +141,7 @@ class UnitResolver:
                 self.issues.add(
                     (*where, "references"),
                     f"refers to `{step.references}`, which is not promised to be unique",
-                    f"tables.{table}: unique: [[{', '.join(referenced)}]]   (a promise; an enforced key will not do)",
+                    f"a promise, in tables.{table} (an enforced key will not do):  unique: [[{', '.join(referenced)}]]",
                 )
                 return None
             hops.append(Hop(columns, table, referenced))
@@ -229,7 +229,7 @@ def collect_units(scope: Scope, protections: dict[str, Protection | None]) -> di
                 scope.issues.add(
                     (*loc, "table"),
                     f"names `{table}`, whose `unit` is no id column",
-                    f"tables.{table}: unit: {{column: …}}",
+                    f"give it the column of its ids, in tables.{table}:  unit: {{column: …}}",
                 )
             continue
         if spec.key is not None and spec.key.casefold() != protection.column.casefold():
@@ -269,6 +269,7 @@ def _same_id_types(scope: Scope, protections: dict[str, Protection | None]) -> N
             texts, other = (table, type) if kind is Kind.VARCHAR else (name, scope.type(table, column))
             scope.issues.add(
                 loc, f"names `{p.column}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}",
-                f"tables.{texts}: unit: {{{of}column: {column if texts == table else p.column}, "
+                f"read those ids as the others, in tables.{texts}, in place of its unit:  "
+                f"unit: {{{of}column: {column if texts == table else p.column}, "
                 f"as: {str(other).lower()}}}",
             )  # fmt: skip

@@ -200,8 +200,8 @@ def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
         if key.assumed:
             claim = f"no two rows of {table.name} share {_names(key.columns)}, whoever is added or removed"
             effect = (
-                "where n rows share it, a join on it may move n where the noise covers 1, and groups of what is joined "
-                f"may hold a unit n times where it is counted once: {_times(1)}"
+                "where n rows share it, one unit may move an answer that joins on it n times as far as the noise "
+                f"covers, or be counted in n of its groups: {_times(1)}"
             )
             yield Promise(kind, dotted(where), claim, effect, table.unit)
 
@@ -212,9 +212,14 @@ def _column(table: Table, column: Column) -> Iterator[Promise]:
         source = "" if column.nullable is not None else " (a primary key)"
         claim = f"{table.name}.{column.name} is never NULL{source}"
         effect = (
-            "COUNT of it counts NULLs, too, at the stated ε; where rows are replaced, a SUM moves by its larger bound "
-            "B instead of its range R: ε is B/R times what is stated; and keys on it may repeat"
+            "rows without a value are counted as if they had one, so that counts are wrong, at the stated ε; joins on "
+            "a key that such a column is part of may protect less"
         )
+        if table.protection is not None and table.protection.neighbours == "replace_one":
+            effect += (
+                "; and a sum may move further than its noise covers: ε is then as many times what is stated as the "
+                "larger end of the bounds is of their width"
+            )
         yield Promise("not_null", dotted((*loc, "nullable")), claim, effect, table.unit, (table.name, column.name))
     if isinstance(column.domain, TableDomain) and not table.public:
         domain = column.domain

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
@@ -49,13 +50,27 @@ def draft_policy(
     database: str | None = None,
     sources: Mapping[str, str] | None = None,
     partitions: Mapping[str, frozenset[str]] | None = None,
+    missing: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
+    single: Mapping[str, frozenset[str]] | None = None,
 ) -> str:
     """YAML text of a policy for these tables; valid, and it fails closed.
 
     name: the policy's name. database: path of the DuckDB file, as it is to stand in the policy. sources: table → its
     `source:` call, for tables that are files. partitions: table → the columns that are names of its folders.
+    missing: table → column → the word that stands for no value in it, and the type that it has without. single: table →
+    the columns that are different in each of its first rows.
     """
-    return "\n".join(_lines(catalogue, name, database, sources or {}, partitions or {})) + "\n"
+    seen = _Seen(partitions or {}, missing or {}, single or {})
+    return "\n".join(_lines(catalogue, name, database, sources or {}, seen)) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen besides names and types, as `draft_policy` takes it."""
+
+    partitions: Mapping[str, frozenset[str]]
+    missing: Mapping[str, Mapping[str, tuple[str, str]]]
+    single: Mapping[str, frozenset[str]]
 
 
 def _lines(
@@ -63,15 +78,16 @@ def _lines(
     name: str,
     database: str | None,
     sources: Mapping[str, str],
-    partitions: Mapping[str, frozenset[str]],
+    seen: _Seen,
 ) -> Iterator[str]:
     safe = _NOT_IN_NAME.sub("_", name).lstrip(".-")[:100] or "draft"
     yield "# yaml-language-server: $schema=./dpsql-policy.schema.json"
+    yield "#   (an editor completes by it; it is made by  dpsql policy schema > dpsql-policy.schema.json)"
     if any(not source.startswith("read_parquet(") for source in sources.values()):
         yield "# Drafted from schemas; where a file has none, names and types were guessed from its first rows, and a"
         yield "#   name may be a row's value: read them before anybody else does. Go through the lines marked DECIDE."
     else:
-        yield "# Drafted from the schema alone: no value of the data was read. Go through the lines marked DECIDE."
+        yield "# Drafted from the schema: no value of the data stands here. Go through the lines marked DECIDE."
     yield "version: 1"
     yield f"name: {_scalar(safe)}"
     if database is not None:
@@ -92,8 +108,7 @@ def _lines(
         if source is None and table.reads[1:] and not table.source:
             yield from _view(table)
         else:
-            parts = partitions.get(table.name, frozenset())
-            yield from _table(table, catalogue, source or table.source or None, parts, not names_server(database))
+            yield from _table(table, catalogue, source or table.source or None, seen, not names_server(database))
     yield "# What a query costs that says nothing else."
     yield "defaults: {epsilon: 0.1, delta: 1e-8}"
     yield '# To try this out, until the units are decided:  ledger: ":memory:"  forgets what was spent.'
@@ -113,9 +128,7 @@ def _view(table: CatalogueTable) -> Iterator[str]:
     yield "  #   of these, and if all that an id has in it comes from rows of that id:  unit: {column: <id>}"
 
 
-def _table(
-    table: CatalogueTable, catalogue: Catalogue, source: str | None, partitions: frozenset[str], makes: bool
-) -> Iterator[str]:
+def _table(table: CatalogueTable, catalogue: Catalogue, source: str | None, seen: _Seen, makes: bool) -> Iterator[str]:
     """makes: whether columns may be made of others (`from`), which no server does."""
     if not usable_name(table.name):
         yield f"  # {_scalar(table.name)[:80]}: not a name a policy can hold"
@@ -124,8 +137,14 @@ def _table(
     yield f"  {_scalar(table.name)}:"
     if source is not None:
         yield f"    source: {_scalar(source)}"
-    ids = _candidates(table, known, catalogue)
+    partitions, missing = seen.partitions.get(table.name, frozenset()), seen.missing.get(table.name, {})
+    yield from _missing_words(missing)
+    single = [c for c in own_ids(table, catalogue) if c in seen.single.get(table.name, ())]
+    ids = _candidates(table, known, catalogue, single)
     yield f"    # DECIDE: whose rows are these? One row is protected now.{_candidate_text(ids)}"
+    if single:
+        names = ", ".join(map(_scalar, single))
+        yield f"    #   {names}: different in each of the first rows: as the unit it would protect one row"
     yield "    #   If the table holds nothing about anybody, replace the unit by  public: true"
     yield "    unit: {rows: 1}"
     if table.primary_key and all(c in known for c in table.primary_key):
@@ -225,14 +244,40 @@ def _proposed(values: tuple[str, ...]) -> str:
     return f"DECIDE: domain: {_list(values)}   which is what its type lists; as a domain it is public"
 
 
-def _candidates(table: CatalogueTable, known: Mapping[str, SqlType], catalogue: Catalogue) -> list[str]:
-    """Columns that look like an id, as the unit of the table: keys, foreign keys, names that end in id, and those that
-    are called like another table, of the type that its key has."""
-    owners = {c.name: owner for c in table.columns if (owner := _owner(c.name, table, catalogue)) is not None}
+def _missing_words(missing: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """What to add where a column is a text only because of a word."""
+    for word in dict.fromkeys(word for word, _ in missing.values()):
+        types = ", ".join(f"{_scalar(column)} {type_}" for column, (said, type_) in missing.items() if said == word)
+        yield f"    # DECIDE: does {word} stand for no value? Then add  nullstr = ['', '{word}']  to the source, and"
+        yield f"    #   write there and under columns:  {types}"
+
+
+def own_ids(table: CatalogueTable, catalogue: Catalogue) -> list[str]:
+    """Columns that look like an id, and that no other table refers to or has: they may be of a row alone."""
+    others = [other for other in catalogue.tables if other is not table]
+    elsewhere = {c.name.casefold() for other in others for c in other.columns}
+    referred = any(key.table == table.name for other in others for key in other.foreign_keys)
+    called = any(_called(c.name) in _names_of(table.name) for other in others for c in other.columns)
+    kept = elsewhere | {c.casefold() for c in table.primary_key if referred or called}
+    kept |= {c.casefold() for key in table.foreign_keys for c in key.columns}
+    usable = {c.name for c in table.columns if usable_name(c.name) and (t := parse_type(c.type)) and t.kind in _IDS}
+    return [name for name in _id_names(table, catalogue) if name in usable and name.casefold() not in kept]
+
+
+def _id_names(table: CatalogueTable, catalogue: Catalogue) -> list[str]:
+    """Keys, foreign keys, names that end in id, and those that are called like another table."""
+    owners = [c.name for c in table.columns if _owner(c.name, table, catalogue) is not None]
     names = [*(c for key in table.foreign_keys for c in key.columns), *owners, *table.primary_key]
-    names += [c.name for c in table.columns if c.name.casefold().endswith(_ID_ENDINGS)]
+    return list(dict.fromkeys([*names, *(c.name for c in table.columns if c.name.casefold().endswith(_ID_ENDINGS))]))
+
+
+def _candidates(
+    table: CatalogueTable, known: Mapping[str, SqlType], catalogue: Catalogue, single: list[str]
+) -> list[str]:
+    """Columns that look like an id, as the unit of the table, of the type that the key of their table has."""
+    owners = {c.name: owner for c in table.columns if (owner := _owner(c.name, table, catalogue)) is not None}
     found = []
-    for name in dict.fromkeys(names):
+    for name in (n for n in _id_names(table, catalogue) if n not in single):
         type_, theirs = known.get(name), owners.get(name)
         if type_ is not None and type_.kind in _IDS:
             as_ = "" if theirs in (None, type_) else f", as: {_scalar(str(theirs).lower())}"
@@ -246,13 +291,22 @@ _IDS = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
 
 def _owner(name: str, table: CatalogueTable, catalogue: Catalogue) -> SqlType | None:
     """The type of the one key of the table that a column is called after: `user` or `user_id`, of `users`."""
-    called = name.casefold().removesuffix("id").rstrip("_")
+    called = _called(name)
     for other in catalogue.tables:
         key = other.column(other.primary_key[0]) if len(other.primary_key) == 1 else None
-        if other is not table and key is not None and called and other.name.casefold() in (called, f"{called}s"):
+        if other is not table and key is not None and called and called in _names_of(other.name):
             type_ = parse_type(key.type)
             return type_ if type_ is not None and type_.kind in _IDS else None
     return None
+
+
+def _called(column: str) -> str:
+    return column.casefold().removesuffix("id").rstrip("_")
+
+
+def _names_of(table: str) -> tuple[str, str]:
+    """What a column that refers to a table may be called after."""
+    return table.casefold(), table.casefold().removesuffix("s")
 
 
 def _candidate_text(ids: list[str]) -> str:

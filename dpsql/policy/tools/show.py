@@ -105,7 +105,8 @@ def loss_text(loss: PrivacyLoss) -> str:
 def _analyst(policy: Policy, name: str) -> str:
     own = policy.budgets.analysts[name]
     limit = "" if own.per_query is None else f"; at most {loss_text(own.per_query)} in one query"
-    return f"{loss_text(own.cap)} of each unit{limit}"
+    none = "" if own.cap.delta or policy.budgets.total is None or not policy.budgets.total.delta else ", δ 0"
+    return f"{loss_text(own.cap)}{none} of each unit{limit}" + ("; what needs a δ is refused" if none else "")
 
 
 def _unit_text(kind: str) -> str:

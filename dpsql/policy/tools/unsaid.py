@@ -1,16 +1,99 @@
-"""What a policy leaves open, and users of it will wonder about: told when it is loaded, and no mistake."""
+"""What a policy leaves open or may not mean, and users of it will wonder about: told by its check, and no mistake."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.positions import Loc
-from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.core.policy.units import IdUnit, RowUnit
+from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.diagnostics.diagnostic import Diagnostic, Span
 from dpsql.policy.issues import Issue, listed
+
+_DECIDE = re.compile(r"#.*\bDECIDE\b(?=[: ])")
+"""A line of a draft (draft.py) that waits for somebody to decide."""
 
 
 def unsaid(policy: Policy) -> tuple[Diagnostic, ...]:
+    """What is told of a valid policy: DP007, once, and DP015 for each thing that it may not mean."""
+    doubts = [i.diagnostic(policy.places, "warning") for i in (*_other_ids(policy), *_without_delta(policy))]
+    return (*_nulls(policy), *_draft(policy), *doubts)
+
+
+def home_column(policy: Policy, table: str) -> str | None:
+    """The column of a table that is called like the key of its unit's own table, where another one is its unit."""
+    protection = policy.tables[table].protection
+    if not isinstance(protection, IdUnit):
+        return None
+    unit = policy.units[protection.name]
+    if unit.table in (None, table) or unit.key is None or protection.column.casefold() == unit.key.casefold():
+        return None
+    column = policy.tables[table].column(unit.key)
+    return None if column is None else column.name
+
+
+def _other_ids(policy: Policy) -> Iterator[Issue]:
+    for table in policy.tables.values():
+        if (named := home_column(policy, table.name)) is not None and isinstance(table.protection, IdUnit):
+            own, unit = table.protection.column, policy.units[table.protection.name]
+            yield Issue(
+                ("tables", table.name, "unit"),
+                f"`{own}` is said to be the {unit.name} whose rows these are, but the table also has `{named}`, which "
+                f"is what {unit.table} calls a {unit.name}: if `{own}` is something else, no {unit.name} is protected",
+                about=False,
+                help=(
+                    f"unit: {{column: {named}}}",
+                    f"if `{own}` does hold the ids of {unit.table}, leave it; `dpsql policy verify` tests that",
+                ),
+                code="DP015",
+            )
+
+
+def _draft(policy: Policy) -> Iterator[Diagnostic]:
+    source = policy.places.source
+    found = [] if source is None else list(_DECIDE.finditer(source.text))
+    if source is None or not found:
+        return
+    lines = [str(source.position(m.start())[0]) for m in found]
+    shown = ", ".join(lines[:8]) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
+    rows = [t.name for t in policy.tables.values() if isinstance(t.protection, RowUnit)]
+    who = f"; a single row is protected in {listed(rows)}, not a person" if rows else ""
+    yield Diagnostic(
+        "DP015", f"this is a draft in which not everything is decided (line {shown}){who}",
+        source, Span(found[0].start(), found[0].end()),
+        help=("decide, and take the word DECIDE out of each line that is decided",), severity="warning",
+    )  # fmt: skip
+
+
+def _without_delta(policy: Policy) -> Iterator[Issue]:
+    """Caps without a δ where queries are to have one: what needs a δ is refused for ever."""
+    total = policy.budgets.total
+    if total is None or policy.privacy.accountant == "pure_dp":
+        return
+    written = policy.document["budgets"]
+    if not total.delta:
+        if policy.defaults.delta and "delta" not in written["total"]:
+            yield _no_delta(("budgets", "total"), "queries have one by `defaults`")
+        return
+    for name, own in policy.budgets.analysts.items():
+        if own.cap != NO_LOSS and not own.cap.delta and "delta" not in written["analysts"][name]:
+            yield _no_delta(("budgets", "analysts", name), "the total has one")
+
+
+def _no_delta(loc: Loc, why: str) -> Issue:
+    return Issue(
+        loc,
+        f"a δ that is left out is 0, and {why}: every query that needs a δ is refused for ever here, groups without a "
+        "public list among them",
+        about=False,
+        help=("give it a part of the total:  delta: 1e-7", "or say that this is meant:  delta: 0"),
+        code="DP015",
+    )
+
+
+def _nulls(policy: Policy) -> tuple[Diagnostic, ...]:
     """DP007, once for a policy: columns whose list of groups does not say whether NULL is one of them."""
     found = list(_open_lists(policy))
     if not found:

@@ -34,7 +34,8 @@ def interval_notes(
     ]
     selected = _selected(post.steps, len(post.steps) - 1)
     if names := _of(forms, selected):
-        notes.append(f"noisy numbers chose the rows: where R of N are left, the ± of {names} is at 1 - 5 % · R/N")
+        wider = f"the fewer are left, the wider is the ± of {names}, so that it holds as often"
+        notes.append(f"noisy numbers chose the rows: {wider}")
     keys = ((i, r.measured.node.threshold) for i, r in enumerate(releases))
     thresholds = frozenset((i, place) for i, place in keys if place is not None)
     if names := _of(forms, thresholds):

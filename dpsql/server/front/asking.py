@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
 from dpsql.server.front.link import Gone
 from dpsql.server.front.read_command import MAX_LENGTH
-from dpsql.server.statements import Answer, Answering, Described, Event, Login, Recording, Refused, Settings, Value
+from dpsql.server.limits import unrecorded
+from dpsql.server.statements import (
+    STOPPED,
+    Answer,
+    Answering,
+    Described,
+    Event,
+    Login,
+    Recording,
+    Refused,
+    Settings,
+    Value,
+)
 
 _numbers = count(1)
 
@@ -18,8 +32,8 @@ class Client(Protocol):
 
     gone: asyncio.Event
 
-    def watch(self) -> None:
-        """Look from now on whether he leaves."""
+    def watch(self, left: Callable[[], object]) -> None:
+        """Look from now on whether he leaves, and call this then; at some time soon, if he has left."""
         ...
 
 
@@ -48,28 +62,54 @@ class Asking:
 
         What was charged by then stays charged.
         """
-        self._run_id, self.running = f"{self.login.name}/{next(_numbers)}", described.sql
-        running = asyncio.ensure_future(self._answering.run(self.login, described, values, settings, self._run_id))
-        leaving = asyncio.ensure_future(link.gone.wait())
-        link.watch()
+        self._require_log()
+        self._run_id = run_id = f"{self.login.name}/{next(_numbers)}"
+        self.running = described.sql
+        stops: list[asyncio.Task[None]] = []
+
+        def stop() -> None:
+            if self._run_id == run_id and not stops:
+                stops.append(asyncio.ensure_future(self._answering.stop(run_id)))
+
+        late = None if seconds is None else asyncio.get_running_loop().call_later(seconds, stop)
+        link.watch(stop)
         try:
-            done, _ = await asyncio.wait({running, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if running not in done:
-                await self._answering.stop(self._run_id)
-                await asyncio.wait({running})
-            answer = running.result()
+            answer = await self._answering.run(self.login, described, values, settings, run_id)
         except Refused as refused:
-            self.refused(described.sql, refused.diagnostics[0].code)
+            await self._note_run(described.sql, refused)
             raise
         finally:
             self._run_id = self.running = ""
-            leaving.cancel()
-            running.cancel()
+            if late is not None:
+                late.cancel()
         kind = _kind(answer)
         self._record("statement", described.sql, plan=answer.plan, price=answer.spent, entry=answer.entry, kind=kind)
         if link.gone.is_set():
             raise Gone
         return answer
+
+    def _require_log(self) -> None:
+        """Raises Refused if what is asked now could not be noted."""
+        try:
+            self._recording.require()
+        except OSError:
+            raise unrecorded(is_paid=False) from None
+
+    async def _note_run(self, sql: str, refused: Refused) -> None:
+        """Note a refusal with what was charged all the same; of one that was stopped, which is told at once, later."""
+        code, charge = refused.diagnostics[0].code, refused.charge
+        if charge is not None and refused.sqlstate != STOPPED:
+            price, entry = await charge
+            self._record("statement", sql, outcome=code, price=price, entry=entry)
+            return
+        self.refused(sql, code)
+        if charge is not None:
+            charge.add_done_callback(lambda done: self._charged(sql, code, *done.result()))
+
+    def _charged(self, sql: str, code: str, price: str, entry: str) -> None:
+        if price:
+            with contextlib.suppress(Refused):  # nobody waits for it any more; who keeps the log has said it
+                self._record("charged", sql, outcome=code, price=price, entry=entry)
 
     async def stop(self) -> None:
         """Stop what runs, if anything does."""
@@ -90,9 +130,13 @@ class Asking:
         kind: str = "",
     ) -> None:  # fmt: skip
         login = self.login
-        self._recording.record(
-            Event(what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind, login.database)
+        event = Event(
+            what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind, login.database
         )
+        try:
+            self._recording.record(event)
+        except OSError:
+            raise unrecorded(is_paid=bool(price)) from None
 
 
 def _kind(answer: Answer) -> str:

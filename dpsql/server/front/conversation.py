@@ -23,11 +23,11 @@ from dpsql.server.front.errors import Fault
 from dpsql.server.front.kept import MOST_BOUND, Kept
 from dpsql.server.front.link import Gone, Link
 from dpsql.server.front.portals import Columns, Portal, Prepared, from_literal, parameter_types, spread
-from dpsql.server.front.read_command import command
+from dpsql.server.front.read_command import command, first_word
 from dpsql.server.front.sending import Sender
 from dpsql.server.front.tokens import Statement, split_text
 from dpsql.server.front.transactions import IDLE, Transactions
-from dpsql.server.front.variables import Variables
+from dpsql.server.front.variables import Variables, written
 from dpsql.server.statements import Answer, Refused, Value
 from dpsql.server.wire import messages as m
 from dpsql.server.wire import replies
@@ -161,8 +161,11 @@ class Conversation:
             return
         if not found:
             self._out.send(replies.empty_query_response())
-        for statement in found:
-            await asyncio.sleep(0)  # others have their turn
+        for number, statement in enumerate(found):
+            if number:
+                await asyncio.sleep(0)  # others have their turn
+            if self.ending:
+                return
             if not await self._guarded(lambda s=statement: self._run_simple(s), statement.start):  # type: ignore[misc]
                 return
 
@@ -246,7 +249,11 @@ class Conversation:
 
         said: by comments that were before it. several: it may have several answers.
         """
-        found = await _apart(lambda: command(text), len(text))
+        try:
+            found = await _apart(lambda: command(text), len(text))
+        except Fault as fault:
+            self.asking.refused(text, fault.sqlstate, first_word(text))
+            raise
         try:
             said = said or said_before(found, text)
             asked = with_said(self._transactions.now, said).asked
@@ -356,7 +363,12 @@ class Conversation:
                 self._out.warn(warning, transactions.now)
                 return Result(tag)
             case c.Set() as what:
-                self._out.warn(transactions.set(what), transactions.now)
+                try:
+                    warning = transactions.set(what)
+                except Fault as fault:
+                    self.asking.refused(written(what), fault.sqlstate)
+                    raise
+                self._out.warn(warning, transactions.now)
                 return Result(what.tag)
             case c.ResetAll(tag=tag, everything=everything):
                 if everything:

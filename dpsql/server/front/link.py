@@ -20,6 +20,10 @@ _WAITING_TO_BE_SENT: Final = 256 * 1024
 _LAST_SECONDS: Final = 10.0
 
 
+def _nobody_asks() -> None:
+    """What is called when a client leaves for whom nothing runs."""
+
+
 class Gone(Exception):
     """The client is not there any more."""
 
@@ -37,6 +41,7 @@ class Link(asyncio.BufferedProtocol):
         self._may_write.set()
         self._ending: asyncio.TimerHandle | None = None
         self.gone = asyncio.Event()
+        self._left: Callable[[], object] = _nobody_asks
         self.transport: asyncio.Transport
 
     # --- what asyncio calls ----------------------------------------------------------------------------------------
@@ -65,6 +70,7 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.gone.set()
+        self._left()
         self._may_write.set()
         self._wake()
         if self._ending is not None:  # which holds this object
@@ -93,9 +99,12 @@ class Link(asyncio.BufferedProtocol):
             raise Gone
         return found
 
-    def watch(self) -> None:
-        """Receive while a statement runs, so that `gone` tells when the client leaves, until some bytes have come."""
-        if self._received is None and not self.gone.is_set():
+    def watch(self, left: Callable[[], object]) -> None:
+        """Receive while a statement runs, to call this when the client leaves, until some bytes have come."""
+        self._left = left
+        if self.gone.is_set():
+            asyncio.get_running_loop().call_soon(left)
+        elif self._received is None:
             self.transport.resume_reading()
 
     def send(self, data: bytes) -> None:
@@ -147,3 +156,11 @@ class Link(asyncio.BufferedProtocol):
         """From where the client came: an IP address; "" where there is none."""
         found = self.transport.get_extra_info("peername")
         return str(found[0]) if isinstance(found, tuple) and found else ""
+
+    @property
+    def common_name(self) -> str | None:
+        """Of the certificate that the client has shown, which was verified in the handshake; None where there is none,
+        or where it bears another number of names than one."""
+        subject = (self.transport.get_extra_info("peercert") or {}).get("subject", ())
+        names = [value for part in subject for key, value in part if key == "commonName"]
+        return names[0] if len(names) == 1 else None

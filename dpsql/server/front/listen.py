@@ -8,7 +8,9 @@ import logging
 import secrets
 import ssl
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from dpsql.diagnostics.errors import reject
@@ -64,8 +66,11 @@ class Front:
         found: int = server.sockets[0].getsockname()[1]
         return found
 
-    async def stop(self) -> None:
-        """No new connections; what runs comes to its end, and each client is told."""
+    async def stop(self, seconds: float | None = None) -> None:
+        """No new connections; what runs comes to its end, and each client is told.
+
+        seconds: after which whoever is there all the same, for he does not take his answer, is let go of.
+        """
         self._stopping = True
         for server in self._servers:
             server.close()
@@ -75,6 +80,10 @@ class Front:
                 task.cancel()
         for talking in list(self._talking.values()):
             talking.end()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=seconds)
+        for link in self._tasks.values():
+            link.abort()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
         for server in self._servers:
@@ -106,6 +115,11 @@ class Front:
             await talking.stop()
             talking.end()
         return bool(found)
+
+    def let_go(self, names: Collection[str]) -> None:
+        """See `reload.Holding`."""
+        for talking in [t for t in self._talking.values() if t.asking.login.name in names]:
+            talking.end()
 
     # --- one connection --------------------------------------------------------------------------------------------
 
@@ -142,6 +156,8 @@ class Front:
             fault = Fault("08P01", str(error))
         except Fault as error:
             fault = error
+        except OSError:  # who keeps the log has said why
+            fault = Fault("58030", "the audit log of the server cannot be written, so nobody is let in")
         except Exception as error:
             _log.error("unforeseen %s", type(error).__name__)  # and nothing of its text
             fault = Fault("XX000", "dpsql itself failed; this is an error in dpsql")
@@ -161,7 +177,11 @@ class Front:
             who = await entered(link, decoder, self._door, first)
         login = who.login
         if self._of_user[login.name] >= self._limits.of_one_user:
+            self._door.recording.record(
+                Event("refused login", login.name, login.address, outcome="53300", database=login.database)
+            )
             raise Fault("53300", f'too many connections of user "{login.name}"', "close some of them")
+        self._door.recording.record(Event("login", login.name, login.address, database=login.database))
         key = self._new_key()
         talking = Conversation(link, decoder, Asking(login, self._answering, self._door.recording), who.variables)
         self._of_user[login.name] += 1
@@ -203,8 +223,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """TLS 1.2 or newer, with this certificate and its key (PEM files). Raises Rejected DP903."""
+def tls_context(certificate: str, key: str, of_clients: str | None = None) -> ssl.SSLContext:
+    """TLS 1.2 or newer, with this certificate and its key (PEM files). Raises Rejected DP903.
+
+    of_clients: a file of authorities whose certificates clients may show, and of what they have revoked.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -219,4 +242,25 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
         raise reject(
             "DP903", f"the certificate or its key cannot be read: {reason}", help=["--tls-cert FILE --tls-key FILE"]
         ) from None
+    if of_clients is not None:
+        _ask_for_certificates(context, of_clients)
     return context
+
+
+def _ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
+    """Who shows one that does not come from there, or was revoked, does not get through the handshake. Whether one is
+    needed, the file of users says."""
+    try:
+        context.load_verify_locations(authorities)
+        revoked = "X509 CRL" in Path(authorities).read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        reason = "not PEM" if isinstance(error, ssl.SSLError) else (error.strerror or "unknown reason").lower()
+    else:
+        if context.cert_store_stats()["x509_ca"]:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF if revoked else ssl.VERIFY_DEFAULT
+            return
+        reason = "no authority stands in it"
+    raise reject(
+        "DP903", f"the authorities of clients' certificates cannot be read: {reason}", help=["--tls-client-ca FILE"]
+    )

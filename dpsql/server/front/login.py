@@ -1,9 +1,12 @@
 """From the first byte to a login: TLS, the start of the connection, and SCRAM. Whatever is wrong ends the connection.
 
-*Claim.* The account that is charged follows from the name whose secret was shown, and from nothing else that a client
-sends. *Why.* `Login` comes from the file of users under that name; parameters of the start, SET and options fill
-`Variables`, which has neither name nor account; the database is one of those that the file gives that name. *When it
-would be false.* If a setting were read as a name. *Tested by* tests/server/front/test_login.py.
+*Claim.* The account that is charged follows from the name whose secret or certificate was shown, and from nothing else
+that a client sends; where the file of users wants both, both were. *Why.* A certificate was verified by its authority
+in the handshake, and its one common name is compared with the file's, after the secret's proof where there is a secret.
+`Login` comes from the file of users under that name; parameters of the start, SET and options fill `Variables`, which
+has neither name nor account; the database is one of those that the file gives that name. *When it would be false.* If a
+setting were read as a name; if a listener asked for certificates and did not verify them. *Tested by*
+tests/server/front/test_login.py, test_certificates.py.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What every login needs. tls: None where there is none. made_up: databases whose rows are.
+    """What every login needs. tls: None where there is none. tls_only: from this machine, too. made_up: databases whose
+    rows are.
 
-    sleep: waits so many seconds.
+    sleep: waits so many seconds. wire: TLS that asks clients for certificates, over PostgreSQL's protocol alone, for
+    browsers would ask whoever opens a page; None: as `tls`.
     """
 
     users: Users
@@ -43,6 +48,8 @@ class Door:
     patience: Patience = field(default_factory=Patience)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: float = 60.0
+    wire: ssl.SSLContext | None = None
+    tls_only: bool = False
     made_up: frozenset[str] = frozenset()
 
 
@@ -73,7 +80,7 @@ async def opened(link: Link, decoder: m.Decoder, door: Door) -> m.Startup | m.Ca
                         raise Turned
                     continue
                 link.send(b"S")
-                await link.start_tls(door.tls, door.seconds)
+                await link.start_tls(door.wire or door.tls, door.seconds)
                 secure = True
             case m.GssRequest():
                 if asked_gss or not decoder.is_empty:
@@ -83,8 +90,9 @@ async def opened(link: Link, decoder: m.Decoder, door: Door) -> m.Startup | m.Ca
             case m.CancelRequest():
                 return first
             case m.Startup():
-                if not secure and not is_local(link.address):
-                    raise Fault("28000", "connections from other machines use TLS", "sslmode=require, or verify-full")
+                if not secure and (door.tls_only or not is_local(link.address)):
+                    who = "connections" if door.tls_only else "connections from other machines"
+                    raise Fault("28000", f"{who} use TLS", "sslmode=require, or verify-full")
                 return first
 
 
@@ -117,23 +125,37 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
     link.send(replies.authentication_ok())
     decoder.logged_in()
     link.logged_in()
+    database = given.get("database") or name
+    try:
+        return _begun(login, door, given, database)
+    except Fault as fault:
+        wrong = database[:100]
+        door.recording.record(Event("refused login", name, login.address, outcome=fault.sqlstate, database=wrong))
+        raise
+
+
+def _begun(login: Login, door: Door, given: dict[str, str], database: str) -> Entered:
+    """The login in its database, and what holds when the conversation begins. Raises Fault for what there is not."""
     if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise Fault("0A000", "there is no replication here")
-    database = given.get("database") or name
     try:
         login = login.at(database)
     except KeyError:  # of a database that is there for others, nothing else is said
-        door.recording.record(Event("refused login", name, login.address, outcome="3D000", database=database[:100]))
         hint = f"connect to  {', '.join(login.databases)}" if login.databases else ""
         raise Fault("3D000", f'database "{database[:100]}" does not exist', hint) from None
-    door.recording.record(Event("login", name, login.address, database=database))
     return Entered(login, _variables(login, given, database in door.made_up))
 
 
 async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
-    """Who it is, once he has shown that he knows the secret. An unknown name takes the same road. Raises Fault."""
+    """Who it is, once he has shown that he knows the secret, and the certificate that he may need. Raises Fault.
+
+    An unknown name takes the same road, and so does one whose certificate, without a secret, was not shown.
+    """
     address = link.address
-    exchange = Exchange(door.users.secret_of(name))
+    if (login := door.users.by_certificate(name, link.common_name)) is not None:
+        return replace(login, address=address)
+    secret = door.users.secret_of(name)
+    exchange = Exchange(secret)
     link.send(replies.authentication_sasl(MECHANISM))
     try:
         first = _initial(await _password(link, decoder))
@@ -141,8 +163,8 @@ async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Logi
         proof = await _password(link, decoder)
         await door.sleep(door.patience.try_begins(name, address))
         last = exchange.final(proof)
-        login = door.users.login(name)
-        if login is None:
+        login = door.users.login(name, link.common_name)
+        if login is None or door.users.secret_of(name) != secret:  # the file was read anew
             raise Failed(malformed=False)
     except Failed as failed:
         door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))

@@ -45,8 +45,31 @@ _LONGEST: Final = 10_000
 """Characters of a command that carries no query; what is longer is none."""
 
 
+_KNOWN: Final[dict[str, Query]] = {}
+"""Queries that were read before: tools send the same texts again. No other command is kept, which may hold a secret."""
+_MOST_KNOWN: Final = 500
+_SHORT: Final = 2_000
+
+
 def command(text: str) -> Command | None:
     """What a statement is; None if there is none in the text. Raises Fault 42601 for a command that cannot be read."""
+    known = _KNOWN.get(text)
+    if known is not None:
+        return known
+    found = _read(text)
+    if isinstance(found, Query) and len(text) <= _SHORT:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[text] = found
+    return found
+
+
+def first_word(text: str) -> str:
+    """Which command a text is, in capitals, for where the rest of it may hold a secret."""
+    return Reader(text).word
+
+
+def _read(text: str) -> Command | None:
     found = Reader(text)
     read = _READERS.get(found.word)
     if read is not None:

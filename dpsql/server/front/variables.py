@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from dpsql import __version__
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
+from dpsql.frontend.text.comment_settings import NAMES
+from dpsql.server.front.commands import Set
 from dpsql.server.front.errors import Fault
 from dpsql.server.statements import Settings
 
@@ -45,17 +47,7 @@ _FREE: Final = {
 _NAMES: Final = {name.lower(): name for name in (*_FIXED, *_FREE)}
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 _ON: Final = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-OWN: Final = (
-    "epsilon",
-    "delta",
-    "rho",
-    "allow_dearer",
-    "coverage",
-    "consistent_totals",
-    "limits",
-    "notices",
-    "intervals",
-)
+OWN: Final = NAMES
 """Settings of dpsql itself: each may be written with `dpsql.` before it."""
 _UNITS: Final = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AUTHORITY: Final = frozenset({"role", "session_authorization", "analyst", "account", "dpsql.analyst", "dpsql.account"})
@@ -222,6 +214,15 @@ def own_name(name: str) -> str | None:
     """A setting of dpsql itself, as it is called here; None for any other name."""
     bare = name.removeprefix("dpsql.")
     return bare if bare in OWN else None
+
+
+def written(what: Set) -> str:
+    """A SET for the audit log: the value only of a name that is known here, for it may be a secret elsewhere."""
+    name = what.name[:100]
+    if what.value is None:
+        return f"RESET {name}"
+    is_known = own_name(what.name) is not None or what.name in _NAMES or what.name in _AUTHORITY
+    return f"SET {name} = {what.value[:100]}" if is_known else f"SET {name}"
 
 
 def is_variable(name: str) -> bool:

@@ -2,7 +2,9 @@
 
     users:
       ana:
-        secret: SCRAM-SHA-256$4096:…    # `dpsql user add ana` prints it
+        secret: SCRAM-SHA-256$4096:…    # `dpsql user add ana` prints it; may be left out beside a certificate
+        certificate: ana@example.org    # common name of a client's certificate; left out: none is needed
+        subject: 8d5f…                  # what the identity provider calls her; left out: it does not let her in
         account: ana                    # of the policy's budgets; left out: the name
         role: analyst                   # or custodian
         kind: person                    # or bi, for a tool that says nothing of ε
@@ -11,15 +13,18 @@
         may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
         databases: [clinic]             # of the server, and what is made up of them; left out: its only one
 
-No password stands in it. What it says is read once, when the server starts.
+    oidc: {issuer: https://login.example.org/clinic, client: dpsql, secret_file: oidc-secret, claim: sub}
+
+No password stands in it. It is read when the server starts, and on SIGHUP.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -29,7 +34,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, Val
 from dpsql.core.privacy_loss import show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, one_of, usable_name, wrong
+from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, Text, one_of, usable_name, wrong
 from dpsql.policy.file.yaml_text import MAX_CHARACTERS, read_yaml
 from dpsql.policy.issues import Issue, did_you_mean, dotted, listed, shown
 from dpsql.server.statements import Ceilings, Login, Settings
@@ -84,7 +89,9 @@ class _Ceilings(_File):
 
 
 class _User(_File):
-    secret: Annotated[Secret, PlainValidator(_secret)]
+    secret: Annotated[Secret | None, PlainValidator(_secret)] = None
+    certificate: Text | None = None
+    subject: Text | None = None
     account: Name | None = None
     role: Annotated[Literal["analyst", "custodian"], one_of("analyst", "custodian")] = "analyst"
     kind: Annotated[Literal["person", "bi"], one_of("person", "bi")] = "person"
@@ -94,43 +101,90 @@ class _User(_File):
     databases: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
 
 
+class _Oidc(_File):
+    issuer: Text
+    client: Text
+    secret_file: Text | None = None
+    claim: Text = "sub"
+
+
 class _Users(_File):
     users: dict[str, _User]
+    oidc: _Oidc | None = None
 
 
 _KEYS: Final[dict[str, type[BaseModel]]] = {
     "defaults": _Defaults, "ceilings": _Ceilings, "per_query": _Loss, "per_hour": _Loss, "per_day": _Loss,
+    "oidc": _Oidc,
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One who may log in. login: what every session of his begins with, but for the address."""
+    """One who may log in. login: what every session of his begins with, but for the address.
 
-    secret: Secret
+    secret, certificate: what he has to show, both where both are given; of a certificate its common name. subject: what
+    the identity provider says of him, which lets him into a console.
+    """
+
+    secret: Secret | None
     login: Login
+    certificate: str | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class Provider:
+    """Who vouches for people by OpenID Connect. client: what it knows this server as. claim: whose value is a user's
+    `subject`. secret: of the client; None for one that has none."""
+
+    issuer: str
+    client: str
+    claim: str
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
 class Users:
-    """All who may log in, by name."""
+    """All who may log in, by name: others, once the file was read anew (`server/reload.py`). provider: who vouches for
+    those that have a subject."""
 
     by_name: Mapping[str, User]
+    provider: Provider | None = None
 
     def secret_of(self, name: str) -> Secret:
-        """The secret to ask for. Of a name that nobody has, one that no password fits, the same on each call but for
-        what no client sees: that a name is unknown is not told."""
+        """The secret to ask for. Of a name that nobody has, or that has none, one that no password fits, the same on
+        each call but for what no client sees: that a name is unknown is not told."""
         found = self.by_name.get(name)
-        if found is not None:
+        if found is not None and found.secret is not None:
             return found.secret
-        first = next(iter(self.by_name.values()), None)
-        key = hashlib.sha256(b"nobody" + (b"" if first is None else first.secret.server_key)).digest()
-        return secret_of_nobody(name, None if first is None else first.secret, key)
+        first = next((user.secret for user in self.by_name.values() if user.secret is not None), None)
+        key = hashlib.sha256(b"nobody" + (b"" if first is None else first.server_key)).digest()
+        return secret_of_nobody(name, first, key)
 
-    def login(self, name: str) -> Login | None:
-        """Who this is, once he has shown that he knows the secret; None for a name that nobody has."""
+    def by_certificate(self, name: str, certificate: str | None) -> Login | None:
+        """Who this is, if his certificate is enough, and it is this one, by its common name."""
         found = self.by_name.get(name)
-        return None if found is None else found.login
+        enough = found is not None and found.secret is None and found.certificate is not None
+        return found.login if found is not None and enough and found.certificate == certificate else None
+
+    def by_subject(self, subject: str, role: str) -> Login | None:
+        """Who somebody is that the identity provider vouches for; None for whom the file does not list."""
+        known = (user.login for user in self.by_name.values() if user.subject == subject)
+        return next((login for login in known if login.role == role), None)
+
+    def login(self, name: str, certificate: str | None = None) -> Login | None:
+        """Who this is, once he has shown that he knows the secret; None for a name that nobody has, and for one who has
+        to show another certificate, too. certificate: the common name of that which was verified."""
+        found = self.by_name.get(name)
+        if found is None or found.certificate not in (None, certificate):
+            return None
+        return found.login
+
+    @property
+    def with_certificates(self) -> list[str]:
+        """Names of those who have to show one."""
+        return [name for name, user in self.by_name.items() if user.certificate is not None]
 
     def admitted(self, databases: Mapping[str, str]) -> Users:
         """The same, each with the databases of a server that he may ask, in the server's order.
@@ -154,7 +208,7 @@ class Users:
             found[name] = replace(user, login=replace(user.login, databases=own))
         if issues:
             raise CannotOpen(issues)
-        return Users(found)
+        return replace(self, by_name=found)
 
 
 def load_users(path: str | os.PathLike[str]) -> Users:
@@ -167,13 +221,13 @@ def load_users(path: str | os.PathLike[str]) -> Users:
         raise _refused(name, "it is not UTF-8 text") from None
     except OSError as error:
         raise _refused(name, (error.strerror or "the path is not valid").lower()) from None
-    return parse_users(text, name)
+    return parse_users(text, name, Path(path).parent)
 
 
-def parse_users(text: str, name: str = "<users>") -> Users:
-    """Read a file of users from its text. Raises CannotOpen."""
+def parse_users(text: str, name: str = "<users>", folder: Path = Path()) -> Users:
+    """Read a file of users from its text. folder: where files lie that it names. Raises CannotOpen."""
     try:
-        return _read(text, name)
+        return _read(text, name, folder)
     except CannotOpen as refusal:
         raise CannotOpen([_without_text(d) for d in refusal.diagnostics]) from None
 
@@ -186,7 +240,7 @@ def _without_text(found: Diagnostic) -> Diagnostic:
     return replace(found, message=f"{found.source.name}:{line}: {found.message}", source=None, span=None)
 
 
-def _read(text: str, name: str) -> Users:
+def _read(text: str, name: str, folder: Path) -> Users:
     document = read_yaml(Source(text, name), Path())
     found = list(document.problems)
     try:
@@ -197,7 +251,16 @@ def _read(text: str, name: str) -> Users:
     found += _meaning(file, document.places)
     if found:
         raise CannotOpen(found)
-    return Users({name: User(user.secret, _login(name, user)) for name, user in file.users.items()})
+    by_name = {n: User(u.secret, _login(n, u), u.certificate, u.subject) for n, u in file.users.items()}
+    return Users(by_name, None if file.oidc is None else _provider(file.oidc, name, folder))
+
+
+def _provider(said: _Oidc, name: str, folder: Path) -> Provider:
+    try:
+        secret = None if said.secret_file is None else (folder / said.secret_file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        raise _refused(name, "the secret_file of oidc cannot be read") from None
+    return Provider(said.issuer.rstrip("/"), said.client, said.claim, secret)
 
 
 def _issue(kind: str, loc: tuple[int | str, ...], message: str) -> Issue:
@@ -216,15 +279,34 @@ def _issue(kind: str, loc: tuple[int | str, ...], message: str) -> Issue:
 
 
 def _meaning(file: _Users, places: Places) -> Iterator[Diagnostic]:
+    subjects = [(user.subject, user.role) for user in file.users.values() if user.subject is not None]
+    if len(set(subjects)) != len(subjects):
+        yield Issue(("users",), "gives one subject to two logins of a role", code="DP009").diagnostic(places)
+    if file.oidc is not None and not _is_safe(file.oidc.issuer):
+        yield Issue(("oidc", "issuer"), "must be an address https://…", code="DP009").diagnostic(places)
     if not file.users:
         yield Issue(("users",), "names nobody", code="DP009", help=(_ADD,)).diagnostic(places)
     for name, user in file.users.items():
         if not usable_name(name) or len(name.encode()) > 63:
             message = "is no name of a user: at most 63 bytes without control characters"
             yield Issue(("users", name), message, key=True, code="DP009").diagnostic(places)
+        if user.subject is not None and (file.oidc is None or user.certificate is not None):
+            message = (
+                "needs oidc:, which says who vouches for it"
+                if file.oidc is None
+                else ("is for the console, which lets nobody in who has to show a certificate")
+            )
+            yield Issue(("users", name, "subject"), message, code="DP009").diagnostic(places)
+        if user.secret is None and user.certificate is None and user.subject is None:
+            yield Issue(("users", name, "secret"), "is missing", code="DP009", help=(_ADD,)).diagnostic(places)
         if user.defaults.epsilon is not None and user.defaults.rho is not None:
             message = "give epsilon and rho, and each says how much to spend"
             yield Issue(("users", name, "defaults"), message, code="DP009").diagnostic(places)
+
+
+def _is_safe(url: str) -> bool:
+    """Under TLS, or on this machine."""
+    return url.startswith("https://") or re.match(r"http://(127\.0\.0\.1|\[::1\]|localhost)[:/]", url) is not None
 
 
 def _login(name: str, user: _User) -> Login:

@@ -30,10 +30,14 @@ class Waiting:
     def __init__(self, receive: Callable[[], Awaitable[Message]]) -> None:
         self.gone = asyncio.Event()
         self._receive = receive
+        self._left: Callable[[], object] = self.gone.set
         self._watching: asyncio.Task[None] | None = None
 
-    def watch(self) -> None:
+    def watch(self, left: Callable[[], object]) -> None:
         """See Client."""
+        if self.gone.is_set():
+            asyncio.get_running_loop().call_soon(left)
+        self._left = left
         if self._watching is None:
             self._watching = asyncio.create_task(self._look())
 
@@ -41,6 +45,7 @@ class Waiting:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.gone.set()
+        self._left()
 
     def close(self) -> None:
         """Look no longer."""

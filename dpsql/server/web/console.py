@@ -15,6 +15,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.server.statements import Ceilings, Refused, Settings
 from dpsql.server.web.api.routes import Api
 from dpsql.server.web.asking import Waiting
+from dpsql.server.web.mcp.endpoint import Agents
 from dpsql.server.web.pages import account, query, reference
 from dpsql.server.web.pages.layout import Frame
 from dpsql.server.web.pages.query import Written
@@ -47,7 +48,8 @@ class Console(Site):
 
     def others(self) -> list[Route]:
         """See Site."""
-        return Api(self.house, self.sessions, self.entrance).routes()
+        api = Api(self.house, self.sessions, self.entrance)
+        return [*api.routes(), *Agents(self.house, self.entrance).routes()]
 
     async def _budget(self, visit: Visit) -> bytes:
         login = visit.session.login

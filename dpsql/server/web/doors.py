@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dpsql.diagnostics.errors import reject
@@ -47,13 +47,14 @@ class Web:
         self._custodian = Custodian(house, refusals, [front, self._console.sessions])
         self._listeners: list[Listener] = []
 
-    async def start(self, analysts: Address | None, custodians: Address | None) -> Sequence[str]:
-        """Their URLs. Raises Rejected DP903."""
+    async def start(self, analysts: Address | None, custodians: Address | None) -> Sequence[tuple[str, str]]:
+        """Whose they are, and their URLs. Raises Rejected DP903."""
         urls = []
         wanted = ((self._console, analysts, "--http"), (self._custodian, custodians, "--custodian-http"))
         for site, address, option in wanted:
             if address is not None:
-                urls.append(await self._listen(site, address, option))
+                whose = "analysts'" if site is self._console else "custodian's"
+                urls.append((whose, await self._listen(site, address, option)))
         return urls
 
     async def _listen(self, site: Site, address: Address, option: str) -> str:
@@ -71,7 +72,12 @@ class Web:
         self._listeners.append(listener)
         return f"http{'s' * site.secure}://{Address(address.host, port).shown}/"
 
-    async def stop(self) -> None:
-        """No new requests; what runs comes to its end."""
+    def let_go(self, names: Collection[str]) -> None:
+        """See `reload.Holding`."""
+        for site in (self._console, self._custodian):
+            site.sessions.let_go(names)
+
+    async def stop(self, seconds: float | None = None) -> None:
+        """No new requests; what runs comes to its end. seconds: after which nobody is waited for."""
         for listener in self._listeners:
-            await listener.stop()
+            await listener.stop(seconds)

@@ -14,6 +14,8 @@ import binascii
 import hmac
 import secrets
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -47,13 +49,34 @@ class Entrance:
         self, name: str, password: str, address: str, database: str = "", *, first: bool = False
     ) -> Login | None:
         """Who it is; None for a wrong pair. database, first: see `Databases.entered`. Raises Busy, NoDatabase."""
+        with self._place(address):
+            login = await self._checked(name, password, address)
+        return None if login is None else self._entered(login, database, first)
+
+    async def by_provider(self, subject: Callable[[], Awaitable[str | None]], address: str) -> Login | None:
+        """Who it is that the identity provider vouches for, in his first database; None for who is not listed. Raises
+        Busy, and what it does.
+
+        subject: asks the provider, which takes a while.
+        """
+        with self._place(address):
+            found = await subject()
+        door = self._door
+        login = None if found is None else door.users.by_subject(found, self._role)
+        if login is None:
+            door.recording.record(Event("refused login", (found or "")[:100], address, outcome="28000"))
+            return None
+        return self._entered(replace(login, address=address), "", first=True)
+
+    @contextmanager
+    def _place(self, address: str) -> Iterator[None]:
+        """For as long as somebody tries to log in. Raises Busy."""
         limits = self._limits
         if self._trying.total() >= limits.not_logged_in or self._trying[address] >= limits.from_one_address:
             raise Busy
         self._trying[address] += 1
         try:
-            login = await self._checked(name, password, address)
-            return None if login is None else self._entered(login, database, first)
+            yield
         finally:
             self._trying[address] -= 1
             self._trying += Counter()
@@ -65,7 +88,8 @@ class Entrance:
         secret = door.users.secret_of(name)
         right = await asyncio.to_thread(fits, secret, password[:LONGEST_PASSWORD])
         login = door.users.login(name)
-        if not right or login is None or login.role != self._role or len(password) > LONGEST_PASSWORD:
+        changed = door.users.secret_of(name) != secret  # the file was read anew
+        if not right or changed or login is None or login.role != self._role or len(password) > LONGEST_PASSWORD:
             door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
             return None
         door.patience.try_succeeded(name, address)
@@ -82,9 +106,21 @@ class Entrance:
         recording.record(Event("login", login.name, login.address, database=login.database))
         return login
 
-    async def by_basic(self, header: str, address: str, database: str = "") -> Session | None:
-        """The session of an `Authorization: Basic …` in a database, "" for the only one: a pair is checked once while
-        its session lasts. Raises Busy, NoDatabase."""
+    async def by_authorization(self, header: str, address: str, database: str = "") -> Session | None:
+        """The session of a program, by its `Authorization`: Basic, or Bearer with a session's token. Raises Busy.
+
+        database: which it asks; "" for its login's only one, or for that which the token is of. Raises NoDatabase.
+        """
+        kind, _, rest = header.partition(" ")
+        if kind.lower() == "bearer":
+            found = self._sessions.find(rest.strip(), "API")
+            if found is not None and database not in ("", found.login.database):
+                raise NoDatabase(database, [found.login.database])
+            return found
+        return await self._by_basic(rest.strip(), address, database) if kind.lower() == "basic" else None
+
+    async def _by_basic(self, header: str, address: str, database: str) -> Session | None:
+        """A pair is checked once, for each database, while its session lasts. Raises Busy, NoDatabase."""
         try:
             name, colon, password = base64.b64decode(header, validate=True).decode("utf-8").partition(":")
         except (binascii.Error, UnicodeDecodeError, ValueError):

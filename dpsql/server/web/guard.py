@@ -44,8 +44,13 @@ HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
-"""Of each response."""
+"""Of each response, where it has none of its own."""
 _STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
+
+MCP: Final = "/mcp"
+"""Where agents ask."""
+OF_PROGRAMS: Final = ("/api/", MCP)
+"""Addresses below which errors are problems, and no pages."""
 
 _log = logging.getLogger("dpsql.server")
 
@@ -75,8 +80,9 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                extra = [*HEADERS, *([_STRICT] if self._secure else [])]
                 own = {name for name, _ in message["headers"]}
+                extra = [*HEADERS, *([_STRICT] if self._secure else [])]
+                extra = [(name, value) for name, value in extra if name not in own]
                 if b"cache-control" not in own:
                     extra.append((b"cache-control", b"no-store"))
                 message["headers"] = [*message["headers"], *extra]
@@ -173,7 +179,7 @@ def _given(body: bytes, receive: Receive) -> Receive:
 async def _plain(send: Send, scope: Message, status: int, text: str) -> None:
     """A sentence; to programs as a problem (RFC 9457), of which nothing was charged."""
     kind, data = "text/plain; charset=utf-8", (text + "\n").encode()
-    if scope["raw_path"].startswith(b"/api/"):
+    if scope["raw_path"].decode("latin-1").startswith(OF_PROGRAMS):
         nothing = {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
         said = {"type": "about:blank", "title": text, "status": status, "detail": text, "code": None, "span": None,
                 "hint": None, "findings": [], "spent": None if status == 500 else nothing}  # fmt: skip

@@ -110,15 +110,18 @@ class Listener:
         self._app.listens(host, found)
         return found
 
-    async def stop(self) -> None:
-        """No new requests; those that run come to their end, and their answers leave."""
+    async def stop(self, seconds: float | None = None) -> None:
+        """No new requests; those that run come to their end, and their answers leave.
+
+        seconds: after which nobody is waited for.
+        """
         if self._server is None:
             return
         self._server.close()
         for connection in list(self._state.connections):
             connection.shutdown()
-        while self._state.tasks:
-            await asyncio.wait(set(self._state.tasks))
+        if self._state.tasks:
+            await asyncio.wait(set(self._state.tasks), timeout=seconds)
         for connection in list(self._state.connections):
             asyncio.get_running_loop().call_later(_LAST_SECONDS, connection.transport.abort)
         await self._server.wait_closed()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Literal
@@ -87,6 +87,11 @@ class Sessions:
     def end(self, session: Session) -> None:
         """Its token is good for nothing any more."""
         for key in [key for key, s in self._by_hash.items() if s is session]:
+            self._end(key)
+
+    def let_go(self, names: Collection[str]) -> None:
+        """See `reload.Holding`: what runs comes to its end."""
+        for key in [key for key, s in self._by_hash.items() if s.login.name in names]:
             self._end(key)
 
     # --- for custodians, see Visited ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import Final
 from urllib.parse import parse_qsl
@@ -29,14 +30,19 @@ from dpsql.server.databases import Databases, NoDatabase
 from dpsql.server.front.link import Gone
 from dpsql.server.front.listen import Limits
 from dpsql.server.front.login import Door
-from dpsql.server.statements import Refused
+from dpsql.server.statements import Login, Refused
 from dpsql.server.web.api.problems import problem
 from dpsql.server.web.asking import Asker
 from dpsql.server.web.entrance import Busy, Entrance
+from dpsql.server.web.guard import OF_PROGRAMS
+from dpsql.server.web.oidc import SECONDS, Unreachable, Vouching
 from dpsql.server.web.pages import layout, login, reference
 from dpsql.server.web.pages.layout import Frame
 from dpsql.server.web.sessions import Session, Sessions
 
+_BACK: Final = "/login/back"
+_TRY: Final = "-try"
+_UNREACHABLE: Final = "The identity provider does not answer. Try again, or sign in with your password."
 _CACHED: Final = {"cache-control": "max-age=3600"}
 
 
@@ -80,6 +86,8 @@ class Site:
         self.sessions = Sessions(house.door.recording, house.limits.of_one_user)
         self.entrance = Entrance(house.door, house.databases, role, self.sessions, house.limits)
         self._cookie = f"{'__Host-' if self.secure else ''}dpsql-{role}"  # two listeners of one host share cookies
+        provider = house.door.users.provider
+        self._vouching = None if provider is None else Vouching(provider, _BACK)
         self._files = {
             name: (resources.files("dpsql.server.web") / "files" / name).read_bytes()
             for name in ("style.css", "icon.svg")
@@ -89,6 +97,7 @@ class Site:
         """What is served."""
         own = [
             Route("/login", self._login, methods=["GET", "POST"]),
+            *([Route(login.BY_PROVIDER, self._away), Route(_BACK, self._back)] if self._vouching else []),
             Route("/logout", self._visited(self._logout), methods=["POST"]),
             Route("/database", self._visited(self._change), methods=["POST"]),
             Route("/style.css", self._file("style.css", "text/css")),
@@ -144,23 +153,62 @@ class Site:
 
     async def _login(self, request: Request) -> Response:
         if request.method != "POST":
-            return html(login.login(self.role))
+            return self._asks()
         form = await fields(request)
         try:
             who = await self.entrance.by_password(
                 form.get("name", ""), form.get("password", ""), address_of(request), first=True
             )
         except Busy:
-            return html(login.login(self.role, "Too many are signing in. Try again in a minute."), 503)
+            return self._asks("Too many are signing in. Try again in a minute.", 503)
         if who is None:
-            return html(login.login(self.role, "Name or password is wrong."), 403)
+            return self._asks("Name or password is wrong.", 403)
+        return self._let_in(request, who, RedirectResponse("/", 303))
+
+    def _asks(self, message: str = "", status: int = 200) -> Response:
+        return html(login.login(self.role, message, self._vouching is not None), status)
+
+    def _let_in(self, request: Request, who: Login, response: Response) -> Response:
         old = self.sessions.find(request.cookies.get(self._cookie, ""), "console")
         if old is not None:
             self.sessions.end(old)
         token, _ = self.sessions.begin(who, "console")
-        response = RedirectResponse("/", 303)
         response.set_cookie(self._cookie, token, path="/", secure=self.secure, httponly=True, samesite="strict")
         return response
+
+    async def _away(self, request: Request) -> Response:
+        """To the identity provider. Its cookie comes back with the browser, which another site sends here then."""
+        assert self._vouching is not None
+        try:
+            place, mark = await self._vouching.begun(self._origin(request))
+        except Unreachable:
+            return self._asks(_UNREACHABLE, 503)
+        response = RedirectResponse(place, 303)
+        response.set_cookie(self._cookie + _TRY, mark, SECONDS, path="/", secure=self.secure, httponly=True,
+                            samesite="lax")  # fmt: skip
+        return response
+
+    async def _back(self, request: Request) -> Response:
+        """From there. The session's cookie is sent by pages of this site alone, so that one of them leads on."""
+        assert self._vouching is not None
+        given, mark = dict(request.query_params), request.cookies.get(self._cookie + _TRY, "")
+        try:
+            asked = partial(self._vouching.subject, given, mark, self._origin(request))
+            who = await self.entrance.by_provider(asked, address_of(request))
+        except Busy:
+            return self._asks("Too many are signing in. Try again in a minute.", 503)
+        except Unreachable:
+            return self._asks(_UNREACHABLE, 503)
+        if who is None:
+            response = self._asks("You were not vouched for, or are not among the users of this server.", 403)
+        else:
+            response = self._let_in(request, who, html(login.welcome(self.role)))
+            response.headers["refresh"] = "0;url=/"
+        response.delete_cookie(self._cookie + _TRY, path="/", secure=self.secure, httponly=True, samesite="lax")
+        return response
+
+    def _origin(self, request: Request) -> str:
+        return f"http{'s' * self.secure}://{request.headers['host']}"
 
     async def _change(self, visit: Visit) -> Response:
         try:
@@ -192,7 +240,7 @@ class Site:
 
     async def _missing(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        if request.url.path.startswith("/api/"):
+        if request.url.path.startswith(OF_PROGRAMS):
             headers = error.headers if isinstance(error, HTTPException) else None
             return problem(status, "there is nothing at this address, or this is not done to it", headers=headers)
         if status == 404:
@@ -201,7 +249,7 @@ class Site:
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         """Of anything unforeseen, whose own words could tell values of single rows, nothing is said."""
-        if request.url.path.startswith("/api/"):
+        if request.url.path.startswith(OF_PROGRAMS):
             return problem(500, _FAILED.message, [_FAILED])
         return self.message("Failed", "dpsql itself failed; what was charged by then stays charged.", 500)
 

@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from dpsql.core.ir.types import DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
-from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
+from dpsql.planner.answer_size import known_size
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
+from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import rows_with_ends, with_ends
 from dpsql.results.summary_rows import DROPPED, MADE, made
@@ -26,9 +28,10 @@ from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
 from dpsql.server.workers.batches import batch_reply
 from dpsql.server.workers.ceilings import ceilings_now
+from dpsql.server.workers.kept_answers import KeptAnswers
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import cost_told, told, too_many_rows
-from dpsql.server.workers.own_account import rows_of
+from dpsql.server.workers.own_account import rows_of, standing
 from dpsql.service.planning import Question
 from dpsql.service.service import Service
 from dpsql.service.session import Session
@@ -38,11 +41,15 @@ class Answering:
     """Answers statements, one after the other.
 
     rows: the most rows of an answer. leaving: told the name of a run when it has done all that reads private rows; when
-    it returns, others may see what came of that.
+    it returns, others may see what came of that. charging: told the name of a run and the ledger's entry that it is
+    about to make.
     """
 
-    def __init__(self, service: Service, rows: int, leaving: Callable[[str], object]) -> None:
-        self._service, self._rows, self._leaving = service, rows, leaving
+    def __init__(
+        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+    ) -> None:
+        self._service, self._rows, self._leaving, self._charging = service, rows, leaving, charging
+        self._kept = KeptAnswers()
 
     def answer(self, ask: Ask) -> Reply:
         """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
@@ -56,11 +63,15 @@ class Answering:
     def _answer(self, ask: Ask) -> Reply:
         if ask.wish == "spent":
             return Reply(ask.id, _spent(self._service))
+        if ask.wish == "entry":
+            return Reply(ask.id, _price_of(self._service, ask.sql))
         now = dt.datetime.now(dt.UTC)
         ceilings = ceilings_now(self._service, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
         if ask.batch:
-            return batch_reply(ask, session, self._rows, lambda: self._leaving(ask.id))
+            return batch_reply(
+                ask, session, self._rows, lambda: self._leaving(ask.id), lambda entry: self._charging(ask.id, entry)
+            )
         if (statement := summary_statement(ask.sql)) is not None:
             return self._summary(ask, session, statement)
         sql, moved = ask.sql, 0
@@ -90,18 +101,29 @@ class Answering:
                 return Reply(ask.id, cost_told(session, plan), plan=plan.hash)
             case "look":
                 plan = session.planned(question, asked(ask.settings))
-                held = session.held(plan)
-                return Reply(ask.id, None if held is None else self._shown(ask, session, held), plan=plan.hash)
+                held = self._held(ask, session, plan)
+                if held is None and (size := known_size(plan)) is not None and size > self._rows:
+                    raise Error([too_many_rows(self._rows, is_paid=False)])
+                return Reply(ask.id, held, plan=plan.hash)
             case "run":
                 plan = session.planned(question, asked(ask.settings))
-                entries: list[str] = []
                 warnings = session.warnings(plan)
-                release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
+                release, entry = self._run(ask, session, plan)
                 answer = self._shown(ask, session, release)
-                entry = entries[-1] if entries and release.spent != NO_LOSS else ""
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
-            case "spent":
+            case "spent" | "entry":
                 raise AssertionError(ask.wish)
+
+    def _run(self, ask: Ask, session: Session, plan: Plan) -> tuple[Release, str]:
+        """Charge and run; the answer, and the ledger's entry, "" where nothing was charged."""
+        entries: list[str] = []
+
+        def charging(entry: str) -> None:
+            entries.append(entry)
+            self._charging(ask.id, entry)
+
+        release = session.run(plan, charging=charging, leaving=lambda: self._leaving(ask.id))
+        return release, entries[-1] if entries and release.spent != NO_LOSS else ""
 
     def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
         """Drop one; or make one: each part is a run of its own, which leaves at its own moment.
@@ -124,15 +146,25 @@ class Answering:
             free = session.charge(list(making.plans.values())[place]).loss == NO_LOSS
             return Reply(ask.id, Answer(MADE, ()) if free else None)
         (plan,) = making.plans.values()
-        entries: list[str] = []
-        release = session.run(plan, charging=entries.append, leaving=lambda: self._leaving(ask.id))
-        entry = entries[-1] if entries and release.spent != NO_LOSS else ""
+        release, entry = self._run(ask, session, plan)
         notices = told(session, release)[:1] if ask.settings.notices else ()
         return Reply(ask.id, Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE))
 
+    def _held(self, ask: Ask, session: Session, plan: Plan) -> Answer | None:
+        """The answer to a plan that nothing is charged for; None if there is something to pay."""
+        found = session.looked_up(plan)
+        if found is None:
+            return None
+        kept = self._kept.get(ask.account, found, ask.settings)
+        if kept is not None:
+            return kept
+        answer = self._shown(ask, session, session.given(found))
+        self._kept.keep(ask.account, found, ask.settings, answer)
+        return answer
+
     def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
         if len(release) > self._rows:
-            raise Error([too_many_rows(self._rows)])
+            raise Error([too_many_rows(self._rows, is_paid=release.spent != NO_LOSS)])
         ends = ask.settings.intervals
         columns = with_ends(release.plan) if ends else tuple(zip(release.columns, release.types, strict=True))
         rows: Any = rows_with_ends(release, LEVEL) if ends else release.rows
@@ -149,8 +181,10 @@ class AtOnce(Answering):
     """Answers of made-up rows, over which no clock need be kept: whoever looks is given what a run would give, and no
     run waits until it may leave."""
 
-    def __init__(self, service: Service, rows: int, leaving: Callable[[str], object]) -> None:
-        super().__init__(service, rows, lambda id: None)
+    def __init__(
+        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+    ) -> None:
+        super().__init__(service, rows, lambda id: None, charging)
 
     def answer(self, ask: Ask) -> Reply:
         """See Answering."""
@@ -160,11 +194,28 @@ class AtOnce(Answering):
 
 
 def _spent(service: Service) -> Answer:
-    """What every account has spent of each unit; no account: all together."""
+    """What every account has spent of each unit, may spend, and has left; no account: all together.
+
+    Of made-up rows, for which nobody is charged, it is nothing.
+    """
     parts = ("epsilon", "delta", "rho")
-    found = service.ledger.accounts()
-    rows = [(a.unit, a.analyst, *(float(getattr(a.spent, part)) for part in parts)) for a in found]
-    return Answer((("unit", VARCHAR), ("account", VARCHAR), *((part, DOUBLE) for part in parts)), rows)
+    rows = [
+        (what, unit, account, *(float(getattr(loss, part)) for part in parts))
+        for unit, account, spent, cap in standing(service.policy, service.ledger)
+        if not service.free
+        for what, loss in (("spent", spent), ("budget", cap), ("left", None if cap is None else remaining(cap, spent)))
+        if loss is not None
+    ]
+    return Answer(
+        (*((name, VARCHAR) for name in ("what", "unit", "account")), *((part, DOUBLE) for part in parts)), rows
+    )
+
+
+def _price_of(service: Service, id: str) -> Answer:
+    """What an entry of the ledger charged its account; no row if there is none."""
+    entries = [r.entry for r in service.ledger.history() if r.entry.id == id]
+    rows = [(str(largest(entry.in_account(unit) for unit in entry.units)),) for entry in entries]
+    return Answer((("price", VARCHAR),), rows)
 
 
 def _in_text(found: Diagnostic, sql: str, moved: int) -> Diagnostic:

@@ -26,8 +26,13 @@ from dpsql.service.session import Session
 from dpsql.service.settings import settled
 
 
-def batch_reply(ask: Ask, session: Session, rows: int, leaving: Callable[[], object]) -> Reply:
-    """What came of a batch. rows: the most of all its answers together. Raises dpsql.Error."""
+def batch_reply(
+    ask: Ask, session: Session, rows: int, leaving: Callable[[], object], charging: Callable[[str], object]
+) -> Reply:
+    """What came of a batch. rows: the most of all its answers together. leaving, charging: see `Answering`.
+
+    Raises dpsql.Error.
+    """
     batch = session.batch_of(ask.sql, skip_refused=ask.batch == "skip")
     plan = batch.planned_with(_settings(ask, session))
     refused = tuple(replace(d, severity="warning") for each in batch.design.refused.values() for d in each.diagnostics)
@@ -44,15 +49,22 @@ def batch_reply(ask: Ask, session: Session, rows: int, leaving: Callable[[], obj
             return Reply(ask.id, _cost(session, plan, len(batch.design.members)), plan=plan.hash)
         case "look":
             held = session.held(plan)
+            if held is None and sum(len(table.keys) for table in batch.design.tables.values()) > rows:
+                raise Error([too_many_rows(rows, is_paid=False)])  # all groups of a batch are public
             found = None if held is None else replace(answered(held), warnings=refused)
             return Reply(ask.id, found, plan=plan.hash)
         case "run":
             entries: list[str] = []
-            release = session.run(plan, charging=entries.append, leaving=leaving)
+
+            def charged(entry: str) -> None:
+                entries.append(entry)
+                charging(entry)
+
+            release = session.run(plan, charging=charged, leaving=leaving)
             entry = entries[-1] if entries and release.spent != NO_LOSS else ""
             return Reply(ask.id, replace(answered(release), entry=entry, warnings=refused), plan=plan.hash)
-        case "spent":
-            raise AssertionError("what accounts have spent is no wish of a batch")
+        case "spent" | "entry":
+            raise AssertionError(f"{ask.wish} is no wish of a batch")
 
 
 def _settings(ask: Ask, session: Session) -> Settings:
@@ -74,7 +86,7 @@ def _answer(ask: Ask, session: Session, batch: Batch, release: Release, rows: in
     found = batch.answered(release)
     given = [_shown(each, ask.settings.intervals) for each in found.answers if each is not None]
     if sum(len(each.rows) for each in given) > rows:
-        raise Error([too_many_rows(rows)])
+        raise Error([too_many_rows(rows, is_paid=release.spent != NO_LOSS)])
     notices = (price_told(session, release.spent), *found.notes) if ask.settings.notices else ()
     spent = str(release.spent) if release.spent != NO_LOSS else ""
     return Answer((), (), notices, spent=spent, plan=release.plan.hash, command="BATCH", more=tuple(given))

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 from dpsql.core.policy.serving import Serving
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.server.workers.messages import LONGEST, Ask, Broken, Go, Ready, Reply, Waiting, read, write
+from dpsql.server.workers.messages import LONGEST, Ask, Broken, Charging, Go, Ready, Reply, Waiting, read, write
 
 
 class Died(Exception):
@@ -27,6 +27,11 @@ class Link(Protocol):
         """What it said when it had opened the data."""
         ...
 
+    @property
+    def entry(self) -> str:
+        """The ledger's entry that the last statement was about to make, "" for none."""
+        ...
+
     async def ask(self, ask: Ask) -> Reply | Waiting:
         """Its reply, or that it waits for `go`. Raises Died."""
         ...
@@ -37,6 +42,10 @@ class Link(Protocol):
 
     def kill(self) -> None:
         """End it at once, whatever it does: what is being asked raises Died."""
+        ...
+
+    async def ended(self) -> str:
+        """How it ended, for the custodian. It must have been killed, or have died."""
         ...
 
     async def close(self) -> None:
@@ -56,6 +65,7 @@ class Streams:
     writer: asyncio.StreamWriter
     process: asyncio.subprocess.Process | None
     ready: Ready
+    entry: str = ""
 
     @classmethod
     async def opened(
@@ -71,9 +81,13 @@ class Streams:
 
     async def ask(self, ask: Ask) -> Reply | Waiting:
         """See Link."""
-        match await self._told(ask):
-            case Reply() | Waiting() as found if found.id == ask.id:
-                return found
+        self.entry = ""
+        found = await self._told(ask)
+        while isinstance(found, Charging) and found.id == ask.id:
+            self.entry = found.entry
+            found = await _next(self.reader)
+        if isinstance(found, Reply | Waiting) and found.id == ask.id:
+            return found
         raise Died
 
     async def go(self, id: str) -> Reply:
@@ -97,6 +111,13 @@ class Streams:
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
         self.writer.close()
+
+    async def ended(self) -> str:
+        """See Link."""
+        if self.process is None:
+            return ""
+        code = await self.process.wait()
+        return f" by signal {-code}" if code < 0 else f" with exit code {code}"
 
     async def close(self) -> None:
         """See Link."""

@@ -25,9 +25,10 @@ from dpsql.server.statements import Answer, Ceilings, Settings, Value
 LONGEST: Final = 2**28
 """Bytes of one line."""
 
-Wish = Literal["look", "run", "explain", "cost", "spent"]
+Wish = Literal["look", "run", "explain", "cost", "spent", "entry"]
 """look: the answer if nothing is charged for it. run: charge and run. explain, cost: what a run would do. spent: what
-every account has spent, for the custodian; there is no statement then."""
+every account has spent, for the custodian; there is no statement then. entry: the price of the ledger's entry whose
+id stands in place of the statement; no row if it was not made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,14 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Charging:
+    """A run is about to make this entry of the ledger. It has read no private row yet."""
+
+    id: str
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """A run has done all that reads private rows. Nobody can see that yet."""
 
@@ -91,7 +100,7 @@ class Broken:
     refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
 
 
-Message = Ask | Reply | Waiting | Go | Ready | Broken
+Message = Ask | Reply | Charging | Waiting | Go | Ready | Broken
 
 
 def write(message: Message) -> bytes:
@@ -288,6 +297,7 @@ def _without_values(catalogue: Catalogue) -> dict[str, Any]:
 _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Ask: _write_ask,
     Reply: _write_reply,
+    Charging: asdict,
     Waiting: asdict,
     Go: asdict,
     Ready: lambda ready: {"policy": ready.policy, "catalogue": _without_values(ready.catalogue)},
@@ -296,6 +306,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
 _READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
     "Ask": _read_ask,
     "Reply": _read_reply,
+    "Charging": lambda fields: Charging(**fields),
     "Waiting": lambda fields: Waiting(**fields),
     "Go": lambda fields: Go(**fields),
     "Ready": lambda fields: Ready(

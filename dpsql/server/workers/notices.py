@@ -26,7 +26,7 @@ def price_told(session: Session, spent: PrivacyLoss) -> str:
     if spent == NO_LOSS:
         return session.service.free or "nothing was charged"
     left = session.budget.remaining
-    rest = "" if left is None else f"; left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
+    rest = "" if left is None else f"; left {_left(left)}"
     return f"charged {spent}{rest}"
 
 
@@ -48,11 +48,15 @@ def cost_told(session: Session, plan: Plan) -> Answer:
     charge = session.charge_to_show(plan)
     remaining = session.budget.remaining
     widths: dict[str, float | None] = dict(accuracy(plan, LEVEL)) or {"": None}
-    left = "no limit" if remaining is None else str(remaining)
+    left = "no limit" if remaining is None else _left(remaining)
     times = None if remaining is None or charge.loss == NO_LOSS else _times(charge.loss, remaining)
     rows = [(str(charge.loss), name or None, width, left, times) for name, width in widths.items()]
     names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
     return Answer(names, rows, charge.notes, plan=plan.hash, command="EXPLAIN")
+
+
+def _left(left: PrivacyLoss) -> str:
+    return left_text(left, in_rho=bool(left.rho) and not left.epsilon)
 
 
 def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
@@ -60,10 +64,13 @@ def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
     return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
 
 
-def too_many_rows(most: int) -> Diagnostic:
+def too_many_rows(most: int, *, is_paid: bool) -> Diagnostic:
+    """is_paid: whether it was charged before that could be known."""
+    fewer = "ask for fewer:  … ORDER BY … LIMIT n"
+    stored = ";  what was charged is stored, and asking again for it is free"
     return Diagnostic(
         "DP415",
         f"the answer has more than {most:,} rows, which the server does not give at one time",
-        help=("ask for fewer:  … ORDER BY … LIMIT n;  what was charged is stored, and asking again for it is free",),
-        notes=("what was charged stays charged",),
+        help=(fewer + stored if is_paid else fewer,),
+        notes=("what was charged stays charged" if is_paid else "nothing was spent",),
     )

@@ -8,7 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from dpsql.core.ledger.ledger import Receipt
+from dpsql import __version__
+from dpsql.core.ledger.ledger import Ledger, Receipt
+from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 from dpsql.policy.tools.show import declared_of, whose_rows
 from dpsql.results.summary_rows import listed
@@ -33,6 +35,7 @@ def rows_of(session: Session, names: Collection[str]) -> Mapping[str, Sequence[R
         "accounts": _accounts,
         "spending_of_all": _spending_of_all,
         "ledger": _ledger,
+        "report": _report,
     }
     return {name: makers[name](session) for name in names}
 
@@ -109,20 +112,24 @@ def _thinned(rows: list[Row]) -> list[Row]:
 
 
 def _accounts(session: Session) -> list[Row]:
-    policy, ledger = session.policy, session.ledger
-    names = {*policy.budgets.analysts, *(a.analyst for a in ledger.accounts() if a.analyst is not None)}
     found: list[Row] = []
+    for unit, name, spent, cap in standing(session.policy, session.ledger):
+        left = None if cap is None else remaining(cap, spent)
+        parts: list[float | None] = []
+        for part in ("epsilon", "delta", "rho"):
+            parts += [_number(getattr(spent, part)), None if left is None else _number(getattr(left, part))]
+        found.append((unit, name, *parts))
+    return found
+
+
+def standing(policy: Policy, ledger: Ledger) -> Iterator[tuple[str, str | None, PrivacyLoss, PrivacyLoss | None]]:
+    """Unit and account, None for all together; what it has spent, and what the policy allows it, None for no limit."""
+    names = {*policy.budgets.analysts, *(a.analyst for a in ledger.accounts() if a.analyst is not None)}
     for unit in policy.units:
         for name in (None, *sorted(names)):
-            spent = ledger.spent(unit, name)
             caps = policy.caps_for(name) if name != "*" else policy.caps_for()
             cap = caps.total.get(unit) if name is None else caps.analyst.get(unit)
-            left = None if cap is None else remaining(cap, spent)
-            parts: list[float | None] = []
-            for part in ("epsilon", "delta", "rho"):
-                parts += [_number(getattr(spent, part)), None if left is None else _number(getattr(left, part))]
-            found.append((unit, name, *parts))
-    return found
+            yield unit, name, ledger.spent(unit, name), cap
 
 
 def _ledger(session: Session) -> list[Row]:
@@ -139,6 +146,14 @@ def _ledger(session: Session) -> list[Row]:
         ("its place in the chain", "" if newest is None else f"{newest.sequence}, {newest.hash}"),
         ("policy", session.policy.hash),
     ]
+
+
+def _report(session: Session) -> list[Row]:
+    """As `dpsql policy report` makes it; no data is read for it."""
+    from dpsql.report.page import report  # which few ever ask for
+
+    today = dt.datetime.now(dt.UTC).date()
+    return [(report(session.policy, session.ledger.history(), None, version=__version__, today=today),)]
 
 
 def _tables(session: Session) -> list[Row]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.server.limits import failed, queue_full, stopped
+from dpsql.server.limits import ending, failed, queue_full, stopped
 from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.statements import Refused
 from dpsql.server.workers.link import Died, Link, Starting
@@ -37,11 +37,25 @@ class _Seat:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A statement on its way. outcome: what its caller waits for. seat: None while it waits for a worker."""
+    """A statement on its way. outcome: what its caller waits for. entry: of the ledger, that it was about to make, ""
+    for none; known when it is over. seat: None while it waits for a worker."""
 
     ask: Ask
     outcome: asyncio.Future[Reply]
+    entry: asyncio.Future[str]
     seat: _Seat | None = None
+
+    def refuse(self, refusal: Refused) -> None:
+        """Tell who waits, whatever has come of it. One that waits for a worker is never run."""
+        if not self.outcome.done():
+            self.outcome.set_exception(refusal)
+            if self.seat is None:
+                self.over("")
+
+    def over(self, entry: str) -> None:
+        """Nothing is charged for it any more."""
+        if not self.entry.done():
+            self.entry.set_result(entry)
 
 
 @dataclass(eq=False)
@@ -88,6 +102,11 @@ class Pool:
         return self._waiting
 
     @property
+    def free(self) -> int:
+        """How many workers wait for a statement."""
+        return self._free.qsize()
+
+    @property
     def can_run(self) -> bool:
         """Whether there is a worker that runs statements, taken or not."""
         return self._missing < self.size or not self.size
@@ -101,14 +120,18 @@ class Pool:
                 if self._desk is None:
                     self._desk = await self._another()
                     self.restarted += 1
-                asking = asyncio.create_task(self._desk.ask(ask))
-                if not await self._done_by(asking, self.clock.now() + self.pace.last):
-                    self._desk.kill()
-                found = await asking
+                late = self.clock.at(self.clock.now() + self.pace.last, self._desk.kill)
+                try:
+                    found = await self._desk.ask(ask)
+                finally:
+                    late.cancel()
                 if isinstance(found, Reply):
                     return found
                 raise Died
             except (Died, CannotOpen):
+                if self._desk is not None:
+                    self._desk.kill()
+                    _log.warning("the worker of what is free ended%s, and is replaced", await self._desk.ended())
                 self._desk = None
                 raise failed() from None
             except asyncio.CancelledError:
@@ -119,14 +142,20 @@ class Pool:
 
     # --- what is paid for ------------------------------------------------------------------------------------------
 
-    async def run(self, ask: Ask) -> Reply:
+    async def run(self, ask: Ask, entry: asyncio.Future[str] | None = None) -> Reply:
         """Charge and run, and reply at the moment when that may leave.
 
-        Raises Refused: DP414 if too many wait, DP901 if it was stopped, took too long, or its worker died.
+        entry: is set to the ledger's entry that it was about to make, "" for none, when the run is over: of one that
+            was stopped later than this returns.
+        Raises Refused: DP414 if too many wait, or the server stops; DP901 if it was stopped, took too long, or its
+        worker died.
         """
-        if self._free.empty() and self._waiting >= self.queue:
-            raise queue_full(self.queue)
-        run = _Run(ask, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        run = _Run(ask, loop.create_future(), loop.create_future() if entry is None else entry)
+        is_full = self._free.empty() and self._waiting >= self.queue
+        if self._closing or is_full:
+            run.over("")
+            raise ending() if self._closing else queue_full(self.queue)
         self._runs[ask.id] = run
         task = asyncio.create_task(self._through(run))
         self._tasks.add(task)
@@ -142,9 +171,8 @@ class Pool:
         One that waits for a worker is never run. One that runs goes on, and its worker stays taken: whether its answer
         is stored in the end must not depend on how far it was now.
         """
-        run = self._runs.get(id)
-        if run is not None and not run.outcome.done():
-            run.outcome.set_exception(stopped())
+        if (run := self._runs.get(id)) is not None:
+            run.refuse(stopped())
 
     async def _through(self, run: _Run) -> None:
         try:
@@ -160,8 +188,8 @@ class Pool:
             finally:
                 self._free.put_nowait(seat)
         finally:
-            if not run.outcome.done():
-                run.outcome.set_exception(failed())
+            run.refuse(failed())
+            run.over("")
 
     async def _seated(self, seat: _Seat, run: _Run) -> None:
         begun = self.clock.now()
@@ -173,9 +201,11 @@ class Pool:
                 found = await asking
                 reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
         else:
+            _log.warning("a statement took longer than the last of answers_at: its worker is ended")
             seat.link.kill()
             await asyncio.wait({asking})
             asking.exception()
+        run.over(seat.link.entry)
         self._leave(run, reply)
         if reply is None:
             await self._replace(seat)
@@ -208,6 +238,7 @@ class Pool:
         """A new worker in place of one that is gone, however long that takes."""
         seat.link.kill()
         self._missing += 1
+        _log.warning("a worker ended%s, and is replaced", await seat.link.ended())
         while not self._closing:
             try:
                 seat.link = await self._another()
@@ -220,17 +251,22 @@ class Pool:
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
-    async def drain(self) -> None:
-        """Wait for what runs, which is paid for, and let the workers end, who close ledger and data.
-
-        What still waits for a worker is refused.
-        """
+    def begin_nothing(self) -> None:
+        """From now on nothing is run that does not run yet: what waits for a worker is refused, and what comes."""
         self._closing = True
         for run in list(self._runs.values()):
-            if run.seat is None and not run.outcome.done():
-                run.outcome.set_exception(Refused(stopped().diagnostics, "57P01"))
+            if run.seat is None:
+                run.refuse(ending())
+
+    async def finish(self) -> None:
+        """Begin nothing, and wait for what runs, which is paid for."""
+        self.begin_nothing()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+
+    async def drain(self) -> None:
+        """Finish, and let the workers end, who close ledger and data."""
+        await self.finish()
         links = [self._free.get_nowait().link for _ in range(self._free.qsize())]
         links += [] if self._desk is None else [self._desk]
         self._desk = None

@@ -24,7 +24,19 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.policy.load import load_policy
 from dpsql.server.workers.answering import Answering, AtOnce
-from dpsql.server.workers.messages import LONGEST, Ask, Broken, Go, Message, Ready, Reply, Waiting, read, write
+from dpsql.server.workers.messages import (
+    LONGEST,
+    Ask,
+    Broken,
+    Charging,
+    Go,
+    Message,
+    Ready,
+    Reply,
+    Waiting,
+    read,
+    write,
+)
 from dpsql.service.made_up.service import made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
@@ -112,8 +124,10 @@ def _serve(kind: type[Answering], service: Service, lines: Iterator[bytes], send
         try:
             for line in lines:
                 match read(line):
-                    case Ask() as ask:
+                    case Ask(wish="run") as ask:
                         asks.put(ask)
+                    case Ask() as ask:  # nothing runs beside it, and no thread has to be woken
+                        reply(ask)
                     case Go(id=id):
                         gone.put(id)
         finally:
@@ -126,18 +140,24 @@ def _serve(kind: type[Answering], service: Service, lines: Iterator[bytes], send
         while gone.get() != id:
             pass
 
-    answering = kind(service, service.policy.serving.rows, leaving)
+    rows = service.policy.serving.rows
+    answering = kind(service, rows, leaving, lambda id, entry: send(Charging(id, entry)))
+
+    def reply(ask: Ask) -> None:
+        found = answering.answer(ask)
+        running.clear()
+        try:
+            send(found)
+        except ValueError:  # a number with more digits than Python writes
+            send(Reply(ask.id, refused=(_UNSENDABLE,), plan=found.plan))
+
     threading.Thread(target=listen, daemon=True).start()
     while (ask := asks.get()) is not None:
         running.append(ask.id)
-        reply = answering.answer(ask)
-        running.clear()
         try:
-            send(reply)
+            reply(ask)
         except OSError:
             return
-        except ValueError:  # a number with more digits than Python writes
-            send(Reply(ask.id, refused=(_UNSENDABLE,), plan=reply.plan))
 
 
 _UNSENDABLE: Final = Diagnostic("DP904", "the answer cannot be sent; what was charged stays charged")

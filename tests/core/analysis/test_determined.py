@@ -97,4 +97,4 @@ def test_the_run_checks_the_keys_that_it_relies_on() -> None:
 def test_the_audit_lists_the_keys_that_it_relies_on() -> None:
     (found,) = [p for p in promises(POLICY) if p.kind == "unique"]
     assert found.where == "tables.visits.unique[0]"
-    assert "groups of what is joined may hold a unit n times where it is counted once" in found.when_false
+    assert "or be counted in n of its groups" in found.when_false

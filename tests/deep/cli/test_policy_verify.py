@@ -63,7 +63,8 @@ def write(file: Path, rows: str, columns: str) -> None:
 def test_a_database_that_keeps_its_promises(process: Call, clinic: Clinic) -> None:
     done = process("policy", "verify", clinic.policy)
     assert done.status == 0 and done.err == ""
-    first, second, *lines, empty, last = done.out.splitlines()
+    first, second, *lines, empty, last, advice = done.out.splitlines()
+    assert "dpsql policy suggest" in advice
     assert first == f"{WARNING}." and "not differentially private" in WARNING and second == empty == ""
     assert {line.split()[0] for line in lines} == {"ok", "info", "enforced", "untestable"}
     assert all(clinic.policy in line for line in lines)

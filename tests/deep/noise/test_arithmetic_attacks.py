@@ -13,7 +13,8 @@ import dpsql
 from tests.support.checklist_clinic import Clinic
 
 ROOT = Path(dpsql.__file__).parent
-DRAWING = {"entropy.py", "hash_chain.py", "prepare.py", "scram.py", "listen.py", "sessions.py", "entrance.py"}
+LOGINS = {"scram.py", "listen.py", "sessions.py", "entrance.py", "oidc.py"}
+DRAWING = {"entropy.py", "hash_chain.py", "prepare.py", *LOGINS}
 """Noise; salts of ledgers and copies; salts, keys and tokens of logins."""
 
 

@@ -182,6 +182,10 @@ def test_what_runs_is_stopped_by_its_client_and_stays_charged(tmp_path: Path) ->
             assert other.recv(1) == b""
         assert shape(client.until("Z")) == "E(57014) ZI"
         assert ("0.1",) in rows(client.query("SELECT epsilon_spent FROM dpsql.budget"))
+    (charged,) = (line for line in audit(shop) if line.get("price"))
+    assert (charged["what"], charged["outcome"], charged["price"]) == ("charged", "DP901", "ε 0.1")
+    with shop.ledger() as ledger:
+        assert [receipt.entry.id for receipt in ledger.history()] == [charged["entry"]]
 
 
 def wait_until_reserved(shop: Shop, entries: int = 1) -> None:

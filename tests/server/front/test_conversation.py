@@ -69,6 +69,30 @@ def test_writes_are_refused_and_reach_nobody(client: Client, served: Served, sql
     assert event.outcome == "25006" and "'p'" not in event.statement
 
 
+@pytest.mark.parametrize(
+    ("sql", "outcome", "noted"),
+    [
+        ("SET epsilon = 0", "22023", "SET epsilon = 0"),
+        ("SET dpsql.allow_dearer TO maybe", "22023", "SET dpsql.allow_dearer = maybe"),
+        ("SET ROLE ben", "42501", "SET role = ben"),
+        ("SET SESSION AUTHORIZATION 'ben'", "42501", "SET session_authorization = ben"),
+        ("SET server_version = '9'", "55P02", "SET server_version = 9"),
+        ("SET api.key = 'hunter2'", "42704", "SET api.key"),
+        ("RESET nothing", "42704", "RESET nothing"),
+        ("SET LOCAL 'hunter2'", "42601", "SET"),
+    ],
+)
+def test_a_set_that_is_refused_is_noted_without_what_may_be_a_secret(
+    client: Client, served: Served, sql: str, outcome: str, noted: str
+) -> None:
+    before = len(served.log.events)
+    assert shape(client.query(sql)) == f"E({outcome}) ZI"
+    (event,) = served.log.events[before:]
+    assert (event.what, event.outcome, event.statement) == ("statement", outcome, noted)
+    assert shape(client.query("SET epsilon = 0.5; RESET epsilon")) == "C(SET) C(RESET) ZI"
+    assert len(served.log.events) == before + 1
+
+
 def test_notices_and_warnings_are_sent_as_client_min_messages_says(client: Client, served: Served) -> None:
     answers(served).warnings = (Diagnostic("DP503", "too small", severity="warning"),)
     assert shape(client.query("SELECT n")) == "N N T D C(SELECT 1) ZI"

@@ -52,8 +52,8 @@ def test_a_place_counts_characters_not_bytes() -> None:
 TRANSLATED = {
     "say how much to spend, e.g.  run(epsilon=0.5)  or  --epsilon 0.5": "say how much to spend:  SET epsilon = 0.5",
     "pass  parameters=[value, …] for ? and $1": "bind a value for each parameter, or write the value into the query",
-    "or let a quarter of ε find it:  SET limits = 'search'  (in Python  limits=\"search\",  else  --limits search)":
-        "or let a quarter of ε find it:  SET limits = 'search'",
+    "or let a quarter of ε find it, in front of the query:  /* dpsql: limits=search */":
+        "or let a quarter of ε find it, in front of the query:  /* dpsql: limits=search */",
     "SET limits = 'search';  in Python  limits=\"search\"": "SET limits = 'search'",
     "coverage = on;  in Python  coverage=True": "SET coverage = on",
     "open it again with dpsql.connect(…)": "connect again",

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from dpsql.server.front.listen import Limits
 from dpsql.server.front.patience import FREE
-from dpsql.server.statements import Login, Settings
+from dpsql.server.statements import Event, Login, Settings
+from tests.server.front.test_opening import TLS
 from tests.support.answering import Answers
 from tests.support.served import DATABASE, NAME, PASSWORD, Served, people
 from tests.support.wire_client import Client, Reply, packet, rows, shape, startup
@@ -79,6 +81,27 @@ def test_failures_wait_before_they_are_judged(served: Served) -> None:
 def test_what_a_connection_may_not_begin_with(served: Served, more: dict[str, str], sqlstate: str) -> None:
     (error,) = [r for r in tried(served, NAME, PASSWORD, **more) if r.kind == "E"]
     assert error.fields["C"] == sqlstate and error.fields["S"] == "FATAL"
+    assert [(e.what, e.outcome) for e in served.log.events] == [("refused login", sqlstate)]
+
+
+def test_who_has_too_many_connections_is_noted_as_refused() -> None:
+    with Served(Answers(), limits=Limits(of_one_user=1)) as served, served.raw() as connection:
+        Client(connection).login(NAME, PASSWORD)
+        assert tried(served, NAME, PASSWORD)[-1].fields["C"] == "53300"
+        assert [(e.what, e.outcome) for e in served.log.events] == [("login", "ok"), ("refused login", "53300")]
+
+
+def test_nobody_is_let_in_where_that_cannot_be_noted(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(event: Event) -> None:
+        raise OSError
+
+    monkeypatch.setattr(served.log, "record", full)
+    assert tried(served, NAME, PASSWORD)[-1].fields["C"] == "58030"
+
+
+def test_where_tls_is_required_nobody_comes_without_it() -> None:
+    with Served(Answers(), tls=TLS, tls_only=True) as served:
+        assert tried(served, NAME, PASSWORD)[-1].fields["C"] == "28000"
 
 
 def test_what_drivers_begin_with_is_accepted(served: Served) -> None:

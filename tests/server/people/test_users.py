@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from dpsql.cli.main import main
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from dpsql.server.people.lines import lines_for
-from dpsql.server.people.users import load_users, parse_users
+from dpsql.server.people.users import _Ceilings, _Defaults, _User, load_users, parse_users
 from dpsql.server.statements import Ceilings, Settings
 from dpsql.server.wire.scram import make_secret
 
@@ -158,3 +159,24 @@ def test_databases_are_given_by_name() -> None:
     for wrong in ("shop", "[]", "[1]", "{}"):
         with pytest.raises(CannotOpen, match="must be a list of databases"):
             parse_users(users_of(ana=f", databases: {wrong}"))
+
+
+def test_a_check_tells_all_that_a_login_may(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "users.yaml"
+    path.write_text(WHOLE.replace("kind: bi", "kind: bi\n    may: [summaries]"))
+    assert main(["user", "check", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "ana: analyst, account ana; defaults ε 0.1 δ 1e-9; at most ε 0.5 a query, ε 2 a day",
+        "powerbi: analyst, account dashboards; kind bi; may make summaries",
+        "carl: custodian, account carl",
+    ]
+
+
+def test_the_reference_has_every_key() -> None:
+    """Keys of the tables of the page are those of the parser, and no others."""
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "users.md").read_text(encoding="utf-8")
+    told = {found for line in page.splitlines() if line.startswith("| `") for found in re.findall(r"`([a-z_]+):", line)}
+    known = {key for model in (_User, _Defaults, _Ceilings) for key in model.model_fields}
+    assert told == known
+    example = page.split("```yaml")[1].split("\n", 1)[1].split("```")[0]
+    assert parse_users(example.replace("SCRAM-SHA-256$4096:…", SECRET)).login("powerbi") is not None

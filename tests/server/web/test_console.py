@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
@@ -12,8 +13,8 @@ import pytest
 
 from dpsql.server.statements import Refused
 from tests.support.served_shop import TENTH, login
-from tests.support.served_web import ServedWeb, post, token_of
-from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE
+from tests.support.served_web import ServedWeb, post, served_web, token_of
+from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, make_shop
 
 PAGES = ("/", "/query", "/history", "/tables", "/connect", "/codes/DP201")
 CUSTODIANS = ("/", "/refusals", "/sessions", "/ledger", "/policy")
@@ -28,6 +29,19 @@ def test_pages_ask_who_is_there(web: ServedWeb) -> None:
     carol, ana = web.client("carol", custodian=True), web.client("ana")
     assert [carol.get(page).status_code for page in CUSTODIANS] == [200] * len(CUSTODIANS)
     assert [ana.get(page).status_code for page in PAGES] == [200] * len(PAGES)
+
+
+def test_what_is_left_is_rounded_down_and_what_is_too_dear_has_no_button(tmp_path: Path) -> None:
+    with served_web(make_shop(tmp_path / "shop", epsilon="0.30014225")) as web:
+        ana = web.client("ana")
+        priced = post(ana, "/query/price", sql=COUNT, epsilon="0.1")
+        assert "<dd>ε 0.300142 δ" in priced.text and "Pay ε 0.1 and run" in priced.text
+        dear = post(ana, "/query/price", sql=COUNT, epsilon="0.5").text
+        assert "Pay ε" not in dear and "Write at most 0.300142 into the field ε." in dear
+        private = "SELECT note, COUNT(*) AS n FROM orders GROUP BY note"
+        deep = post(ana, "/query/price", sql=private, epsilon="0.1", delta="1e-5").text
+        assert "Pay ε" not in deep and "Too little δ is left" in deep and "into the field δ" in deep
+        assert web.server.shop.spent() == 0
 
 
 def test_a_price_is_looked_at_then_paid_then_free(web: ServedWeb) -> None:
@@ -115,7 +129,7 @@ def test_each_sees_his_own(web: ServedWeb) -> None:
         assert "of_ana" not in ben.get(page).text
     assert "Nothing was spent yet" in ben.get("/").text
     assert "of_ana" in web.client("ana").get("/history").text
-    for relation in ("accounts", "spending_of_all", "ledger"):
+    for relation in ("accounts", "spending_of_all", "ledger", "report"):
         page = post(ben, "/query/price", sql=f"SELECT * FROM dpsql.{relation}").text
         assert "DP102" in page and "for logins of the role custodian" in page
         with pytest.raises(Refused):
@@ -137,6 +151,19 @@ def test_a_custodian_sees_all_accounts_refusals_and_the_ledger(web: ServedWeb) -
     ledger = carol.get("/ledger").text
     assert "shop.ledger.sqlite" in ledger and "head.json" in ledger and "in order" in ledger
     assert web.server.gateway.policy.hash[:12] in carol.get("/policy").text
+
+
+def test_a_custodian_reads_the_report_on_the_policy(web: ServedWeb) -> None:
+    carol = web.client("carol", custodian=True)
+    assert 'href="/policy/report"' in carol.get("/policy").text
+    before, answer = web.server.shop.spent(), carol.get("/policy/report")
+    assert "<h2>Promises to sign</h2>" in answer.text and "who sees answers" in answer.text
+    assert web.server.gateway.policy.hash[:16] in answer.text and web.server.shop.spent() == before
+    rules = answer.headers.get_list("content-security-policy")
+    assert len(rules) == 1 and rules[0].startswith("sandbox; default-src 'none'; style-src 'unsafe-inline'; ")
+    assert "script" not in rules[0] and "<script" not in answer.text and answer.headers["x-frame-options"] == "DENY"
+    assert web.client(custodian=True).get("/policy/report").status_code == 303
+    assert web.client("ana").get("/policy/report").status_code == 404
 
 
 def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> None:

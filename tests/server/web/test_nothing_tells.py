@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import duckdb
 import httpx
 
 from dpsql.server.statements import Login, Settings
+from tests.support.agent import Agent
 from tests.support.canary import CANARY, MARKER, holds
 from tests.support.served_shop import FINE, Standing, with_serve
 from tests.support.served_web import ServedWeb, post, served_web, token_of
@@ -40,12 +42,15 @@ def test_no_page_no_response_and_no_line_holds_a_private_value(tmp_path: Path) -
             for name in ("query", "cost", "explain"):
                 body = {"sql": sql, "settings": {"epsilon": "0.5", "delta": "1e-9"}}
                 seen.append(api.post(f"/api/v1/{name}", json=body).content)
+            seen.append(json.dumps(Agent(api).call("query", **body)).encode())
         seen += [ana.get(page).content for page in ("/", "/history", "/tables", "/connect", "/query")]
-        seen += [carol.get(page).content for page in ("/", "/refusals", "/sessions", "/ledger", "/policy")]
+        seen += [
+            carol.get(page).content for page in ("/", "/refusals", "/sessions", "/ledger", "/policy", "/policy/report")
+        ]
         seen += [api.get(f"/api/v1/{name}").content for name in ("budget", "tables", "openapi.json")]
         assert web.server.shop.spent() > 0 and len({e.outcome for e in web.log.events}) > 4
         assert not holds(repr(web.log.events)) and not holds(repr(web.refusals.by_code))
-    assert len(seen) == 5 * len(STATEMENTS) + 13 and not any(map(holds, seen))
+    assert len(seen) == 6 * len(STATEMENTS) + 14 and not any(map(holds, seen))
 
 
 def test_an_answer_leaves_at_its_moment_and_what_costs_nothing_at_once(tmp_path: Path) -> None:

@@ -105,3 +105,18 @@ def test_names_cannot_become_markup(clinic: Clinic) -> None:
     entries = [receipt(1, "<script>alert(1)</script>&\"'", PrivacyLoss(F(1)), "2026-01-02T00:00:00+00:00")]
     page = as_html("<mark>", panels(policy, entries, None))
     assert "<script" not in page and "<mark>" not in page and "&lt;script&gt;" in page
+
+
+def test_each_limit_is_drawn_once_the_totals_too_and_a_moment_has_one_label(clinic: Clinic) -> None:
+    clinic.change('"*": {epsilon: 0.5, delta: 1e-8}', '"*": {epsilon: 3, delta: 1e-8}')
+    policy = load_policy(clinic.policy)
+    entries = [
+        receipt(i, name, PrivacyLoss(F(1, 4)), "2026-01-02T00:00:00+00:00") for i, name in enumerate(("ana", "*"))
+    ]
+    (panel,) = panels(policy, entries, None)
+    page = as_html(policy.name, [panel])
+    assert page.count('<path class="limit') == 2 and "limit of total: 10" in page and "limit of *, ana: 3" in page
+    assert page.count("2026-01-02 00:00:00 UTC") == 1
+    later = receipt(3, "ana", PrivacyLoss(F(1, 4)), "2026-01-02T00:00:09+00:00")
+    page = as_html(policy.name, panels(policy, [*entries, later], None))
+    assert "2026-01-02 00:00:00 UTC" in page and "2026-01-02 00:00:09 UTC" in page

@@ -120,3 +120,23 @@ def test_the_output_does_not_depend_on_the_data(dpsql: Call, policies: Path, tmp
         done = dpsql("check", "-", "--policy", policy, stdin=f"{GOOD};{BAD}".encode())
         outputs.add((done.status, done.out, done.err))
     assert len(outputs) == 1 and outputs.pop()[0] == 1
+
+
+@pytest.mark.parametrize("format", ["github", "sarif", "json"])
+def test_a_broken_policy_is_told_in_the_format_with_its_place(dpsql: Call, tmp_path: Path, format: str) -> None:
+    broken, queries = tmp_path / "broken.yaml", tmp_path / "q.sql"
+    broken.write_text("version: 1\nname: t\ntables:\n  t: {publik: true}\n")
+    queries.write_text("SELECT 1;\n")
+    done = dpsql("check", str(queries), "--policy", str(broken), "--output-format", format, "--no-config")
+    assert done.status == 2 and "DP003" in done.err
+    match format:
+        case "github":
+            assert all(line.startswith("::error ") for line in done.out.splitlines())
+            assert "broken.yaml,line=4," in done.out
+        case "sarif":
+            (run,) = json.loads(done.out)["runs"]
+            places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+            assert 4 in [place["region"]["startLine"] for place in places]
+            assert all(place["artifactLocation"]["uri"].endswith("broken.yaml") for place in places)
+        case _:
+            assert 4 in [finding["line"] for finding in json.loads(done.out)]

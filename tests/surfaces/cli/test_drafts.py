@@ -138,3 +138,34 @@ def test_a_threshold_above_half_of_a_public_size_is_told(folder: Path) -> None:
             float(e): [w.code for w in con.plan(sql, epsilon=e, delta="1e-6").warnings] for e in ("0.1", "1", "2", "9")
         }
     assert "DP503" in found[0.1] and found[9.0] == [] and "DP503" in found[1.0] + found[2.0]
+
+
+def test_a_column_that_no_two_rows_share_is_no_id_of_persons(dpsql: Call, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{1000 + i},{i % 7}\n" for i in range(40))
+    Path("visits.csv").write_text(f"visit_id,patient_id\n{rows}", encoding="utf-8")
+    draft = dpsql("policy", "init", "visits.csv").out
+    assert "Or an id: {column: patient_id}\n" in draft and "visit_id: different in each of the first rows" in draft
+    assert "dpsql policy schema > dpsql-policy.schema.json" in draft
+    Path("draft.yaml").write_text(draft, encoding="utf-8")
+    done = dpsql("policy", "check", "draft.yaml")
+    assert done.status == 0 and "warning[DP015]" in done.err and "not everything is decided" in done.err
+
+
+def test_words_for_missing_values_are_told_and_what_is_told_works(
+    dpsql: Call, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"N{i % 9},{'NA' if i % 11 == 3 else i}\n" for i in range(60))
+    Path("flights.csv").write_text(f"tailnum,delay\n{rows}", encoding="utf-8")
+    draft = dpsql("policy", "init", "flights.csv").out
+    assert "does NA stand for no value?" in draft and "under columns:  delay BIGINT\n" in draft
+    typed = draft.replace("'delay': 'VARCHAR'", "'delay': 'BIGINT'")
+    typed = typed.replace("delay: {type: varchar}", "delay: {type: bigint, bounds: [0, 9]}")
+    Path("wrong.yaml").write_text(typed, encoding="utf-8")
+    done = dpsql("policy", "verify", "wrong.yaml")
+    assert done.status == 2 and done.codes == {"DP006"} and "NA" not in done.err.partition("= help")[0]
+    assert "line 5 of " in done.err and "column `delay`, is no BIGINT" in done.err and "nothing was charged" in done.err
+    (option,) = re.findall(r"add  (nullstr = .*?)  to the source", draft)
+    Path("right.yaml").write_text(typed.replace("columns = {", f"{option}, columns = {{"), encoding="utf-8")
+    assert dpsql("policy", "verify", "right.yaml").status == 0

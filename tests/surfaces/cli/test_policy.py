@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -161,3 +162,54 @@ def test_audit_and_show(dpsql: Call, clinic: Clinic, root: Path) -> None:
     assert found["columns"]["cost"]["bounds"] == ["0", "1000"]
     done = dpsql("policy", "show", clinic.policy, "vists")
     assert done.status == 1 and "did you mean `visits`?" in done.err
+
+
+def test_an_account_without_delta_is_told_and_its_refusal_names_what_helps(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change("ana: {epsilon: 3, delta: 1e-7, per_query: {max_epsilon: 1}}", "ana: {epsilon: 3}")
+    done = dpsql("policy", "check", clinic.policy)
+    assert done.status == 0 and "warning[DP015]: budgets.analysts.ana: a δ that is left out is 0" in done.err
+    assert "ε 3, δ 0 of each unit; what needs a δ is refused" in dpsql("policy", "show", clinic.policy).out
+    towns = "SELECT town, COUNT(*) AS n FROM patients GROUP BY town"
+    done = dpsql("query", clinic.policy, towns, "--analyst", "ana", "--epsilon", "0.001")
+    assert done.codes == {"DP404"} and "give budgets.analysts.ana a delta" in done.err
+    assert "larger delta" not in done.err and "use an ε" not in done.err and "use epsilon" not in done.err
+
+
+def test_whom_the_policy_does_not_name_is_refused_once(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change('    "*": {epsilon: 0.5, delta: 1e-8}', "    # nobody else")
+    done = dpsql("query", clinic.policy, "SELECT COUNT(*) AS n FROM patients", "--analyst", "zoe")
+    assert done.codes == {"DP404"} and done.err.count("error[") == 1 and "raise" not in done.err
+    (pasted,) = re.findall(r'or let everybody ask:  ("\*": \{.*\})', done.err)
+    dry = dpsql("policy", "suggest", clinic.policy, "visits", "--all", "--dry-run")
+    assert dry.status == 0 and "charged to" not in dry.err and "the run would be refused: " in dry.err
+    clinic.change("    # nobody else", f"    {pasted}")
+    done = dpsql("query", clinic.policy, "SELECT COUNT(*) AS n FROM patients", "--analyst", "zoe", "--epsilon", "0.1")
+    assert done.status == 0, done.err
+
+
+def test_a_wrong_key_and_ids_of_another_type_have_repairs_for_their_place(dpsql: Call, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+        con.execute("CREATE TABLE patients AS SELECT i AS patient_id, i % 2 AS region FROM range(20) t(i)")
+        con.execute("CREATE TABLE visits AS SELECT i AS visit_id, (i % 20)::VARCHAR AS patient_id FROM range(50) t(i)")
+    head = "version: 1\nname: d\ndatabase: d.duckdb\nbudgets: {total: {epsilon: 1}}\n"
+    head += (
+        "units: {patient: {table: patients, key: patient_id}}\ntables:\n  patients:\n    unit: {column: patient_id}\n"
+    )
+    text = (
+        head
+        + "    primary_key: [patient_id]\n"
+        + "    columns: {patient_id: {type: bigint}, region: {type: bigint}}\n  visits:\n"
+    )
+    text += "    unit: {column: patient_id} #\n    columns: {visit_id: {type: bigint}, patient_id: {type: TYPE}}\n"
+    file = tmp_path / "d.yaml"
+    for type_, code in (("bigint", "DP004"), ("varchar", "DP003")):
+        file.write_text(text.replace("TYPE", type_), encoding="utf-8")
+        done = dpsql("policy", "check", file, "--data")
+        assert done.codes == {code}
+        (unit,) = re.findall(r"in tables\.visits, in place of its unit:  (unit: \{.*\})", done.err)
+        file.write_text(text.replace("TYPE", type_).replace("unit: {column: patient_id} #", unit), encoding="utf-8")
+        assert dpsql("policy", "check", file, "--data").status == 0
+    file.write_text(file.read_text("utf-8").replace("primary_key: [patient_id]", "primary_key: [region]"), "utf-8")
+    done = dpsql("policy", "verify", file)
+    assert done.status == 1 and "name the columns that do make a row of patients its own:  primary_key: […]" in done.out
+    assert "choose no limits or bounds by these numbers" in done.out and "policy suggest" in done.out

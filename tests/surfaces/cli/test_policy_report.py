@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from dpsql import Policy
-from dpsql.cli.report import odds
-from dpsql.cli.report.deployments import DEPLOYMENTS, LOOKED_UP
-from dpsql.cli.report.page import report
 from dpsql.core.privacy_loss import PrivacyLoss, rho_to_epsilon
 from dpsql.policy.load import load_policy
 from dpsql.policy.tools.audit import grouped, promises
+from dpsql.report import odds
+from dpsql.report.deployments import DEPLOYMENTS, LOOKED_UP
+from dpsql.report.page import report
 from tests.support.canary import holds
 from tests.support.command_line import Call, Clinic
 
 F = Fraction
 TODAY = dt.date(2026, 11, 27)
-SECTIONS = ["whom", "meaning", "limits", "spent", "beside", "uncovered", "promises"]
+SECTIONS = ["fill", "whom", "meaning", "limits", "spent", "beside", "uncovered", "promises"]
 
 
 class Page(HTMLParser):
@@ -81,7 +81,7 @@ def test_with_data_it_says_what_is_cut_and_that_this_is_private(dpsql: Call, cli
     text = Page(source).text
     assert "Private. This copy holds exact numbers about private data" in text and "Private numbers." in text
     assert re.search(r"patients with more than 12 rows of visits [\d,]+ of [\d,]+ \(", text)
-    assert re.findall(r'<section id="(\w+)"', source) == [*SECTIONS[:3], "measured", *SECTIONS[3:]]
+    assert re.findall(r'<section id="(\w+)"', source) == [*SECTIONS[:4], "measured", *SECTIONS[4:]]
 
 
 def test_no_row_and_no_text_of_a_query_is_in_it(dpsql: Call, clinic: Clinic) -> None:
@@ -223,3 +223,40 @@ def test_each_promise_is_said_once(dpsql: Call, clinic: Clinic) -> None:
 
 def test_a_report_goes_to_one_page(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     assert len(made(dpsql, clinic)) < 60_000
+
+
+def test_the_page_for_boards_counts_as_the_report_does() -> None:
+    """At ε 1 somebody thought 1 in 2 to be ill may be thought so by e^2, and to be in the data by e."""
+    page = (Path(__file__).parents[3] / "docs" / "for-boards.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| 1 \|(.*)\|$", page, re.M)
+    ill, there = (odds.afterwards(0.5, F(1), step) for step in (odds.steps("add_remove"), 1))
+    assert [cell.strip() for cell in row.split("|")][3::2] == [f"{math.ceil(p * 1000) / 10:g} %" for p in (ill, there)]
+    assert "e^(2ε)" in page
+
+
+def test_it_says_what_a_board_signs(dpsql: Call, clinic: Clinic) -> None:
+    """That nobody has reviewed it, what only people know, whether promises were checked; nothing else."""
+    text = Page(made(dpsql, clinic)).text
+    assert "before 1.0, and nobody outside the project has reviewed it" in text and "word alone" in text
+    assert "Not checked for this report" in text and "has had each" not in text
+    for blank in (
+        "Controller",
+        "Custodian",
+        "Purpose of the questions",
+        "Period and source of the data",
+        "at a server",
+    ):
+        assert blank in text
+    assert "one query, by default" not in text.partition("Beside known")[2] and "B/R" not in text
+    assert "larger end of the bounds" not in text  # rows are added or removed here
+    checked = Page(made(dpsql, clinic, "--data")).text
+    assert re.search(r"Checked on \d{4}-\d\d-\d\d for this report.*\d+ kept, none broken, none in doubt", checked)
+
+
+def test_a_declared_number_of_rows_is_what_delta_is_told_for() -> None:
+    table = {"unit": {"rows": 1, "neighbours": "replace_one"}, "size": {"exact": 2000}, "columns": {}}
+    budgets = {"total": {"epsilon": 1, "delta": 1e-6}}
+    policy = Policy.from_dict({"version": 1, "name": "p", "tables": {"t": table}, "budgets": budgets})
+    assert (
+        "For the 2,000 rows that the policy declares" in Page(report(policy, None, None, version="0", today=TODAY)).text
+    )

@@ -232,3 +232,25 @@ def test_a_batch_names_what_it_leaves_out(dpsql: Call, clinic: Clinic, tmp_path:
     assert done.status == 0 and "MAX is none of COUNT, SUM and AVG" in done.err and "(1 answer)" in done.out
     csv_refused = dpsql("query", clinic.policy, "--batch", str(board), "--format", "csv")
     assert "DP903" in csv_refused.err
+
+
+def test_the_environment_names_policy_ledger_analyst_and_spending(
+    dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("POLICY", clinic.policy), ("LEDGER", ":memory:"), ("ANALYST", "ana"), ("EPSILON", "0.125")):
+        monkeypatch.setenv(f"DPSQL_{name}", str(value))
+    done = dpsql("query", COUNT)
+    assert done.status == 0 and "spent ε 0.125, left ε 2.875" in done.out
+    assert dpsql("query", COUNT).out.count("left ε 2.875") == 1  # the ledger was forgotten
+    assert "ε 0.125" in dpsql("explain", COUNT).out
+    assert dpsql("query", COUNT, "--max-error", "n=500").status == 0  # which says how much to spend
+    assert "spent ε 0.25," in dpsql("query", clinic.policy, COUNT, "--epsilon", "0.25").out
+    assert dpsql("budget", "--format", "json").status == 0
+    monkeypatch.setenv("DPSQL_LEDGER", "")
+    monkeypatch.setenv("DPSQL_LIMITS", "perhaps")
+    assert dpsql("query", COUNT).status == 1
+
+
+def test_a_query_that_looks_like_an_option_is_read_from_a_file(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("query", clinic.policy, f"-- dpsql: epsilon=0.5\n{COUNT}")
+    assert done.status == 1 and "-f FILE" in done.err

@@ -139,7 +139,8 @@ class Feed:
         return rest, _moved(start, text, at + len(rest) - len(rest.lstrip()))
 
     def _sql(self, text: str, statement: Statement, start: Place) -> Sql:
-        return Sql(statement.text, _moved(start, text, statement.start))
+        whole = statement.whole
+        return Sql(whole.text, _moved(start, text, whole.start))
 
 
 def command_behind(line: str, before: str, dialect: str) -> int | None:

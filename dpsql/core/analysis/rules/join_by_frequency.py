@@ -141,7 +141,7 @@ def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
                 f"custodian: cap how often a key repeats, in tables.{qualified(hints[0].table)}:  "  # type: ignore[union-attr]
                 f"max_frequency: [{{columns: [{columns}], rows: …, enforce: truncate}}]"
             )
-    help_ = [*_whose(node, left, right), *dict.fromkeys(help_)]
+    help_ = [*_whose(node, left, right), *dict.fromkeys(help_), *_looked_up(left, right)]
     reason = Reason(
         "DP230",
         "two private tables are joined on something other than their privacy unit",
@@ -150,6 +150,20 @@ def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap)
         tuple(help_) or ("join on equalities of columns, or join a public table instead",),
     )
     return Rejected([Diagnostic.from_reason(reason)])
+
+
+def _looked_up(left: Facts, right: Facts) -> list[str]:
+    """Tables whose rows are protected one by one, as a draft says of all: one of them may hold nothing about people."""
+    sides = [side for side in (left, right) if not side.ids and not side.hops]
+    tables = sorted(
+        {c.hint.table for s in sides for c in s.columns.values() if c.hint is not None and not c.hint.public}
+    )
+    if len(sides) == 2 and len(tables) == 1:  # of itself
+        return []
+    return [
+        f"custodian: if tables.{qualified(table)} says nothing about anybody, as a list of places does:  public: true"
+        for table in tables
+    ]
 
 
 def _whose(node: Join, left: Facts, right: Facts) -> list[str]:

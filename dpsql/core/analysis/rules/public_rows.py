@@ -24,6 +24,7 @@ from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window, output_columns
+from dpsql.core.ir.render import identifier
 from dpsql.diagnostics.errors import reject
 
 
@@ -37,7 +38,12 @@ def window(node: Window, below: Facts) -> Facts:
     """Facts of rows with window functions beside them. Raises Rejected DP113 over private rows."""
     if not below.public:
         owner = next((c.name for c in output_columns(node.input) if c.uid in below.ids), None)
-        among = [] if owner is None else [f"among the rows of each {below.units[0]}:  OVER (PARTITION BY {owner} …)"]
+        among = []
+        if owner is not None:
+            rows = f"SELECT … OVER (PARTITION BY {identifier(owner)} …) AS w FROM …"
+            among = [
+                f"among the rows of each {below.units[0]}, and aggregate them:  SELECT COUNT(w) FROM ({rows}) AS t"
+            ]
         raise reject(
             "DP113", "a window function over private rows", span=node.span,
             label="one person's row changes what is computed for others",

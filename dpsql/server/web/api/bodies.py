@@ -49,19 +49,21 @@ Scalar = Annotated[
 ]  # fmt: skip
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """What is sent: no member but those that are named, each of the kind that is said."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Asked(_Body):
+class Asked(Body):
     """What a query is asked with; a member that is missing is what the login or the policy says."""
 
     epsilon: Amount | None = Field(None, description="ε to spend, at most")
     delta: Amount | None = Field(None, description="δ, for private group keys and Gaussian noise")
     rho: Amount | None = Field(None, description="ρ in place of ε, under zCDP")
-    allow_dearer: bool | None = None
-    coverage: bool = False
-    limits: Literal["declared", "search"] = "declared"
+    allow_dearer: bool | None = Field(None, description="take a better stored answer that costs more than ε")
+    coverage: bool = Field(False, description="tell, for a tenth of the price, how many units are above the limits")
+    limits: Literal["declared", "search"] = Field("declared", description="search: find missing ones for a part of ε")
 
     def settings(self) -> Settings:
         """Raises Refused DP406, DP903."""
@@ -78,7 +80,7 @@ class Asked(_Body):
         )
 
 
-class Question(_Body):
+class Question(Body):
     """One query."""
 
     sql: str = Field(max_length=1_000_000)
@@ -86,14 +88,19 @@ class Question(_Body):
     settings: Asked = Asked()  # type: ignore[call-arg]
 
 
-class Questions(_Body):
+class Questions(Body):
     """Several queries, of which the cost together is asked."""
 
     queries: list[Question] = Field(min_length=1, max_length=MOST_QUERIES)
 
 
-def read(body: bytes, kind: type[_Body]) -> Any:
+def read(body: bytes, kind: type[Body]) -> Any:
     """A body. Raises Malformed."""
+    return checked(data_of(body), kind)
+
+
+def data_of(body: bytes) -> Any:
+    """JSON as it stands there; numbers that are not whole are decimals. Raises Malformed."""
     try:
         data = json.loads(
             body.decode("utf-8"), parse_float=Decimal, parse_constant=_constant, object_pairs_hook=_object
@@ -103,6 +110,11 @@ def read(body: bytes, kind: type[_Body]) -> Any:
         raise Malformed("it is nested too deeply") from None
     except (ValueError, ArithmeticError):
         raise Malformed("it is not JSON in UTF-8") from None
+    return data
+
+
+def checked(data: Any, kind: type[Body]) -> Any:
+    """What data means. Raises Malformed."""
     try:
         return kind.model_validate(data)
     except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from dpsql.server.web.api.bodies import Question, Questions
 from dpsql.server.web.api.problems import MEDIA_TYPE
 
 _JSON: Final = "application/json"
+_OWN: Final = "#/$defs/"
 Schema = dict[str, Any]
 _DATABASE: Final[Schema] = {
     "name": "database", "in": "query", "required": False, "schema": {"type": "string"},
@@ -42,6 +44,16 @@ def document() -> Schema:
             "schemas": {**definitions["$defs"], **_schemas()},
         },
     }
+
+
+def alone(name: str) -> Schema:
+    """The schema of an answer, with those that it needs within it."""
+    told = json.dumps(_schemas()).replace("#/components/schemas/", _OWN)
+    every: dict[str, Schema] = json.loads(told)
+    needed: list[str] = [name]
+    for found in needed:  # which grows
+        needed += [other for other in every if f'"{_OWN}{other}"' in json.dumps(every[found]) and other not in needed]
+    return {**every[name], "$defs": {other: every[other] for other in needed[1:]}}
 
 
 def _paths() -> Schema:
@@ -169,6 +181,7 @@ def _schemas() -> Schema:
             "database": text,
             "account": text,
             "units": _list(_object({"unit": text, "spent": _ref("Loss"), "left": _or_null(_ref("Loss"))})),
+            "ceilings": _object(dict.fromkeys(("per_query", "per_hour", "per_day"), _or_null(text))),
         }),
         "Tables": _object({
             "database": text,

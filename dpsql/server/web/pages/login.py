@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dpsql.server.web.markup import h
 from dpsql.server.web.pages.layout import bare
 
+BY_PROVIDER: Final = "/login/provider"
+"""Where those go for whom an identity provider vouches."""
 
-def login(role: str, message: str = "") -> bytes:
+
+def login(role: str, message: str = "", has_provider: bool = False) -> bytes:
     """message: why the last try was not good."""
     what = (
         "See what your queries would cost, what you have spent, and ask."
@@ -25,9 +30,15 @@ def login(role: str, message: str = "") -> bytes:
             h.input(id="password", name="password", type="password", autocomplete="current-password", required=True,
                     maxlength="1000"),
             h.button("Sign in", type="submit", class_="main"),
+            h.p(h.a("Sign in with your organization’s account", href=BY_PROVIDER)) if has_provider else None,
             method="post", action="/login", class_="card sign-in",
         ),
     )  # fmt: skip
+
+
+def welcome(role: str) -> bytes:
+    """Of somebody who has just come in."""
+    return bare(role, "Signed in", h.p(h.a("To the first page", href="/"), class_="lead"))
 
 
 def message(role: str, title: str, text: str) -> bytes:

@@ -85,6 +85,8 @@ def price(frame: Frame, written: Written, cost: Cost, curve: Sequence[tuple[str,
         h.button("Run it, for nothing" if free else f"Pay {cost.price} and run", type="submit", class_="main pay"),
         method="post", action="/query/run",
     )  # fmt: skip
+    if cost.times == 0:
+        pay = h.p(_too_dear(cost), role="status")
     priced = [
         h.h2("What it would cost", id="cost"),
         h.dl(
@@ -110,6 +112,30 @@ def price(frame: Frame, written: Written, cost: Cost, curve: Sequence[tuple[str,
         card("How it would be computed", _tree(cost.tree), _released(cost.plan),
              h.ul([h.li(note) for note in _notes(cost)], class_="notes")),
     )  # fmt: skip
+
+
+def _too_dear(cost: Cost) -> str:
+    """Why it cannot be run, and what could."""
+    price, left = _amounts(cost.price), _amounts(cost.left)
+    short = next((part for part in price if _amount_of(price, part) > _amount_of(left, part)), "ε")
+    said = f"Too little {short} is left, so this would be refused."
+    if _amount_of(left, short) == 0:
+        return f"{said} None is left: a custodian can raise the budget in the policy."
+    if short == "δ":
+        return f"{said} Write at most {left[short]} into the field δ, or group by columns with public lists of values."
+    return (
+        f"{said} Write at most {left[short]} into the field {short}." if short == "ε" else f"{said} Write a smaller ε."
+    )
+
+
+def _amounts(text: str) -> dict[str, str]:
+    """`ε 0.5 δ 1e-9` → ε and δ, each with its amount."""
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _amount_of(amounts: Mapping[str, str], part: str) -> float:
+    return _float(amounts.get(part, "")) or 0.0
 
 
 def _errors(errors: Mapping[str, float | None]) -> Node:

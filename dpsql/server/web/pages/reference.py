@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import quote
 
 from dpsql.core.policy.policy import Policy
@@ -12,6 +13,9 @@ from dpsql.server.web.markdown import from_markdown
 from dpsql.server.web.markup import Element, Node, h
 from dpsql.server.web.pages.layout import Frame, card, document, table
 from dpsql.server.web.plot import amount
+
+REPORT: Final = "/policy/report"
+"""Where the report on the policy is, for custodians."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,9 @@ def connect(frame: Frame, place: Place, api: str) -> bytes:
         [card(title, _copied(title, text)) for title, text in parts] if place.port else None,
         card("JSON API", _copied("the API", curl),
              h.p("Its description: ", h.a("/api/v1/openapi.json", href="/api/v1/openapi.json"), class_="note")),
+        card("Agents", _copied("agents", f"{api}/mcp"),
+             h.p("The Model Context Protocol, with the name and password of a login as HTTP Basic. Let an agent have a "
+                 "login of its own, with ceilings.", class_="note")),
         h.p("Your password is the one you signed in with.", class_="note"),
     )  # fmt: skip
 
@@ -138,6 +145,11 @@ def policy_in_words(frame: Frame, policy: Policy) -> bytes:
         "Policy",
         h.p(
             "In force, with every default. ", h.code(policy.hash[:12]), " is the beginning of its hash.", class_="lead"
+        ),
+        h.p(
+            h.a("The privacy report", href=REPORT),
+            " says what it means in odds, what was spent and which promises "
+            "it rests on: one page, to read, print and sign.",
         ),
         h.pre(text, class_="words", tabindex="0", role="group", aria_label="the policy in words"),
     )

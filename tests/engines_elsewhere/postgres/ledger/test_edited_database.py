@@ -160,18 +160,18 @@ def test_a_restored_copy_is_refused_by_every_gateway_that_has_seen_more(charged:
     try:
         with charged.open() as ledger, charged.open(gateway="two"):
             ledger.reserve(charge("d"), Caps())
-        with copy.open(gateway="two"):  # it has seen three, and cannot know better
+        with copy.open(gateway="two"):  # it has seen four, and cannot know better
             pass
-        with pytest.raises(CannotOpen, match="it ends at entry 3, but had 4: this is an older copy") as refusal:
+        with pytest.raises(CannotOpen, match="it ends at entry 4, but had 5: this is an older copy") as refusal:
             copy.open()
         assert "--accept-head" in str(refusal.value)
         with copy.open(gateway="two") as two:
             two.reserve(charge("other"), Caps())
-        with pytest.raises(CannotOpen, match="entry 4 is not the one that was written: this is another ledger"):
+        with pytest.raises(CannotOpen, match="entry 5 is not the one that was written: this is another ledger"):
             copy.open()
         accept_head(copy.url, copy.head())
         with copy.open() as ledger:
-            assert ledger.verify() == 4
+            assert ledger.verify() == 6
     finally:
         copy.cluster.run(f"DROP DATABASE {copy.name} WITH (FORCE)")
 
@@ -182,8 +182,8 @@ def test_a_gateway_that_is_new_is_accepted_first(charged: Database, charge: Char
     assert "dpsql budget POLICY --accept-head" in str(refusal.value)
     accept_head(charged.url, charged.head("two"))
     with charged.open(gateway="two") as two, charged.open(gateway="one") as one:
-        assert two.reserve(charge("d"), Caps()).sequence == 4
-        assert one.reserve(charge("e"), Caps()).sequence == 5
+        assert two.reserve(charge("d"), Caps()).sequence == 5
+        assert one.reserve(charge("e"), Caps()).sequence == 6
         assert two.spent("patient") == one.spent("patient")
 
 

@@ -55,4 +55,4 @@ def test_its_role_is_enough_and_no_more(guided: Database, charge: Callable[[obje
         guided.open(url=url, gateway="two")
     accept_head(url, guided.head("two"))
     with guided.open(url=url, gateway="two") as ledger:
-        assert ledger.verify() == 1
+        assert ledger.verify() == 2

@@ -66,6 +66,20 @@ class Panel:
         return SYMBOLS[self.part]
 
     @property
+    def shown(self) -> list[tuple[int, Line]]:
+        """The lines that are drawn over time, with their numbers: the total, and who has spent."""
+        return [(at, line) for at, line in enumerate(self.lines) if at == 0 or line.spent]
+
+    @property
+    def limits(self) -> dict[Fraction, list[tuple[int, Line]]]:
+        """Each limit once, with the lines that are drawn and that it is of."""
+        found: dict[Fraction, list[tuple[int, Line]]] = {}
+        for at, line in self.shown:
+            if line.limit is not None:
+                found.setdefault(line.limit, []).append((at, line))
+        return found
+
+    @property
     def top(self) -> Fraction:
         """The largest number to be drawn; above 0."""
         return max(

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from fractions import Fraction
 
-from dpsql.cli.report.markup import text
-from dpsql.cli.report.odds import afterwards
-from dpsql.cli.report.spending import Line, Panel
-from dpsql.cli.report.style import COLOURS
 from dpsql.core.privacy_loss import show_left, show_spent
+from dpsql.report.markup import text
+from dpsql.report.odds import afterwards
+from dpsql.report.spending import Line, Panel
+from dpsql.report.style import COLOURS
 
 _WIDE, _HIGH = 1000, 400
 """Of a drawing that is stretched to its place: these are no pixels."""
@@ -61,38 +61,47 @@ def _bar(at: int, line: Line, symbol: str) -> str:
 
 
 def over_time(panel: Panel) -> str:
-    """Steps of what was spent, a line for each account, dashed where its limit is."""
+    """Steps of what was spent, a line for each account, and a dashed one for each limit, whoever it is of."""
     start, end = panel.lines[0].points[0][0], panel.lines[0].points[-1][0]
     seconds = max((end - start).total_seconds(), 1.0)
-    top = max((line.spent for line in panel.lines), default=Fraction(0)) or panel.top
-    limits = [line.limit for line in panel.lines if line.spent and line.limit is not None and line.limit <= 4 * top]
-    top = max(top, *limits) if limits else top
+    top = panel.lines[0].limit or max((line.spent for line in panel.lines), default=Fraction(0)) or panel.top
 
     def across(time: datetime) -> str:
         return f"{_WIDE * (time - start).total_seconds() / seconds:.1f}"
 
     def up(value: Fraction) -> str:
-        return f"{_HIGH * (1 - min(1.1, float(value / top)) / 1.08):.1f}"
+        return f"{_HIGH * (1 - min(1.1, float(min(Fraction(2), value / top))) / 1.08):.1f}"
 
     paths, labels = [], []
     for quarter in range(5):
         value = top * quarter / 4
         paths.append(f'<path class="grid" d="M0 {up(value)}H{_WIDE}"/>')
         labels.append(f'<span class="y" style="bottom:{float(value / top) / 1.08:.2%}">{show_spent(value, 2)}</span>')
-    shown = [(at, line) for at, line in enumerate(panel.lines) if at == 0 or line.spent]
-    for at, line in shown:  # accounts above the total, which is broader
+    limits = [(limit, of) for limit, of in panel.limits.items() if limit <= top]
+    for limit, of in limits:
+        paths.append(f'<path class="limit {_colour_of(of)}" d="M0 {up(limit)}H{_WIDE}"/>')
+    for at, line in panel.shown:  # accounts above the total, which is broader
         (first, value), *rest = line.points
         path = f"M{across(first)} {up(value)}" + "".join(f"H{across(t)}V{up(v)}" for t, v in rest)
-        if line.limit is not None and line.limit <= top:
-            paths.append(f'<path class="limit {colour(at)}" d="M0 {up(line.limit)}H{_WIDE}"/>')
         title = f"<title>{text(words(line))}</title>"
         kind = f"curve {colour(at)}" if at else "curve total k0"
         paths.append(f'<path class="{kind}" d="{path}">{title}</path>')
-    for time, place, left in ((start, "first", "0"), (end, "last", "100%")):
-        labels.append(f'<span class="x {place}" style="left:{left}">{time:%Y-%m-%d %H:%M} UTC</span>')
-    return _chart(f"{panel.title} over time", paths, labels) + key(
-        (colour(at), text(words(line)), False) for at, line in shown
-    )
+    form = "%Y-%m-%d %H:%M:%S" if f"{start:%Y-%m-%d %H:%M}" == f"{end:%Y-%m-%d %H:%M}" else "%Y-%m-%d %H:%M"
+    for time, place, left in ((start, "first", "0"), (end, "last", "100%"))[
+        : 1 + (f"{start:{form}}" != f"{end:{form}}")
+    ]:
+        labels.append(f'<span class="x {place}" style="left:{left}">{time:{form}} UTC</span>')
+    spent = [(colour(at), text(words(line)), False) for at, line in panel.shown]
+    dashed = [
+        (_colour_of(of), text(f"limit of {', '.join(account(line) for _, line in of)}: {show_left(limit, 4)}"), True)
+        for limit, of in limits
+    ]
+    return _chart(f"{panel.title} over time", paths, labels) + key([*spent, *dashed])
+
+
+def _colour_of(of: Sequence[tuple[int, Line]]) -> str:
+    """The class of a limit's colour: its account's, or none's if it is of several."""
+    return colour(of[0][0]) if len(of) == 1 else "several"
 
 
 def odds(steps: int, marks: Sequence[Fraction]) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from dpsql.cli.report import charts, odds
-from dpsql.cli.report.markup import bullets, paragraph, section, table, text
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import DEFAULT_UNIT, PathUnit, RowUnit, Unit
@@ -14,6 +12,8 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.policy.issues import shown
 from dpsql.policy.tools.audit import protection
 from dpsql.policy.tools.show import loss_text
+from dpsql.report import charts, odds
+from dpsql.report.markup import bullets, paragraph, section, table, text
 
 
 def one_of(unit: Unit) -> str:
@@ -173,11 +173,17 @@ def _delta_words(policy: Policy) -> str:
     if not deltas:
         return "<b>δ</b> is 0 here: the bounds above hold for every outcome, without exception."
     delta = max(deltas)
-    many = float(delta * 100_000)
+    sizes = [table.size for table in policy.tables.values() if table.size is not None and not table.public]
+    many = max(sizes, default=100_000)
+    of = (
+        f"the {many:,} rows that the policy declares"
+        if sizes
+        else f"{many:,} people, say (the policy declares no number),"
+    )
     return (
         "<b>δ</b> is an allowance beside ε: because of one person, no conclusion becomes more than e<sup>ε</sup> times "
-        f"as probable, plus <b>{odds.one_in(delta)}</b>, over the whole budget. For 100,000 people these allowances "
-        f"add up to {many:.2g}; that sum should stay far below 1."
+        f"as probable, plus <b>{odds.one_in(delta)}</b>, over the whole budget. For {of} these allowances "
+        f"add up to {float(delta * many):.2g}; that sum should stay far below 1."
     )
 
 
@@ -198,7 +204,8 @@ def limits(policy: Policy) -> str:
         "limits", "Limits, and what they cut",
         paragraph(
             "So that no person can move an answer far, each counts only so much. Limits make answers less exact for "
-            "those above them; they never weaken the protection. This is what the policy declares; no data was read "
+            "those above them, and what lies above is missing from totals; they never weaken the protection. This is "
+            "what the policy declares; no data was read "
             "for it."
         ),
         *cards, tail,
@@ -214,7 +221,9 @@ def _limits_of(found: Table) -> Iterator[str]:
     elif limit is not None and limit.assumed:
         yield text(f"No {who} has more than {limit.rows} rows: a promise, see below.")
     elif limit is not None:
-        yield text(f"A {who} with more than {limit.rows} rows counts as {limit.rows}: each row with less weight.")
+        yield text(
+            f"A {who} with more than {limit.rows} rows counts as {limit.rows}: each of the rows has less weight."
+        )
     if found.max_groups_per_unit is not None:
         yield text(f"A {who} in more than {found.max_groups_per_unit} groups counts less in each.")
     if found.max_rows_per_group is not None:

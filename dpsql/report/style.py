@@ -13,5 +13,5 @@ COLOURS: Final = 7
 @cache
 def style() -> str:
     """CSS without its comment and line ends."""
-    text = (files("dpsql.cli.report") / "page.css").read_text(encoding="utf-8")
+    text = (files("dpsql.report") / "page.css").read_text(encoding="utf-8")
     return " ".join(line.strip() for line in text.partition("*/")[2].splitlines())

@@ -6,16 +6,16 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dpsql.cli.report import charts, odds, sections
-from dpsql.cli.report.deployments import DEPLOYMENTS, LOOKED_UP
-from dpsql.cli.report.markup import bullets, document, paragraph, section, table, text
-from dpsql.cli.report.spending import Panel, panels
-from dpsql.cli.report.style import style
-from dpsql.core.ledger.ledger import Receipt
+from dpsql.core.ledger.ledger import ACCEPTANCE, Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, show_spent
 from dpsql.policy.tools.audit import grouped, promises
 from dpsql.policy.tools.show import loss_text
+from dpsql.report import charts, odds, sections
+from dpsql.report.deployments import DEPLOYMENTS, LOOKED_UP
+from dpsql.report.markup import bullets, document, paragraph, section, table, text
+from dpsql.report.spending import Panel, panels
+from dpsql.report.style import style
 from dpsql.service.verify import Checked, Verification
 
 NOT_COVERED = (
@@ -46,6 +46,8 @@ def report(
     drawn = panels(policy, entries or (), None)
     body = [
         "<main>", *_head(policy, spent, len(own), measured, today),
+        _unreviewed(version),
+        _to_fill(),
         sections.whom(policy),
         sections.meaning(policy, spent),
         sections.limits(policy),
@@ -53,7 +55,7 @@ def report(
         _spending(drawn, own, entries),
         _beside(policy),
         section("uncovered", "What is not covered", bullets(NOT_COVERED)),
-        _promises(policy, today),
+        _promises(policy, measured, today),
         f"<footer>Made by dpsql {text(version)} on {today} for policy {text(policy.name)}, whose content has the hash "
         f"{policy.hash[:16]}. Another hash is another policy.</footer></main>",
     ]  # fmt: skip
@@ -89,6 +91,29 @@ def _head(
     )
 
 
+def _unreviewed(version: str) -> str:
+    return paragraph(
+        f"<b>Not on its word alone.</b> dpsql {text(version)} is a version before 1.0, and nobody outside the project "
+        "has reviewed it. Do not release data that must not be disclosed on this program’s word alone: have somebody "
+        "read what it is trusted with.",
+        kind="warn",
+    )  # fmt: skip
+
+
+def _to_fill() -> str:
+    """What neither policy nor ledger knows, and a board has to."""
+    blanks = ("Controller", "Custodian", "Purpose of the questions", "Period and source of the data")
+    asked = (
+        "☐ at a server: analysts never hold a record. ☐ in the analyst’s own process, which can read the data: then "
+        "the analyst is trusted with them, and protected is only what is passed on"
+    )
+    rows = [(f"<b>{name}</b>", "") for name in blanks]
+    return section(
+        "fill", "To be filled in",
+        table(("What only you know", "Answer"), [*rows, ("<b>How questions are asked</b>", asked)]),
+    )  # fmt: skip
+
+
 def _short(spent: PrivacyLoss) -> str:
     """In three digits, rounded up."""
     main = f"ρ {show_spent(spent.rho, 3)}" if spent.rho else f"ε {show_spent(spent.epsilon, 3)}"
@@ -110,6 +135,9 @@ def _measured(found: Verification) -> str:
         f"<b>{text(c.claim)}</b>: {text(c.measures)}: {c.measured:,}. If false: {text(c.when_false)}."
         for c in found.broken
     ]
+    doubts = [
+        f"<b>{text(c.claim)}</b>: {text(c.measures)}: {_count(c)}. If so: {text(c.when_false)}." for c in found.doubtful
+    ]
     parts = [
         paragraph(
             "<b>Private numbers.</b> Measured in the data, exactly; this section must not be published.", kind="warn"
@@ -120,6 +148,8 @@ def _measured(found: Verification) -> str:
         if rows
         else paragraph("These limits cut nothing in these data.")
     )
+    if doubts:
+        parts += ["<h3>What these data speak against</h3>", bullets(doubts)]
     if broken:
         parts += ["<h3>Promises that these data break</h3>", bullets(broken)]
     else:
@@ -136,14 +166,16 @@ def _count(check: Checked) -> str:
 
 def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[Receipt] | None) -> str:
     title = "What has been spent, and by whom"
+    accepted = [r for r in entries or () if r.entry.accepts]
     if not own:
-        why = "There is no ledger yet: nothing was ever asked." if entries is None else "Nothing was ever asked."
+        nothing = "nothing was ever asked" if not accepted else "nothing was asked since it was accepted"
+        why = f"There is no ledger yet: {nothing}." if entries is None else f"{nothing.capitalize()}."
         bars = (f"<h3>{text(panel.title)}</h3>{charts.bars(panel)}" for panel in drawn if panel.part != "delta")
-        return section("spent", title, paragraph(why), *bars)
+        return section("spent", title, paragraph(why), *bars, *_changed(accepted, own))
     parts = [
         paragraph(
-            "Every query is charged before data are read, and nothing is ever given back. The total counts new noise; "
-            "an account counts also what it was given of answers that others had paid for. The account * is of "
+            "Every query is charged before data are read, and no charge is ever given back. The total counts new "
+            "noise; an account counts also what it was given of answers that others had paid for. The account * is of "
             "everybody who has none of his own."
         )
     ]
@@ -154,7 +186,26 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
     counts = Counter(r.entry.analyst for r in own)
     rows = [(f"<b>{text(name)}</b>", f"{count:,}", text(_last(own, name))) for name, count in sorted(counts.items())]
     parts.append(table(("Account", "Queries charged", "Last on"), rows))
-    return section("spent", title, *parts)
+    return section("spent", title, *parts, *_changed(accepted, own))
+
+
+def _changed(accepted: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str]:
+    """What the ledger knows of changes by custodians: of itself, and of the policy."""
+    for receipt in accepted:
+        said = receipt.entry.statement.removeprefix(ACCEPTANCE)
+        yield paragraph(
+            f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.",
+            kind="warn",
+        )
+    if (policies := len({r.entry.policy_hash for r in own})) > 1:
+        yield paragraph(
+            f"These queries were charged under {policies} different texts of this policy, whose totals may have "
+            "differed: <code>dpsql budget --history</code> says from which entry on."
+        )
+    yield paragraph(
+        "<small>Whoever administers the machine is trusted with the ledger: an older ledger that was put back together "
+        "with its head, or one removed with its head, is not seen here.</small>"
+    )
 
 
 def _last(own: Sequence[Receipt], name: str) -> str:
@@ -164,10 +215,7 @@ def _last(own: Sequence[Receipt], name: str) -> str:
 def _beside(policy: Policy) -> str:
     """Published figures of others beside the policy's own."""
     total = max((odds.as_epsilon(loss)[0] for loss in policy.caps_for().total.values()), default=None)
-    one = policy.defaults.epsilon
     marks = [(f"{text(d.who)} <small>{text(d.what)}</small>", d.epsilon, d.figure, False) for d in DEPLOYMENTS]
-    if one is not None:
-        marks.append(("This policy: one query, by default", float(one), f"ε {charts.short(one)}", True))
     if total is not None:
         marks.append(("This policy: everything, for ever", float(total), f"ε {charts.short(total)}", True))
     rows = [
@@ -182,7 +230,7 @@ def _beside(policy: Policy) -> str:
         paragraph(
             "There is no ε that is right for all data. These are published figures. They do not protect the same "
             "thing: an ε of one day is spent again on the next, one of a whole publication is not. This policy’s "
-            "total is for ever, over everything that is ever asked."
+            "total is for ever, over everything that is ever asked; a single query is not comparable to any of them."
         ),
         charts.dots(sorted(marks, key=lambda mark: mark[1])),
         paragraph("<small>The scale is the logarithm of ε.</small>"),
@@ -191,7 +239,7 @@ def _beside(policy: Policy) -> str:
     )  # fmt: skip
 
 
-def _promises(policy: Policy, today: dt.date) -> str:
+def _promises(policy: Policy, measured: Verification | None, today: dt.date) -> str:
     """The promises by kind, with a box for each and a line for a signature."""
     groups = [
         f"<div class=group><h3>{text(group.heading)}</h3>"
@@ -202,10 +250,27 @@ def _promises(policy: Policy, today: dt.date) -> str:
     return section(
         "promises", "Promises to sign",
         paragraph(
-            "Nothing enforces these. They are about any data that may ever stand here, not only today’s. Whoever signs "
-            "has had each of them checked, by <code>dpsql policy verify</code> where data can tell."
+            "Nothing enforces these. They are about any data that may ever stand here, not only today’s."
+        ),
+        paragraph(
+            _checked(measured, today), kind="warn" if measured is None or not measured.holds else "note"
         ),
         *groups,
         f"<p>I confirm these promises for policy <b>{text(policy.name)}</b>, hash {policy.hash[:16]}.</p>"
         "<div class=sign><span>Name and role</span><span>Date</span><span>Signature</span></div>",
     )  # fmt: skip
+
+
+def _checked(measured: Verification | None, today: dt.date) -> str:
+    """Whether data were asked about the promises, when, and with which result."""
+    if measured is None:
+        return (
+            "<b>Not checked for this report.</b> No data was read for it. Whoever signs has them checked "
+            "first, by <code>dpsql policy verify</code> or this report with <code>--data</code>, where data can tell."
+        )
+    states = Counter(check.status for check in measured.checks)
+    return (
+        f"<b>Checked on {today}</b> for this report, against the data as they were then: {states['ok']} kept, "
+        f"{states['broken'] or 'none'} broken, {states['doubtful'] or 'none'} in doubt, {states['untestable']} that no "
+        "data can tell and somebody has to know."
+    )

@@ -1,0 +1,25 @@
+"""What the first rows of a table tell whoever drafts a policy, besides names and types: no value is told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from dpsql.core.engine import Engine
+from dpsql.diagnostics.errors import CannotOpen, EngineError
+
+FIRST = 1000
+
+
+def never_repeating(engine: Engine, table: str, columns: Sequence[str]) -> frozenset[str]:
+    """Those columns of which no two of the first rows share a value. Of a table that cannot be read: none."""
+    if not columns:
+        return frozenset()
+    names = [engine.dialect.identifier(column) for column in columns]
+    counts = ", ".join(f"COUNT({name}), COUNT(DISTINCT {name})" for name in names)
+    with contextlib.suppress(CannotOpen, EngineError):
+        rows = f"SELECT {', '.join(names)} FROM {engine.table_sql(table)} AS t0 LIMIT {FIRST}"
+        (row,) = engine.fetch(f"SELECT {counts} FROM ({rows}) AS g").rows()
+        pairs = zip(columns, row[::2], row[1::2], strict=True)
+        return frozenset(column for column, present, different in pairs if present == different > 1)
+    return frozenset()

@@ -1,0 +1,1 @@
+"""Language-model agents as analysts: the Model Context Protocol over HTTP."""

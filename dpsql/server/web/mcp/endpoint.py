@@ -1,0 +1,72 @@
+"""The address of agents. Each request shows its login, and is answered as the API would answer it.
+
+*Claim.* An agent is an analyst: it has its login's account and ceilings, and what it holds are released numbers. *Why.*
+A request is let in by the API's `Authorization`; its tools ask through the same `Asker`; nothing is kept between two
+requests but the session of the login. *When it would be false.* If a tool took a name from its arguments, or asked
+anybody but the `Asker`. *Tested by* tests/server/web/test_mcp.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dpsql.server.web.api.routes import answered, body_of, known
+from dpsql.server.web.asking import Asker, Waiting
+from dpsql.server.web.entrance import Entrance
+from dpsql.server.web.guard import MCP
+from dpsql.server.web.mcp.messages import NOT_KEPT, PARAMS, Call, Fault, discovered, read, welcome
+from dpsql.server.web.mcp.tools import TOOLS, Asked, call, instructions
+from dpsql.server.web.sessions import Session
+from dpsql.server.web.site import House
+
+
+class Agents:
+    """For language-model agents."""
+
+    def __init__(self, house: House, entrance: Entrance) -> None:
+        self._house, self._entrance = house, entrance
+
+    def routes(self) -> list[Route]:
+        """The one address."""
+        return [Route(MCP, known(self._house, self._entrance, self._take), methods=["POST"])]
+
+    async def _take(self, request: Request, asker: Asker, session: Session) -> Response:
+        try:
+            asked = read(await body_of(request), request.headers)
+            if asked is None:
+                return Response(status_code=202)
+            policy, waiting = self._house.policy(session), Waiting(request.receive)
+            result = await self._result(asked, Asked(asker, session.login, policy, waiting))
+        except Fault as fault:
+            response = answered(fault.message())
+            response.status_code = fault.status
+            return response
+        return await asyncio.to_thread(answered, asked.result(result))
+
+    async def _result(self, asked: Call, by: Asked) -> Mapping[str, Any]:
+        """Raises Fault, Gone."""
+        match asked.method:
+            case "initialize" | "ping" if asked.current:
+                raise asked.unknown()
+            case "initialize":
+                return welcome(asked.params.get("protocolVersion"), instructions(by.policy))
+            case "ping":
+                return {}
+            case "server/discover" if asked.current:
+                return discovered(instructions(by.policy))
+            case "tools/list":
+                return {"tools": [tool.listed(name) for name, tool in TOOLS.items()], **NOT_KEPT}
+            case "tools/call":
+                name = asked.params.get("name")
+                tool = TOOLS.get(name) if isinstance(name, str) else None
+                if tool is None:
+                    raise asked.fault(PARAMS, f"there is no such tool; there are: {', '.join(TOOLS)}")
+                return (await call(tool, by, asked.params.get("arguments"))).result()
+            case _:
+                raise asked.unknown()
