@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dpsql.server.statements import Login
+from tests.support.agent import Agent
 from tests.support.served_shop import FINE, with_serve
 from tests.support.served_web import ServedWeb, post, served_web, token_of
 from tests.support.small_shop import COUNT, make_shop
@@ -65,6 +66,21 @@ def test_the_api_takes_the_database(two: ServedWeb) -> None:
     program = two.client()
     assert program.get("/api/v1/budget", headers=bearer).json()["database"] == OTHER
     assert program.get("/api/v1/budget", headers=bearer, params={"database": "shop"}).status_code == 404
+
+
+def test_an_agent_asks_the_database_of_its_address_or_token(two: ServedWeb) -> None:
+    api, there = two.api("ana"), f"/mcp?database={OTHER}"
+    for agent, database in ((Agent(api), "shop"), (Agent(api, there), OTHER), (Agent(two.api("eve")), OTHER)):
+        assert f"“{database}”" in agent.ask("server/discover")["instructions"]
+        for tool in ("tables", "budget"):
+            assert agent.call(tool)["structuredContent"]["database"] == database
+    Agent(api, there).call("query", sql="SELECT 2 AS two")
+    assert [e.database for e in two.log.events if e.statement == "SELECT 2 AS two"] == [OTHER]
+    assert Agent(two.api("eve"), "/mcp?database=shop").post("server/discover", {}).status_code == 404
+    token = api.post("/api/v1/session", params={"database": OTHER}).json()["token"]
+    program = two.client(headers={"authorization": f"Bearer {token}"})
+    assert Agent(program).call("budget")["structuredContent"]["database"] == OTHER
+    assert Agent(program, "/mcp?database=shop").post("server/discover", {}).status_code == 404
 
 
 def test_a_custodian_sees_who_is_in_his_database(two: ServedWeb) -> None:
