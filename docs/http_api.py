@@ -8,7 +8,7 @@ from dpsql.server.web.api.document import document
 def addresses() -> str:
     """A table: method and address, what it does, what is sent and what comes back."""
     lines = ["| | | sent | comes back |", "|---|---|---|---|"]
-    for path, methods in document("")["paths"].items():
+    for path, methods in document()["paths"].items():
         for method, operation in methods.items():
             lines.append(
                 f"| `{method.upper()} {path}` | {operation['summary']} | {_body(operation.get('requestBody'))} "

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpsql.audit.reading import Place, Reading
-from dpsql.audit.values import NULL, another, between_ends, fresh, pool
+from dpsql.audit.values import another, between_ends, pool
 from dpsql.audit.world import World
 from dpsql.core.ir.types import INTEGER, SqlType
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table, TableDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
+from dpsql.engines.literals import NULL, fresh
 from dpsql.engines.synthetic import Row
 
 Mode = Literal["same", "group", "row"]

@@ -11,13 +11,12 @@ from fractions import Fraction
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import INTEGER, Kind, SqlType, value_range
 from dpsql.core.policy.tables import Bound, Column, ValuesDomain
+from dpsql.engines.literals import NULL, fresh, nearest
 from dpsql.engines.synthetic import DIALECT
 
-NULL = "NULL"
 _TEXTS = ("a", "b", "c", "d", "e", "f", "g", "h", "")
 _EXTREME = {Kind.DOUBLE: ("1e308", "-1e308", "nan", "inf", "-inf")}
 _DAY = dt.timedelta(days=1)
-_EPOCH = dt.date(2024, 1, 1)
 _PARTS = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 _STEPS = 7
 """Into how many parts a range of dates is cut."""
@@ -36,7 +35,7 @@ def pool(column: Column, listed: Sequence[str] = (), literals: Iterable[LiteralV
     found += [*_near(literals, type_), NULL]
     match type_.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
-            found += [_number(n, type_) for n in (1, 2, 3, 4, 5, 6, 7, 0)]
+            found += [nearest(n, type_) for n in (1, 2, 3, 4, 5, 6, 7, 0)]
             found += _beyond(low, high, type_)
         case Kind.BOOLEAN:
             found += ["TRUE", "FALSE"]
@@ -55,53 +54,12 @@ def between_ends(column: Column) -> tuple[str, ...]:
     type_, (low, high) = column.sql_type or INTEGER, column.bounds or (None, None)
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         return ()
-    return tuple(_number(low + (high - low) * part, type_) for part in _PARTS)
+    return tuple(nearest(low + (high - low) * part, type_) for part in _PARTS)
 
 
 def another(column: Column, number: int) -> str:
     """A value of a column beyond its pool; lists are one longer than what is used of them."""
     return fresh(100 + number, column.sql_type or INTEGER, (column.max_length or 1) + 1)
-
-
-def fresh(number: int, type_: SqlType, items: int = 2) -> str:
-    """A value that no other number gives, as far as the type has enough of them. items: how many a list has."""
-    match type_.kind:
-        case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
-            return _number(number, type_)
-        case Kind.VARCHAR:
-            return DIALECT.text(f"u{number}")
-        case Kind.DATE:
-            return DIALECT.constant(_EPOCH + number * _DAY, type_)
-        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            stamp = dt.datetime.combine(_EPOCH, dt.time()) + number * _DAY
-            return f"CAST('{stamp.isoformat(sep=' ')}' AS {type_.name})"
-        case Kind.UUID:
-            return f"CAST('00000000-0000-0000-0000-{number:012x}' AS UUID)"
-        case Kind.TIME:
-            return f"CAST('00:{number // 60 % 60:02d}:{number % 60:02d}' AS TIME)"
-        case Kind.BOOLEAN:
-            return "TRUE" if number % 2 else "FALSE"
-        case Kind.LIST:
-            assert type_.item is not None
-            return f"[{', '.join(fresh(items * number + i, type_.item) for i in range(items))}]"
-        case Kind.BLOB:
-            return f"CAST({DIALECT.text(f'u{number}')} AS BLOB)"
-        case _:
-            return NULL
-
-
-def _number(number: Fraction | int, type_: SqlType) -> str:
-    """The value of the type that is nearest."""
-    held = value_range(type_)
-    if held is not None and held.lo is not None and held.hi is not None:
-        number = min(max(Fraction(number), held.lo), held.hi)
-    if type_.kind is Kind.INTEGER:
-        return DIALECT.constant(round(number), type_)
-    if type_.kind is Kind.DECIMAL:
-        units = round(Fraction(number) * 10**type_.scale)  # not by Decimal, whose context has 28 digits
-        whole, rest = divmod(abs(units), 10**type_.scale)
-        return f"CAST('{'-' if units < 0 else ''}{whole}.{rest:0{type_.scale}d}' AS {type_.name})"
-    return f"CAST('{float(number)!r}' AS {type_.name})"
 
 
 def _ends(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
@@ -110,7 +68,7 @@ def _ends(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
         step = (high - low) / (_STEPS - 1)
         return [DIALECT.constant(moment, type_) for moment in (*(low + i * step for i in range(_STEPS - 1)), high)]
     ends = [e for e in (low, high) if isinstance(e, Fraction)]
-    return [_number(e, type_) for e in sorted(ends, key=abs, reverse=True)]
+    return [nearest(e, type_) for e in sorted(ends, key=abs, reverse=True)]
 
 
 def _beyond(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
@@ -118,10 +76,10 @@ def _beyond(low: Bound | None, high: Bound | None, type_: SqlType) -> list[str]:
     found = []
     for end, away in ((low, -1), (high, 1)):
         if isinstance(end, Fraction):
-            found += [_number(end + away * (abs(end) + 1), type_), _number(end + away, type_)]
+            found += [nearest(end + away * (abs(end) + 1), type_), nearest(end + away, type_)]
     held = value_range(type_)
     if held is not None and held.lo is not None and held.hi is not None:
-        found += [_number(held.hi, type_), _number(held.lo, type_)]
+        found += [nearest(held.hi, type_), nearest(held.lo, type_)]
     if type_.name == "DOUBLE":
         found += [f"CAST('{x}' AS DOUBLE)" for x in _EXTREME[Kind.DOUBLE]]
     elif type_.kind is Kind.DOUBLE:
@@ -138,7 +96,7 @@ def _near(literals: Iterable[LiteralValue], type_: SqlType) -> list[str]:
                 continue
             case int() | Decimal() | float() if type_.numeric and math.isfinite(value) and abs(float(value)) < 1e300:
                 exact = Fraction(value)
-                found += [_number(exact + step, type_) for step in (0, 1, -1)]
+                found += [nearest(exact + step, type_) for step in (0, 1, -1)]
             case str() if type_.kind is Kind.VARCHAR:
                 found += [DIALECT.text(value), DIALECT.text(value.replace("%", "").replace("_", "a"))]
             case dt.date() if type_.kind in (Kind.DATE, Kind.TIMESTAMP):

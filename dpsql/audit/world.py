@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsql.audit.values import NULL, fresh, pool
+from dpsql.audit.values import pool
 from dpsql.core.engine import Engine
 from dpsql.core.ir.types import INTEGER, INTERVAL, TIME, TIMESTAMPTZ, UUID, VARCHAR, Kind
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain
 from dpsql.core.printing.computed import computed_columns
 from dpsql.diagnostics.errors import reject
+from dpsql.engines.literals import NULL, fresh
 from dpsql.engines.synthetic import DIALECT, Row, SyntheticEngine
 
 MOST_PUBLIC_ROWS = 50_000

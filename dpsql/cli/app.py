@@ -249,10 +249,12 @@ def audit(
 
 @app.command()
 def serve(
-    policy: o.Policy,
+    policies: Annotated[
+        list[str], typer.Argument(metavar="POLICY...", help="The policy files, each a database of its name.")
+    ],
     users: Annotated[
         str | None,
-        typer.Option("--users", metavar="FILE", help="Who may log in. Default: users.yaml beside the policy."),
+        typer.Option("--users", metavar="FILE", help="Who may log in. Default: users.yaml beside the first policy."),
     ] = None,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other machines need TLS.")
@@ -273,8 +275,12 @@ def serve(
         ),
     ] = None,
     workers: Annotated[
-        str | None,
-        typer.Option("--workers", metavar="SOCKET", help="Where another user's workers are; else they are started."),
+        list[str] | None,
+        typer.Option(
+            "--workers",
+            metavar="SOCKET",
+            help="Where another user's workers are, one for each policy in their order; else they are started.",
+        ),
     ] = None,
     health: Annotated[
         str | None,
@@ -292,34 +298,31 @@ def serve(
         str | None,
         typer.Option("--custodian-http", metavar="ADDRESS:PORT", help="Where custodians find theirs."),
     ] = None,
+    made_up: Annotated[
+        o.MadeUp,
+        typer.Option(
+            "--made-up",
+            help="Databases NAME_made_up, whose rows are made up from a policy alone and whose answers are free: "
+            "beside the true ones; or only those, without data and ledger.",
+        ),
+    ] = o.MadeUp.NONE,
     tls_only: Annotated[
         bool, typer.Option("--require-tls", help="Let nobody in without TLS, from this machine neither.")
     ] = False,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
-    They use psql, a driver or a dashboard; the data stay here. Who may log in is in the file of users (`dpsql user
-    add`), how many workers there are and when answers leave is below `serve:` in the policy. After SIGTERM no
-    connection is taken, what waits is refused, and what runs comes to its end; on SIGHUP users and certificate are
-    read anew. The consoles need dpsql's extra `server`.
+    They use psql, a driver or a dashboard; the data stay here. Each policy is a database. Who may log in is in the file
+    of users (`dpsql user add`), how many workers a database has and when its answers leave is below `serve:` in its
+    policy. After SIGTERM no connection is taken, what waits is refused, and what runs comes to its end; on SIGHUP users
+    and certificate are read anew. The consoles need dpsql's extra `server`.
     """
     from dpsql.cli.commands import serve as command
 
     return command.run(
-        policy,
-        users,
-        host,
-        port,
-        tls_cert,
-        tls_key,
-        tls_client_ca,
-        audit_log,
-        workers,
-        health,
-        http,
-        custodian_http,
-        tls_only,
-    )
+        policies, users, host, port, tls_cert, tls_key, tls_client_ca, audit_log, workers or (), health, http,
+        custodian_http, made_up.value, tls_only,
+    )  # fmt: skip
 
 
 @app.command()
@@ -512,6 +515,10 @@ def user_add(
     kind: Annotated[o.UserKind, typer.Option("--kind", help="A person, or a tool that says nothing of ε.")] = (
         o.UserKind.PERSON
     ),
+    databases: Annotated[
+        list[str] | None,
+        typer.Option("--database", metavar="NAME", help="One that the user may ask, of a server with several."),
+    ] = None,
 ) -> int:
     """Custodian: print the lines of a new user, to be put below `users:` in the file of users.
 
@@ -520,7 +527,7 @@ def user_add(
     """
     from dpsql.cli.commands import user as command
 
-    return command.add(name, account, role, kind)
+    return command.add(name, account, role, kind, databases or ())
 
 
 @user_app.command("check")

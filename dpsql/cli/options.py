@@ -50,6 +50,14 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
+class MadeUp(StrEnum):
+    """`--made-up` of `dpsql serve`."""
+
+    NONE = "none"
+    BESIDE = "beside"
+    ONLY = "only"
+
+
 class Role(StrEnum):
     """`--role` of `dpsql user add`."""
 

@@ -19,6 +19,7 @@ from itertools import count
 from typing import Any, Final, TypeVar
 
 from dpsql.core.ir.types import Kind, SqlType, value_range
+from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
@@ -71,8 +72,9 @@ class _Text:
 class Gateway:
     """Implements `Answering`. policy: completed with the data's types."""
 
-    def __init__(self, policy: Policy, pool: Pool) -> None:
-        self.policy, self.pool = policy, pool
+    def __init__(self, policy: Policy, pool: Pool, catalogue: Catalogue | None = None) -> None:
+        """catalogue: names and types of the data, as the first worker told them."""
+        self.policy, self.pool, self.catalogue = policy, pool, catalogue or Catalogue(())
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
         self._planned: dict[tuple[bytes, Settings], Columns] = {}
         """Statements that are not refused, by a hash of text and values → their columns, which depend on these and the
@@ -88,21 +90,27 @@ class Gateway:
         """Name of a statement that is on its way → whether it was stopped."""
 
     @classmethod
-    async def open(cls, policy: Policy, start: Starting, clock: Clock | None = None) -> Gateway:
-        """Start the workers. Raises CannotOpen: policy, data or ledger; DP407 for a ledger that forgets."""
-        if policy.ledger_path is None and policy.ledger_url is None:
+    async def open(
+        cls, policy: Policy, start: Starting, clock: Clock | None = None, *, made_up: bool = False
+    ) -> Gateway:
+        """Start the workers. Raises CannotOpen: policy, data or ledger; DP407 for a ledger that forgets.
+
+        made_up: whether the rows are; one worker then answers at once, and there is no ledger.
+        """
+        if policy.ledger_path is None and policy.ledger_url is None and not made_up:
             raise CannotOpen([_FORGETFUL])
         serving = policy.serving
-        pool = Pool(start, serving.workers, serving.queue, Pace.of(serving.answers_at), clock or LoopClock())
+        size = 0 if made_up else serving.workers
+        pool = Pool(start, size, serving.queue, Pace.of(serving.answers_at), clock or LoopClock())
         ready = await pool.open()
         try:
             if policy.hash != ready.policy:
                 raise CannotOpen([_ANOTHER_POLICY])
-            completed = complete(policy, ready.catalogue)
+            completed = replace(complete(policy, ready.catalogue), name=policy.name)
         except CannotOpen:
             await pool.drain()
             raise
-        return cls(completed, pool)
+        return cls(completed, pool, ready.catalogue)
 
     def begin_nothing(self) -> None:
         """From now on nothing is charged that does not run yet: what waits for a worker is refused, and what comes."""
@@ -248,9 +256,8 @@ class Gateway:
         if told.answer is None or not self.pool.can_run:
             return None
         rows: Any = told.answer.rows
-        return [
-            Spent(unit, account or "", epsilon, delta, rho, what) for what, unit, account, epsilon, delta, rho in rows
-        ]
+        name = self.policy.name
+        return [Spent(unit, who or "", e, d, r, name, what) for what, unit, who, e, d, r in rows]
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 
@@ -351,6 +358,13 @@ class Gateway:
                 for d in error.diagnostics
             )
             raise
+
+
+async def spent_in_all(gateways: Sequence[Gateway]) -> Sequence[Spent] | None:
+    """What every account of every database has spent; None if one of them cannot be asked, or could run nothing."""
+    found = await asyncio.gather(*(gateway.spent() for gateway in gateways))
+    whole = [own for own in found if own is not None]
+    return [spent for own in whole for spent in own] if len(whole) == len(found) else None
 
 
 def _digest(text: str) -> bytes:

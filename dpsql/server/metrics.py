@@ -10,7 +10,7 @@ were counted when it is ready. *Tested by* tests/server/test_metrics.py, tests/d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -36,7 +36,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the ledger says an account has spent of a unit; account "": of all accounts in total.
+    """What a database's ledger says an account has spent of a unit; account "": of all accounts in total.
 
     what: "spent"; or "budget", what the policy allows it, or "left" of that.
     """
@@ -46,28 +46,35 @@ class Spent:
     epsilon: float
     delta: float
     rho: float
+    database: str = ""
     what: str = "spent"
+
+
+def _nothing() -> Mapping[str, int]:
+    return {}
 
 
 @dataclass
 class Metrics:
     """Implements `Recording`: counts what is recorded, once the audit log has it.
 
-    connections, waiting, restarted, workers, free: of the front and the pool, asked when somebody looks. build: version
-    and policy.
+    connections, waiting, restarted, workers, free: of each database the front's and the pool's, asked when somebody
+    looks. made_up: databases where nothing is charged. version: of dpsql. policies: of each database, its hash.
     """
 
     recording: Recording
-    connections: Callable[[], int] = lambda: 0
-    waiting: Callable[[], int] = lambda: 0
-    restarted: Callable[[], int] = lambda: 0
-    workers: Callable[[], int] = lambda: 0
-    free: Callable[[], int] = lambda: 0
-    build: Labels = ()
+    made_up: Collection[str] = ()
+    connections: Callable[[], Mapping[str, int]] = _nothing
+    waiting: Callable[[], Mapping[str, int]] = _nothing
+    restarted: Callable[[], Mapping[str, int]] = _nothing
+    workers: Callable[[], Mapping[str, int]] = _nothing
+    free: Callable[[], Mapping[str, int]] = _nothing
+    version: str = ""
+    policies: Mapping[str, str] = field(default_factory=dict)
     _logins: Counter[Labels] = field(default_factory=Counter)
     _statements: Counter[Labels] = field(default_factory=Counter)
     _refusals: Counter[Labels] = field(default_factory=Counter)
-    _charged: int = 0
+    _charged: Counter[Labels] = field(default_factory=Counter)
 
     def require(self) -> None:
         """See Recording."""
@@ -76,21 +83,26 @@ class Metrics:
     def record(self, event: Event) -> None:
         """As `Recording.record`. Raises OSError: then nothing is counted."""
         self.recording.record(event)
-        self._charged += bool(event.price)
+        if event.price:
+            self._charged[("database", event.database),] += 1
         match event.what, event.outcome:
             case "login" | "refused login", outcome:
                 self._logins[("outcome", "ok" if outcome == "ok" else "refused"),] += 1
             case "statement", "ok":
-                paid = "fresh" if event.price else "stored" if event.kind == "query" else "free"
-                self._statements[("kind", event.kind), ("answer", paid)] += 1
+                is_priced = event.kind == "query" and event.database not in self.made_up
+                paid = "fresh" if event.price else "stored" if is_priced else "free"
+                self._statements[("database", event.database), ("kind", event.kind), ("answer", paid)] += 1
             case "statement", code:
-                self._refusals[("code", code),] += 1
+                self._refusals[("database", event.database), ("code", code)] += 1
 
     def families(self, spent: Sequence[Spent] | None = None) -> list[Family]:
         """All that is counted, as it is now. spent: what the ledger says; None where nobody could be asked."""
-        one: Labels = ()
+        waiting = {name: step(number) for name, number in self.waiting().items()}
+        build: Mapping[Labels, float] = {
+            (("database", name), ("version", self.version), ("policy", hash)): 1 for name, hash in self.policies.items()
+        }
         found = [
-            Family("dpsql_connections", "Clients that are logged in.", "gauge", {one: self.connections()}),
+            Family("dpsql_connections", "Clients that are logged in.", "gauge", _of_each(self.connections())),
             Family("dpsql_logins_total", "Logins, and those that were refused.", "counter", self._logins),
             Family(
                 "dpsql_statements_total",
@@ -103,13 +115,15 @@ class Metrics:
                 "dpsql_charged_total",
                 "Statements that were charged, answered or not: lines of the audit log that have a price.",
                 "counter",
-                {one: self._charged},
+                self._charged,
             ),
-            Family("dpsql_build_info", "Version and policy.", "gauge", {self.build: 1}),
-            Family("dpsql_workers", "Workers that run statements.", "gauge", {one: self.workers()}),
-            Family("dpsql_workers_free", "Those that wait for one.", "gauge", {one: self.free()}),
-            Family("dpsql_workers_restarted_total", "Workers that were replaced.", "counter", {one: self.restarted()}),
-            Family("dpsql_queue", "Statements that wait, at most: in steps.", "gauge", {one: step(self.waiting())}),
+            Family("dpsql_build_info", "Version, and the policy of each database.", "gauge", build),
+            Family("dpsql_workers", "Workers that run statements.", "gauge", _of_each(self.workers())),
+            Family("dpsql_workers_free", "Those that wait for one.", "gauge", _of_each(self.free())),
+            Family(
+                "dpsql_workers_restarted_total", "Workers that were replaced.", "counter", _of_each(self.restarted())
+            ),
+            Family("dpsql_queue", "Statements that wait, at most: in steps.", "gauge", _of_each(waiting)),
         ]
         if spent is not None:
             for what, said in _SAID.items():
@@ -133,7 +147,11 @@ _SAID: Final = {
 
 def _labels(spent: Spent, part: str) -> Labels:
     account = (("account", spent.account),) if spent.account else ()
-    return (("unit", spent.unit), *account, ("part", part))
+    return (("database", spent.database), ("unit", spent.unit), *account, ("part", part))
+
+
+def _of_each(numbers: Mapping[str, int]) -> Mapping[Labels, float]:
+    return {(("database", name),): number for name, number in numbers.items()}
 
 
 def step(waiting: int) -> int:

@@ -8,6 +8,7 @@ refuses before its answer may leave. *Tested by* tests/server/test_refusals.py.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,11 +29,15 @@ class OfCode:
 
 
 class Refusals:
-    """Implements `Recording`: hands each event on, and keeps refusals in memory."""
+    """Implements `Recording`: hands each event on, and keeps refusals in memory, of each database by itself."""
 
     def __init__(self, inner: Recording) -> None:
         self._inner = inner
-        self.by_code: dict[str, OfCode] = {}
+        self._of: dict[str, dict[str, OfCode]] = {}
+
+    def by_code(self, database: str) -> Mapping[str, OfCode]:
+        """Of one database."""
+        return self._of.get(database, {})
 
     def require(self) -> None:
         """See Recording."""
@@ -43,7 +48,7 @@ class Refusals:
         self._inner.record(event)
         if event.what != "statement" or event.outcome == "ok":
             return
-        found = self.by_code.setdefault(event.outcome, OfCode())
+        found = self._of.setdefault(event.database, {}).setdefault(event.outcome, OfCode())
         found.count += 1
         text = event.statement[:LONGEST]
         names = found.texts.pop(text, ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ssl
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,16 +32,18 @@ class Holding(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """users: who may log in. certificate, key: of TLS; None without. client_ca: whose certificates clients may show."""
+    """users: who may log in. databases: where, see `Users.admitted`. certificate, key: of TLS; None without. client_ca:
+    whose certificates clients may show."""
 
     users: Path
+    databases: Mapping[str, str]
     certificate: str | None = None
     key: str | None = None
     client_ca: str | None = None
 
     def read_users(self) -> Users:
         """Raises CannotOpen."""
-        return load_users(self.users)
+        return load_users(self.users).admitted(self.databases)
 
     def tls(self) -> ssl.SSLContext | None:
         """Raises Rejected DP903."""

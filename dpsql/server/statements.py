@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from uuid import UUID
@@ -64,7 +64,8 @@ class Login:
 
     account: whose budget is charged, by users.yaml. role: "analyst" or "custodian". kind: "person", or "bi" for a tool
     that can say nothing of ε. address: from where he came, for the audit log. may: what is allowed besides queries:
-    "summaries" for making and dropping them.
+    "summaries" for making and dropping them. databases: those of the server that he may ask, the first one first.
+    database: the one of them that he asks now.
     """
 
     name: str
@@ -75,6 +76,14 @@ class Login:
     ceilings: Ceilings = field(default_factory=Ceilings)
     address: str = ""
     may: tuple[str, ...] = ()
+    databases: tuple[str, ...] = ()
+    database: str = ""
+
+    def at(self, database: str) -> Login:
+        """The same login in one of its databases. Raises KeyError for any other name."""
+        if database not in self.databases:
+            raise KeyError(database)
+        return replace(self, database=database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +187,7 @@ class Event:
     statement that was stopped is over, "log" when the log can be written again. statement: where a custodian stops
     somebody, whom. outcome: "ok" or the code of a refusal. price: in words; of a refusal, too, if it was charged; or
     "unknown", where the ledger cannot say. kind: of a statement that was answered: "query", "explain", "show" or
-    "catalogue".
+    "catalogue". database: which he asks; "" before it is known.
     """
 
     what: str
@@ -190,6 +199,7 @@ class Event:
     price: str = ""
     entry: str = ""
     kind: str = ""
+    database: str = ""
 
 
 class Recording(Protocol):

@@ -9,13 +9,15 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who is logged in. key: names him at his door. running: the statement that runs, "" for none."""
+    """Somebody who is logged in. key: names him at his door. running: the statement that runs, "" for none. database:
+    which he asks."""
 
     key: str
     door: str
     name: str
     address: str
     running: str = ""
+    database: str = ""
 
 
 class Visited(Protocol):

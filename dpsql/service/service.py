@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Self
+from typing import ClassVar, Self
 
 from dpsql.answers.account import Account, answers_beside
 from dpsql.answers.store.store import AnswerStore
@@ -36,8 +36,11 @@ class Service:
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
     public facts measured so far. summaries: those that the ledger knows. scratch: where noisy numbers are
     post-processed. running, post_processing: held while a query that is charged runs, and while `scratch` is used.
-    A context manager; closing twice is allowed.
+    free: what is told of each answer in place of a price; empty where data and prices are true. A context manager;
+    closing twice is allowed.
     """
+
+    free: ClassVar[str] = ""
 
     def __init__(self, policy: Policy, engine: Engine, ledger: str | PathLike[str] | Ledger | None = None) -> None:
         """ledger: its path or URL instead of the policy's, or a Ledger object."""

@@ -20,7 +20,7 @@ from tests.engines_elsewhere.conftest import pytest_make_collect_report, pytest_
 from tests.server.front.test_opening import TLS
 from tests.support import recorded_catalogue
 from tests.support.answering import Answers
-from tests.support.served import DATABASE, Served
+from tests.support.served import Served
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -39,7 +39,7 @@ def answers() -> Answers:
 def served(answers: Answers, tmp_path: Path) -> Iterator[Served]:
     """With TLS, and with the catalogue of the recorded clinic."""
     (tmp_path / "clinic.yaml").write_text(recorded_catalogue.POLICY, encoding="utf-8")
-    catalogue = CatalogueOfLogins(load_policy(tmp_path / "clinic.yaml"), DATABASE)
+    catalogue = CatalogueOfLogins(load_policy(tmp_path / "clinic.yaml"))
     context = tls_context(str(TLS / "certificate.pem"), str(TLS / "key.pem"))
     with Served(answers, tls=context, catalogue=catalogue) as found:
         yield found

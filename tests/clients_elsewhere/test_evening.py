@@ -75,8 +75,8 @@ def test_an_evening(shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[st
         asked_refused_and_cut_off(client, seen[client.name])
     nothing_is_unpaid(shop, here)
     the_log_tells_all(shop, here)
-    assert told[0] == (200, "ok\n") and "\ndpsql_workers_restarted_total 1\n" in told[1][1]
-    assert f'dpsql_refusals_total{{code="DP413"}} {refusals(shop)["DP413"]}' in told[1][1]
+    assert told[0] == (200, "ok\n") and '\ndpsql_workers_restarted_total{database="shop"} 1\n' in told[1][1]
+    assert f'dpsql_refusals_total{{database="shop",code="DP413"}} {refusals(shop)["DP413"]}' in told[1][1]
     assert len(passed) > 10_000 and ALL.encode() in passed
     for shown in (passed, told, shop.policy.with_name("audit.jsonl").read_bytes(), repr(seen)):
         assert not holds(shown)

@@ -28,6 +28,55 @@ RACE = "only processes that race show it"
 POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
+    # --- databases of a server, and made-up ones ---
+    Mutation(
+        "databases-of-others",
+        "dpsql/server/statements.py",
+        "if database not in self.databases:",
+        "if not self.databases:",
+        "a login asks a database that the file of users does not give it",
+        ("tests/server/test_databases.py",),
+    ),
+    Mutation(
+        "databases-left-out-means-all",
+        "dpsql/server/people/users.py",
+        "(tuple(policies) if len(policies) == 1 else ())",
+        "tuple(policies)",
+        "who is given no database may ask each of a server that has several",
+        ("tests/server/people/test_users.py",),
+    ),
+    Mutation(
+        "databases-form-of-another",
+        "dpsql/server/web/sessions.py",
+        "self.login, self.form_token = login, secrets.token_urlsafe(24)",
+        "self.login = login",
+        "a form that was filled in for one database spends in another",
+        ("tests/server/web/test_databases.py",),
+    ),
+    Mutation(
+        "databases-refusals-of-others",
+        "dpsql/server/refusals.py",
+        "return self._of.get(database, {})",
+        "return {code: found for own in self._of.values() for code, found in own.items()}",
+        "a custodian reads what was asked of databases that are not his",
+        ("tests/server/test_refusals.py",),
+    ),
+    Mutation(
+        "made-up-charges",
+        "dpsql/service/made_up/ledger.py",
+        "replace(entry, charges={}, received={})",
+        "entry",
+        "made-up answers are charged",
+        ("tests/service/made_up/test_service.py",),
+    ),
+    Mutation(
+        "made-up-reads-the-source",
+        "dpsql/service/made_up/service.py",
+        "database=None, prepared_at=None, tables=_nowhere(completed)",
+        "prepared_at=None, tables=_nowhere(completed)",
+        "the policy of made-up rows leads to the true data",
+        ("tests/service/made_up/test_service.py",),
+    ),
     # --- the web of a server ---
     Mutation(
         "web-others-accounts",
@@ -201,8 +250,8 @@ MUTATIONS = (
     Mutation(
         "served-queue-told-exactly",
         "dpsql/server/metrics.py",
-        "{one: step(self.waiting())}",
-        "{one: self.waiting()}",
+        "{name: step(number) for name, number in self.waiting().items()}",
+        "self.waiting()",
         "the length of the queue is told otherwise than in steps",
         ("tests/server/test_metrics.py",),
     ),

@@ -37,7 +37,9 @@ def test_a_line_holds_who_what_and_the_price(tmp_path: Path) -> None:
 
 def test_no_field_could_hold_a_duration_or_a_number_of_rows() -> None:
     """Whoever adds a field to an event looks here first: only texts, and only these."""
-    assert FIELDS == ("at", "what", "name", "address", "statement", "outcome", "plan", "price", "entry", "kind")
+    assert FIELDS == (
+        "at", "what", "name", "address", "statement", "outcome", "plan", "price", "entry", "kind", "database",
+    )  # fmt: skip
     assert {field.type for field in dataclasses.fields(Event)} == {"str"}
 
 

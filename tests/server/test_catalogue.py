@@ -40,7 +40,7 @@ NOT_TOLD = ("size", "cardinality", "pages", "access privileges", "elements_opcla
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
     place = Path(tmp_path_factory.mktemp("catalogue")) / "clinic.yaml"
     place.write_text(r.POLICY, encoding="utf-8")
-    return Catalogue(load_policy(place), "ana", "clinic")
+    return Catalogue(load_policy(place), "ana")
 
 
 def oids(catalogue: Catalogue) -> dict[str, int]:

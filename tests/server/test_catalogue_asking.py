@@ -22,7 +22,7 @@ ANA, BO = Login("ana", "ana"), Login("bo", "bo")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> CatalogueOfLogins:
     place = Path(tmp_path_factory.mktemp("catalogue")) / "clinic.yaml"
     place.write_text(r.POLICY, encoding="utf-8")
-    return CatalogueOfLogins(load_policy(place), "clinic")
+    return CatalogueOfLogins(load_policy(place))
 
 
 def ask(catalogue: CatalogueOfLogins, sql: str, *values: Value, login: Login = ANA) -> Answer:

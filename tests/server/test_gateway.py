@@ -290,7 +290,7 @@ def test_the_custodian_is_told_what_every_account_has_spent(server: Served, shop
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 97", login=login("zoe"))
     spent = server.do(server.gateway.spent)
     assert spent is not None
-    assert Spent("customer", "zoe", 0.1, 0.0, 0.0) in spent
+    assert Spent("customer", "zoe", 0.1, 0.0, 0.0, "shop") in spent
     total, budget, left = (s for s in spent if not s.account)
     assert total.epsilon == float(shop.spent()) >= 0.1 and (budget.what, budget.epsilon) == ("budget", 100.0)
     assert (left.what, left.epsilon) == ("left", float(100 - shop.spent()))

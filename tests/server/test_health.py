@@ -13,7 +13,7 @@ from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics, Spent
 from tests.support.answering import Recorded
 
-SPENT = [Spent("patient", "ana", 0.5, 0, 0)]
+SPENT = [Spent("patient", "ana", 0.5, 0, 0, "clinic")]
 Talk = Callable[[int], Awaitable[None]]
 
 
@@ -87,7 +87,8 @@ def test_what_is_answered(request_: bytes, line: str, body: str) -> None:
 def test_metrics_are_told() -> None:
     async def talk(port: int) -> None:
         line, body = await said(port, get("/metrics"))
-        assert line == "HTTP/1.1 200 OK" and 'dpsql_spent{unit="patient",account="ana",part="epsilon"} 0.5\n' in body
+        spent = 'dpsql_spent{database="clinic",unit="patient",account="ana",part="epsilon"} 0.5\n'
+        assert line == "HTTP/1.1 200 OK" and spent in body
 
     listening(talk)
 
@@ -99,7 +100,7 @@ def test_without_a_worker_it_is_not_healthy_and_what_is_known_is_told() -> None:
     async def talk(port: int) -> None:
         assert (await said(port, get("/healthz")))[0] == "HTTP/1.1 503 Service Unavailable"
         line, body = await said(port, get("/metrics"))
-        assert line == "HTTP/1.1 200 OK" and "dpsql_connections 0" in body and "dpsql_spent" not in body
+        assert line == "HTTP/1.1 200 OK" and "dpsql_connections gauge" in body and "dpsql_spent" not in body
 
     listening(talk, Health(Metrics(Recorded()), nobody))
 

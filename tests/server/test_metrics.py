@@ -12,13 +12,18 @@ from dpsql.server.statements import Event
 from tests.support.answering import Recorded
 from tests.support.canary import MARKER
 
-STATEMENT = {"what": "statement", "name": "ana", "address": "::1", "statement": MARKER}
+STATEMENT = {"what": "statement", "name": "ana", "address": "::1", "statement": MARKER, "database": "clinic"}
+SPENT = [
+    Spent("patient", "", 0.5, 1e-9, 0, "clinic"), Spent("patient", 'a"na\\\n', 0.25, 0, 0, "clinic"),
+    Spent("patient", "", 3, 1e-6, 0, "clinic", "budget"), Spent("patient", "", 2.5, 1e-6, 0, "clinic", "left"),
+]  # fmt: skip
 EVENTS: list[dict[str, Any]] = [
     {**STATEMENT, "what": "login"},
     {**STATEMENT, "what": "refused login", "outcome": "28P01"},
     {**STATEMENT, "kind": "query", "price": "ε 0.1", "plan": "p", "entry": "e"},
     {**STATEMENT, "kind": "query", "price": "ε 0.2", "plan": "p", "entry": "e"},
     {**STATEMENT, "kind": "query", "plan": "p"},
+    {**STATEMENT, "kind": "query", "plan": "p", "database": "clinic_made_up"},
     {**STATEMENT, "kind": "explain", "plan": "p"},
     {**STATEMENT, "kind": "catalogue"},
     {**STATEMENT, "outcome": "DP201"},
@@ -35,49 +40,45 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?
 def test_what_is_recorded_is_counted() -> None:
     log = Recorded()
     metrics = Metrics(
-        log,
-        lambda: 3,
-        lambda: 7,
-        lambda: 2,
-        workers=lambda: 4,
-        free=lambda: 1,
-        build=(("version", "1"), ("policy", "h")),
-    )
+        log, {"clinic_made_up"}, connections=lambda: {"clinic": 3, "shop": 0}, waiting=lambda: {"clinic": 7},
+        restarted=lambda: {"clinic": 2}, workers=lambda: {"clinic": 4}, free=lambda: {"clinic": 1}, version="1",
+        policies={"clinic": "h"},
+    )  # fmt: skip
     for event in EVENTS:
         metrics.record(Event(**event))
     assert len(log.events) == len(EVENTS)
-    spent = [Spent("patient", "", 0.5, 1e-9, 0), Spent("patient", 'a"na\\\n', 0.25, 0, 0)]
-    spent += [Spent("patient", "", 3, 1e-6, 0, "budget"), Spent("patient", "", 2.5, 1e-6, 0, "left")]
-    text = exposition(metrics.families(spent))
+    text = exposition(metrics.families(SPENT))
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(SAMPLE.fullmatch(line) for line in lines) and text.endswith("\n")
     assert set(lines) == {
-        "dpsql_connections 3",
+        'dpsql_connections{database="clinic"} 3',
+        'dpsql_connections{database="shop"} 0',
         'dpsql_logins_total{outcome="ok"} 1',
         'dpsql_logins_total{outcome="refused"} 1',
-        'dpsql_statements_total{kind="query",answer="fresh"} 2',
-        'dpsql_statements_total{kind="query",answer="stored"} 1',
-        'dpsql_statements_total{kind="explain",answer="free"} 1',
-        'dpsql_statements_total{kind="catalogue",answer="free"} 1',
-        'dpsql_refusals_total{code="DP201"} 2',
-        'dpsql_refusals_total{code="25006"} 1',
-        'dpsql_refusals_total{code="DP415"} 1',
-        "dpsql_charged_total 4",
-        'dpsql_build_info{version="1",policy="h"} 1',
-        "dpsql_workers 4",
-        "dpsql_workers_free 1",
-        "dpsql_workers_restarted_total 2",
-        "dpsql_queue 10",
+        'dpsql_statements_total{database="clinic",kind="query",answer="fresh"} 2',
+        'dpsql_statements_total{database="clinic",kind="query",answer="stored"} 1',
+        'dpsql_statements_total{database="clinic_made_up",kind="query",answer="free"} 1',
+        'dpsql_statements_total{database="clinic",kind="explain",answer="free"} 1',
+        'dpsql_statements_total{database="clinic",kind="catalogue",answer="free"} 1',
+        'dpsql_refusals_total{database="clinic",code="DP201"} 2',
+        'dpsql_refusals_total{database="clinic",code="25006"} 1',
+        'dpsql_refusals_total{database="clinic",code="DP415"} 1',
+        'dpsql_charged_total{database="clinic"} 4',
+        'dpsql_build_info{database="clinic",version="1",policy="h"} 1',
+        'dpsql_workers{database="clinic"} 4',
+        'dpsql_workers_free{database="clinic"} 1',
+        'dpsql_workers_restarted_total{database="clinic"} 2',
+        'dpsql_queue{database="clinic"} 10',
         *(
-            f'dpsql_spent{{unit="patient",account="a\\"na\\\\\\n",part="{part}"}} {x}'
+            f'dpsql_spent{{database="clinic",unit="patient",account="a\\"na\\\\\\n",part="{part}"}} {x}'
             for part, x in (("epsilon", 0.25), ("delta", 0), ("rho", 0))
         ),
         *(
-            f'dpsql_spent_in_total{{unit="patient",part="{part}"}} {x}'
+            f'dpsql_spent_in_total{{database="clinic",unit="patient",part="{part}"}} {x}'
             for part, x in (("epsilon", 0.5), ("delta", "1e-09"), ("rho", 0))
         ),
         *(
-            f'dpsql_{what}_in_total{{unit="patient",part="{part}"}} {x}'
+            f'dpsql_{what}_in_total{{database="clinic",unit="patient",part="{part}"}} {x}'
             for what, most in (("budget", 3), ("left", 2.5))
             for part, x in (("epsilon", most), ("delta", "1e-06"), ("rho", 0))
         ),

@@ -10,7 +10,7 @@ from tests.support.answering import Recorded
 
 
 def refused(name: str, text: str, code: str = "DP201") -> Event:
-    return Event("statement", name, "", text, code)
+    return Event("statement", name, "", text, code, database="shop")
 
 
 def test_texts_are_kept_by_code_the_newest_last() -> None:
@@ -20,9 +20,10 @@ def test_texts_are_kept_by_code_the_newest_last() -> None:
         found.record(event)
     found.record(Event("statement", "ana", "", "fine"))
     found.record(Event("refused login", "ana", "", outcome="28P01"))
-    assert len(log.events) == 6 and list(found.by_code) == ["DP201", "DP103"]
-    assert found.by_code["DP201"].count == 3
-    assert list(found.by_code["DP201"].texts.items()) == [("b", ("ben",)), ("a", ("ana", "ben"))]
+    assert not found.by_code("clinic")
+    assert len(log.events) == 6 and list(found.by_code("shop")) == ["DP201", "DP103"]
+    assert found.by_code("shop")["DP201"].count == 3
+    assert list(found.by_code("shop")["DP201"].texts.items()) == [("b", ("ben",)), ("a", ("ana", "ben"))]
 
 
 def test_memory_is_bounded() -> None:
@@ -30,9 +31,9 @@ def test_memory_is_bounded() -> None:
     for number in range(1000):
         found.record(refused(f"u{number}", f"{number} " + "x" * 10_000))
         found.record(refused(f"u{number}", "the same", "DP103"))
-    own = found.by_code["DP201"]
+    own = found.by_code("shop")["DP201"]
     assert own.count == 1000 and len(own.texts) == MOST_TEXTS and all(len(t) == LONGEST for t in own.texts)
-    assert found.by_code["DP103"].texts == {"the same": ("u995", "u996", "u997", "u998", "u999")}
+    assert found.by_code("shop")["DP103"].texts == {"the same": ("u995", "u996", "u997", "u998", "u999")}
 
 
 def test_what_cannot_be_noted_is_not_counted() -> None:
@@ -43,4 +44,4 @@ def test_what_cannot_be_noted_is_not_counted() -> None:
     found = Refusals(Full())
     with pytest.raises(OSError):
         found.record(refused("ana", "a"))
-    assert not found.by_code
+    assert not found.by_code("shop")

@@ -14,8 +14,8 @@ _META = "io.modelcontextprotocol/"
 class Agent:
     """Asks as a program that has logged in."""
 
-    def __init__(self, program: httpx.Client) -> None:
-        self._program, self._numbers = program, count(1)
+    def __init__(self, program: httpx.Client, address: str = "/mcp") -> None:
+        self._program, self._address, self._numbers = program, address, count(1)
 
     def ask(self, method: str, **params: Any) -> Any:
         """The result of a request. Asserts that it is one."""
@@ -32,7 +32,7 @@ class Agent:
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {"_meta": own, **params}}
         said = {"mcp-protocol-version": CURRENT, "mcp-method": method, "mcp-name": params.get("name")}
         said |= {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = self._program.post("/mcp", json=body, headers={n: v for n, v in said.items() if v is not None})
+        answer = self._program.post(self._address, json=body, headers={n: v for n, v in said.items() if v is not None})
         answer.extensions["number"] = number
         return answer
 

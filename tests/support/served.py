@@ -6,10 +6,11 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from dpsql.server.databases import Databases
 from dpsql.server.front.listen import Front, Limits
 from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
@@ -30,6 +31,10 @@ def people(**more: Login) -> Users:
     secret = make_secret(PASSWORD, b"0123456789abcdef", 4096)
     logins = {NAME: Login(NAME, NAME), **more}
     return Users({name: User(secret, login) for name, login in logins.items()})
+
+
+def _answering(answering: Answering, catalogue: Catalogue | None) -> Answering:
+    return answering if isinstance(answering, Databases) else Route(answering, catalogue or NoCatalogue())
 
 
 class Hurried(asyncio.SelectorEventLoop):
@@ -54,22 +59,15 @@ class Served:
         limits: Limits | None = None,
         seconds: float = 60,
         catalogue: Catalogue | None = None,
+        databases: Mapping[str, str] | None = None,
         tls_only: bool = False,
     ) -> None:
+        """databases: see `Users.admitted`."""
         self.answering, self.log = answering, Recorded()
         self.waits: list[float] = []
-        self.door = Door(
-            users or people(),
-            frozenset({DATABASE}),
-            self.log,
-            tls,
-            Patience(lambda: 0.0),
-            self._sleep,
-            seconds,
-            wire,
-            tls_only,
-        )
-        self.front = Front(self.door, Route(answering, catalogue or NoCatalogue()), limits)
+        who = (users or people()).admitted(databases or {DATABASE: DATABASE})
+        self.door = Door(who, self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire=wire, tls_only=tls_only)
+        self.front = Front(self.door, _answering(answering, catalogue), limits)
         self._loop = Hurried()
         self._thread = threading.Thread(target=self._loop.run_forever, name="front", daemon=True)
         self.port = 0

@@ -8,11 +8,12 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
 
+from dpsql.server.databases import Database, Databases
 from dpsql.server.front.listen import Front, Limits
 from dpsql.server.front.login import Door
 from dpsql.server.front.patience import Patience
@@ -99,10 +100,14 @@ def served_web(
     tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
     clock: Clock | None = None,
+    second: str = "",
     users: Users | None = None,
     **more: Login,
 ) -> Iterator[ServedWeb]:
-    """Ana and ben are analysts, carol is a custodian; all have one password. users: others in their place."""
+    """Ana and ben are analysts, carol is a custodian; all have one password. users: others in their place.
+
+    second: a further database, which is called made up and asks the same shop.
+    """
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -112,11 +117,19 @@ def served_web(
     with served(shop, inside(shop), clock) as server:
         policy, log = server.gateway.policy, Recorded()
         refusals = Refusals(log)
-        door = Door(users or people(**logins), frozenset({policy.name}), refusals, tls, Patience(lambda: 0.0), sleep)
         route = Route(server.gateway, NoCatalogue())
+        known = [Database(policy, route), *([Database(replace(policy, name=second), route, True)] if second else [])]
+        databases = Databases(known)
+        door = Door(
+            (users or people(**logins)).admitted(dict.fromkeys(databases.by_name, policy.name)),
+            refusals,
+            tls,
+            Patience(lambda: 0.0),
+            sleep,
+        )
         own = limits or Limits()
-        front = Front(door, route, own)
-        web = Web(House(door, route, policy, own), front, Place("db.example.org", 5432, policy.name, True), refusals)
+        front = Front(door, databases, own)
+        web = Web(House(door, databases, own), front, Place("db.example.org", 5432, True), refusals)
         found = ServedWeb(server, web, log, refusals, front, waits)
         analysts, custodians = server.do(lambda: web.start(Address("127.0.0.1", 0), Address("127.0.0.1", 0)))
         found.urls = (analysts[1], custodians[1])

@@ -6,7 +6,8 @@ import asyncio
 import signal
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,20 +19,17 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.policy.issues import listed
-from dpsql.policy.load import load_policy
 from dpsql.server.audit import AuditLog, NoLog, reason
-from dpsql.server.catalogue.asking import CatalogueOfLogins
 from dpsql.server.front.listen import Front, Limits, require_tls
 from dpsql.server.front.login import Door
-from dpsql.server.front.route import Route
-from dpsql.server.gateway import Gateway
+from dpsql.server.gateway import spent_in_all
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
+from dpsql.server.opening import MadeUp, Planned, opened, planned
 from dpsql.server.people.users import Users
 from dpsql.server.refusals import Refusals
 from dpsql.server.reload import Files, Holding, reload
 from dpsql.server.statements import Recording
-from dpsql.server.workers.link import Starting, command, connected, started
 
 if TYPE_CHECKING:
     from dpsql.server.web.doors import Address
@@ -43,7 +41,7 @@ _TO_TAKE_AN_ANSWER: Final = 10.0
 
 
 def run(
-    file: str,
+    files: Sequence[str],
     users: str | None,
     host: str,
     port: int,
@@ -51,19 +49,21 @@ def run(
     key: str | None,
     client_ca: str | None,
     log: str | None,
-    workers: str | None,
+    workers: Sequence[str],
     health: str | None,
     http: str | None,
     custodian_http: str | None,
+    made_up: MadeUp,
     tls_only: bool = False,
 ) -> int:
-    """Raises dpsql.Error if policy, users, data, ledger, certificate or log cannot be opened."""
-    policy = load_policy(file)
-    files = Files(Path(users) if users is not None else Path(file).with_name("users.yaml"), certificate, key, client_ca)
-    found = files.read_users()
+    """Raises dpsql.Error if a policy, its data or ledger, users, the certificate or the log cannot be opened."""
+    plan = planned(files, workers, made_up)
+    of_users = Path(users) if users is not None else Path(files[0]).with_name("users.yaml")
+    own = Files(of_users, plan.names, certificate, key, client_ca)
+    found = own.read_users()
     if (certificate is None) != (key is None):
         raise reject("DP903", "a certificate and its key are given together", help=["--tls-cert FILE --tls-key FILE"])
-    tls, wire = files.tls(), files.wire()
+    tls, wire = own.tls(), own.wire()
     if client_ca is not None and wire is None:
         raise reject("DP903", "clients show certificates under TLS alone", help=["--tls-cert FILE --tls-key FILE"])
     if client_ca is None and found.with_certificates:
@@ -74,19 +74,18 @@ def run(
     if tls_only and tls is None:
         raise reject("DP903", "--require-tls needs a certificate", help=["--tls-cert FILE --tls-key FILE"])
     require_tls(host, tls)
-    for remark in (*_remarks(policy, found), *files.exposed()):
+    for remark in (*_remarks(plan.true, found), *own.exposed()):
         exits.say(remark)
     consoles = _consoles(http, custodian_http, tls, found.provider is not None)
     listening = _Listening((host, port), None if health is None else place(health), consoles)
-    build = (("version", __version__), ("policy", policy.hash))
-    metrics = Metrics(_recording(log), build=build)
+    of_made_up = frozenset(plan.names) - {policy.name for policy in plan.true}
+    metrics = Metrics(_recording(log), of_made_up, version=__version__, policies=plan.hashes)
     refusals = Refusals(metrics)
-    door = Door(found, frozenset({policy.name}), refusals, tls, wire=wire, tls_only=tls_only)
-    exits.say(_started(policy, door))
-    start = started(command(Path(file), policy.serving)) if workers is None else connected(Path(workers))
+    door = Door(found, refusals, tls, made_up=of_made_up, wire=wire, tls_only=tls_only)
+    exits.say(_started(plan, door))
     # What is said to whoever started this would stand among the lines of a log on standard output.
     show = exits.say if log == "-" else lambda text: print(text, flush=True)
-    return asyncio.run(_serve(start, policy, door, metrics, refusals, listening, files, show))
+    return asyncio.run(_serve(plan, door, metrics, refusals, listening, own, show))
 
 
 def _recording(log: str | None) -> Recording:
@@ -105,14 +104,19 @@ def _recording(log: str | None) -> Recording:
     return found
 
 
-def _started(policy: Policy, door: Door) -> str:
+def _started(plan: Planned, door: Door) -> str:
     """What begins, for the log of the custodian."""
-    count, users = policy.serving.workers, len(door.users.by_name)
+    users = len(door.users.by_name)
+    databases = [
+        f"policy {policy.name} {policy.hash[:12]}, {_counted(policy.serving.workers, 'worker')}" for policy in plan.true
+    ]
+    databases += [f"made up {name} {plan.hashes[name][:12]}" for name in plan.names if name in door.made_up]
     tls = "no TLS" if door.tls is None else "TLS required" if door.tls_only else "TLS, required from other machines"
-    return one_line(
-        f"dpsql {__version__}: policy {policy.name} {policy.hash[:12]}, {count} worker{'' if count == 1 else 's'}, "
-        f"{users} user{'' if users == 1 else 's'}, {tls}"
-    )
+    return one_line(f"dpsql {__version__}: {'; '.join(databases)}; {_counted(users, 'user')}, {tls}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,25 +157,28 @@ def _consoles(
 
 
 async def _serve(
-    start: Starting, policy: Policy, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening,
-    files: Files, show: Callable[[str], object],
+    plan: Planned, door: Door, metrics: Metrics, refusals: Refusals, listening: _Listening, files: Files,
+    show: Callable[[str], object],
 ) -> int:  # fmt: skip
     stopping = asyncio.Event()
     if sys.platform != "win32":  # there Ctrl-C ends it all the same
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    serving = policy.serving
-    gateway = await Gateway.open(policy, start)
-    catalogue = CatalogueOfLogins(gateway.policy, policy.name)
-    health = Health(metrics, gateway.spent)
-    try:
-        limits = Limits(connections=serving.connections, of_one_user=serving.connections_per_user)
-        route = Route(gateway, catalogue)
-        front = Front(door, route, limits)
-        metrics.connections = lambda: front.connections
-        pool = gateway.pool
-        metrics.waiting, metrics.restarted = lambda: pool.waiting, lambda: pool.restarted
-        metrics.workers, metrics.free = lambda: pool.size, lambda: pool.free
+    serving = [policy.serving for policy in plan.policies]
+    async with AsyncExitStack() as stack:
+        databases, gateways = await opened(plan, stack)
+        pools = {gateway.policy.name: gateway.pool for gateway in gateways}
+        over_data = {name: pool for name, pool in pools.items() if name not in door.made_up}
+        health = Health(metrics, lambda: spent_in_all(gateways))
+        limits = Limits(
+            connections=sum(s.connections for s in serving), of_one_user=sum(s.connections_per_user for s in serving)
+        )
+        front = Front(door, databases, limits)
+        metrics.connections = lambda: {name: front.connections[name] for name in databases.by_name}
+        metrics.waiting = lambda: {name: pool.waiting for name, pool in pools.items()}
+        metrics.restarted = lambda: {name: pool.restarted for name, pool in pools.items()}
+        metrics.workers = lambda: {name: pool.size for name, pool in over_data.items()}
+        metrics.free = lambda: {name: pool.free for name, pool in over_data.items()}
         host, _ = listening.at
         found = await _listening(front.start, listening.at, "--port 5433")
         if listening.watched is not None:
@@ -183,23 +190,20 @@ async def _serve(
             from dpsql.server.web.pages.reference import Place
             from dpsql.server.web.site import House
 
-            house = House(door, route, gateway.policy, limits)
-            web = Web(house, front, Place(host, found, policy.name, door.tls is not None), refusals)
+            web = Web(House(door, databases, limits), front, Place(host, found, door.tls is not None), refusals)
             for whose, url in await web.start(*listening.consoles):
                 show(f"{whose} console: {url}")
         holding: list[Holding] = [front, *([web] if web is not None else [])]
         if sys.platform != "win32":
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: _say_all(reload(door, files, holding)))
-        show(_where(policy, door.tls, host, found))
+        show("\n".join(_where(name, door.tls, host, found) for name in databases.by_name))
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
-        gateway.begin_nothing()
+        for gateway in gateways:
+            gateway.begin_nothing()
         await health.stop()
-        last = float(serving.answers_at[-1]) + _TO_TAKE_AN_ANSWER
+        last = float(max(s.answers_at[-1] for s in serving)) + _TO_TAKE_AN_ANSWER
         await asyncio.gather(front.stop(last), *([web.stop(last)] if web is not None else []))
-    finally:
-        catalogue.close()
-        await gateway.close()
     return exits.OK
 
 
@@ -221,16 +225,19 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _where(policy: Policy, tls: ssl.SSLContext | None, host: str, port: int) -> str:
+def _where(database: str, tls: ssl.SSLContext | None, host: str, port: int) -> str:
     """How to connect."""
     secure = "" if tls is None else "?sslmode=require"
-    return one_line(f"ready: psql postgresql://NAME@{_address(host, port)}/{policy.name}{secure}")
+    return one_line(f"ready: psql postgresql://NAME@{_address(host, port)}/{database}{secure}")
 
 
-def _remarks(policy: Policy, users: Users) -> list[str]:
-    """Users whose account the policy does not name, so that they share one."""
+def _remarks(policies: Sequence[Policy], users: Users) -> list[str]:
+    """Users whose account a policy does not name, so that they share one there."""
     return [
-        one_line(f"{name} is charged to the shared account: the policy names no account {user.login.account}")
+        one_line(
+            f"{name} is charged to the shared account of {policy.name}, which names no account {user.login.account}"
+        )
+        for policy in policies
         for name, user in users.by_name.items()
-        if policy.account(user.login.account) != user.login.account
+        if policy.name in user.login.databases and policy.account(user.login.account) != user.login.account
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpsql.diagnostics.errors import reject
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 _LONGEST = 4096
 
 
-def add(name: str, account: str | None, role: str, kind: str) -> int:
+def add(name: str, account: str | None, role: str, kind: str, databases: Sequence[str]) -> int:
     """Print the lines of a new user. The password is asked for on a terminal, else it is the first line that comes.
 
     Raises Rejected DP903.
     """
     from dpsql.server.people.lines import lines_for
 
-    print(lines_for(name, _password(), account, role, kind))
+    print(lines_for(name, _password(), account, role, kind, databases))
     return 0
 
 
@@ -49,6 +50,7 @@ def _in_words(login: Login) -> str:
         dearer,
         "at most " + ", ".join(f"ε {x} {time}" for time, x in ceilings if x) if any(x for _, x in ceilings) else "",
         f"may make {', '.join(login.may)}" if login.may else "",
+        f"databases {', '.join(login.databases)}" if login.databases else "",
     ]
     return "; ".join(part for part in said if part)
 

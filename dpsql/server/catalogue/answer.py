@@ -18,6 +18,7 @@ from dpsql.server.catalogue.relations import PG_CATALOG, PUBLIC, Schema
 from dpsql.server.catalogue.types import Row, postgres, regtype_oid
 
 VERSION: Final = "PostgreSQL 15.0 (dpsql)"
+VERSION_OF_MADE_UP: Final = "PostgreSQL 15.0 (dpsql; made-up data)"
 _KEPT = 500
 _MOST_KEPT = 1_000_000
 """Characters and values of all answers that are kept; none of them has more than a tenth of that."""
@@ -42,10 +43,10 @@ class Table:
 
 
 class Catalogue:
-    """What one login sees. The database behind it is made when the first question comes."""
+    """What one login sees. What is asked is made when the first question comes. databases: all that he may ask."""
 
-    def __init__(self, policy: Policy, login: str, database: str | None = None) -> None:
-        self._schema = Schema(policy, database or policy.name, login)
+    def __init__(self, policy: Policy, login: str, databases: Sequence[str] = (), *, made_up: bool = False) -> None:
+        self._schema = Schema(policy, login, tuple(name for name in databases if name != policy.name), made_up)
         self._lock = threading.Lock()
         self._open: CatalogueDatabase | None = None
         self._answers: OrderedDict[str, Table] = OrderedDict()
@@ -63,7 +64,10 @@ class Catalogue:
             relations=relations,
             empty=frozenset(relations) - frozenset(place for place, rows in self._rows.items() if rows),
             functions={n: {c: form[:2] for c, form in forms.items()} for n, forms in self._functions.items()},
-            constants={"version": ("text", VERSION), "current_schema": ("name", "public")}
+            constants={
+                "version": ("text", VERSION_OF_MADE_UP if made_up else VERSION),
+                "current_schema": ("name", "public"),
+            }
             | {name: ("name", value) for name, value in names.items()},
             oid_of=self._oid_of,
             zero_based=_ZERO_BASED,

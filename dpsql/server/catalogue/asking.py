@@ -42,15 +42,16 @@ def sql_type(name: str) -> SqlType:
 
 
 class CatalogueOfLogins:
-    """Answers of one policy's catalogue. database: the name that clients connect to.
+    """Answers of one policy's catalogue, which a client knows as the database of its name.
 
+    made_up: whether its rows are.
     Each login is answered one question at a time, so that nobody's long ones take all of the threads.
     """
 
-    def __init__(self, policy: Policy, database: str) -> None:
-        self._policy, self._database = policy, database
+    def __init__(self, policy: Policy, *, made_up: bool = False) -> None:
+        self._policy, self._made_up = policy, made_up
         self._lock = threading.Lock()
-        self._of: OrderedDict[str, Catalogue] = OrderedDict()
+        self._of: OrderedDict[tuple[str, tuple[str, ...]], Catalogue] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalogue")
 
@@ -89,13 +90,14 @@ class CatalogueOfLogins:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._guarded, step)
 
     def _seen_by(self, login: Login) -> Catalogue:
+        key = (login.name, login.databases)  # which change when the file of users is read anew
         with self._lock:
-            if login.name not in self._of:
-                self._of[login.name] = Catalogue(self._policy, login.name, self._database)
+            if key not in self._of:
+                self._of[key] = Catalogue(self._policy, login.name, login.databases, made_up=self._made_up)
                 if len(self._of) > _KEPT:
                     self._of.popitem(last=False)[1].close()
-            self._of.move_to_end(login.name)
-            return self._of[login.name]
+            self._of.move_to_end(key)
+            return self._of[key]
 
     @staticmethod
     def _guarded(step: Callable[[], T]) -> T:

@@ -89,7 +89,7 @@ def _of_names(schema: r.Schema) -> list[Line]:
     def remark(oid: int | None, catalogue: str | None = "pg_class") -> str | None:
         if catalogue not in ("pg_class", "pg_namespace"):
             return None
-        return "tables of the policy" if oid == r.PUBLIC else r.comment(tables[oid]) if oid in tables else None
+        return "tables of the policy" if oid == r.PUBLIC else schema.comment(tables[oid]) if oid in tables else None
 
     def named(oid: int | None) -> str | None:
         if oid is None:

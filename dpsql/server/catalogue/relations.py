@@ -15,7 +15,7 @@ from dpsql.server.catalogue.keys import Constraint, constraints
 from dpsql.server.catalogue.types import Row, modifier, postgres, type_name, types
 
 PG_CATALOG, PG_TOAST, PUBLIC, INFORMATION_SCHEMA = 11, 99, 2200, 13500
-OWNER, LOGIN, DATABASE, FIRST = 10, 16384, 16385, 16386
+OWNER, OTHERS, LOGIN, DATABASE, FIRST = 10, 15000, 16384, 16385, 16386
 CLASS, HEAP, BTREE, TABLESPACE = 1259, 2, 403, 1663
 OWNER_NAME = "custodian"
 
@@ -30,22 +30,24 @@ SETTINGS: Mapping[str, str] = {
 """What `SHOW` and `current_setting` say of a server: of those that clients ask for."""
 
 
-def comment(table: Table) -> str:
-    """What is said of a table where PostgreSQL shows its comment."""
-    return "public" if table.public else f"private: {whose_rows(table)}"
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
     """What a policy's tables are to a client.
 
-    policy: with the types of its columns filled in; one that is left to the data is shown as `text`. database: the name
-    that clients connect to. login: who asks.
+    policy: with the types of its columns filled in; one that is left to the data is shown as `text`. login: who asks.
+    others: databases that he may connect to besides this one, which is called as the policy. made_up: whether its rows
+    are.
     """
 
     policy: Policy
-    database: str
     login: str
+    others: tuple[str, ...] = ()
+    made_up: bool = False
+
+    @property
+    def database(self) -> str:
+        """What clients connect to."""
+        return self.policy.name
 
     @property
     def tables(self) -> Sequence[tuple[int, Table]]:
@@ -56,6 +58,10 @@ class Schema:
     def keys(self) -> Sequence[Constraint]:
         """Primary, unique and foreign keys."""
         return constraints(self.tables, FIRST + len(self.policy.tables))
+
+    def comment(self, table: Table) -> str:
+        """What is said of a table where PostgreSQL shows its comment."""
+        return "made up; " * self.made_up + ("public" if table.public else f"private: {whose_rows(table)}")
 
     def rows(self) -> dict[str, list[Row]]:
         """The rows of each relation of pg_catalog that has some; columns left out have their type's empty value."""
@@ -69,9 +75,10 @@ class Schema:
                 )
             ],
             "pg_database": [
-                {"oid": DATABASE, "datname": self.database, "datdba": OWNER, "encoding": 6, "datlocprovider": "c",
+                {"oid": oid, "datname": name, "datdba": OWNER, "encoding": 6, "datlocprovider": "c",
                  "datcollate": "C.UTF-8", "datctype": "C.UTF-8", "datallowconn": True, "datconnlimit": -1,
                  "dattablespace": TABLESPACE}
+                for oid, name in ((DATABASE, self.database), *enumerate(self.others, OTHERS))
             ],
             "pg_roles": [
                 {"oid": oid, "rolname": name, "rolsuper": oid == OWNER, "rolinherit": True, "rolcanlogin": True,
@@ -99,7 +106,8 @@ class Schema:
                 {"schemaname": "public", "tablename": t.name, "tableowner": OWNER_NAME} for _, t in self.tables
             ],
             "pg_description": [
-                {"objoid": oid, "classoid": CLASS, "objsubid": 0, "description": comment(t)} for oid, t in self.tables
+                {"objoid": oid, "classoid": CLASS, "objsubid": 0, "description": self.comment(table)}
+                for oid, table in self.tables
             ],
             "pg_class": [
                 *(_class(oid, t.name, len(t.columns), keys) for oid, t in self.tables),

@@ -130,7 +130,9 @@ class Asking:
         kind: str = "",
     ) -> None:  # fmt: skip
         login = self.login
-        event = Event(what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind)
+        event = Event(
+            what, login.name, login.address, sql[:MAX_LENGTH], outcome, plan, price, entry, kind, login.database
+        )
         try:
             self._recording.record(event)
         except OSError:

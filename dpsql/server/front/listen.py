@@ -16,7 +16,7 @@ from typing import Final
 from dpsql.diagnostics.errors import reject
 from dpsql.server.front.asking import Asking
 from dpsql.server.front.conversation import Conversation
-from dpsql.server.front.errors import Fault
+from dpsql.server.front.errors import Fault, notice
 from dpsql.server.front.link import Gone, Link
 from dpsql.server.front.login import Door, Turned, entered, opened
 from dpsql.server.front.patience import network
@@ -27,6 +27,7 @@ from dpsql.server.wire import replies
 
 _log = logging.getLogger("dpsql.server")
 _NUMBERS: Final = 2**31
+MADE_UP: Final = "the data of this database is made up: answers are free, and say nothing of anybody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class Front:
         self._stopping = False
 
     @property
-    def connections(self) -> int:
-        """Clients that are logged in."""
-        return len(self._talking)
+    def connections(self) -> Counter[str]:
+        """Clients that are logged in, by database."""
+        return Counter(talking.asking.login.database for talking in self._talking.values())
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, which was chosen if 0 was given. Raises Rejected DP903, OSError."""
@@ -93,9 +94,12 @@ class Front:
     def visitors(self) -> list[Visitor]:
         """See Visited."""
         return [
-            Visitor(str(key[0]), "PostgreSQL", t.asking.login.name, t.asking.login.address, t.asking.running)
+            Visitor(
+                str(key[0]), "PostgreSQL", t.asking.login.name, t.asking.login.address, t.asking.running,
+                t.asking.login.database,
+            )
             for key, t in self._talking.items()
-        ]
+        ]  # fmt: skip
 
     async def stop_of(self, key: str) -> bool:
         """Stop what runs on a connection. See Visited.stop."""
@@ -173,9 +177,11 @@ class Front:
             who = await entered(link, decoder, self._door, first)
         login = who.login
         if self._of_user[login.name] >= self._limits.of_one_user:
-            self._door.recording.record(Event("refused login", login.name, login.address, outcome="53300"))
+            self._door.recording.record(
+                Event("refused login", login.name, login.address, outcome="53300", database=login.database)
+            )
             raise Fault("53300", f'too many connections of user "{login.name}"', "close some of them")
-        self._door.recording.record(Event("login", login.name, login.address))
+        self._door.recording.record(Event("login", login.name, login.address, database=login.database))
         key = self._new_key()
         talking = Conversation(link, decoder, Asking(login, self._answering, self._door.recording), who.variables)
         self._of_user[login.name] += 1
@@ -184,12 +190,14 @@ class Front:
             for name, value in who.variables.reported():
                 link.send(replies.parameter_status(name, value))
             link.send(replies.backend_key_data(*key))
+            if who.variables.made_up and who.variables.tells_notices:
+                link.send(replies.notice_response(notice(MADE_UP)))
             await talking.talk()
         finally:
             del self._talking[key]
             self._of_user[login.name] -= 1
             self._of_user += Counter()  # users without a connection are forgotten
-            self._door.recording.record(Event("end", login.name, login.address))
+            self._door.recording.record(Event("end", login.name, login.address, database=login.database))
 
     def _new_key(self) -> tuple[int, int]:
         """What a client shows to stop a statement of this connection: nobody else guesses it."""

@@ -4,8 +4,9 @@
 that a client sends; where the file of users wants both, both were. *Why.* A certificate was verified by its authority
 in the handshake, and its one common name is compared with the file's, after the secret's proof where there is a secret.
 `Login` comes from the file of users under that name; parameters of the start, SET and options fill `Variables`, which
-has neither name nor account. *When it would be false.* If a setting were read as a name; if a listener asked for
-certificates and did not verify them. *Tested by* tests/server/front/test_login.py, test_certificates.py.
+has neither name nor account; the database is one of those that the file gives that name. *When it would be false.* If a
+setting were read as a name; if a listener asked for certificates and did not verify them. *Tested by*
+tests/server/front/test_login.py, test_certificates.py.
 """
 
 from __future__ import annotations
@@ -34,15 +35,14 @@ _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What every login needs. databases: names that may be connected to. tls: None where there is none. tls_only: from
-    this machine, too.
+    """What every login needs. tls: None where there is none. tls_only: from this machine, too. made_up: databases whose
+    rows are.
 
     sleep: waits so many seconds. wire: TLS that asks clients for certificates, over PostgreSQL's protocol alone, for
     browsers would ask whoever opens a page; None: as `tls`.
     """
 
     users: Users
-    databases: frozenset[str]
     recording: Recording
     tls: ssl.SSLContext | None = None
     patience: Patience = field(default_factory=Patience)
@@ -50,6 +50,7 @@ class Door:
     seconds: float = 60.0
     wire: ssl.SSLContext | None = None
     tls_only: bool = False
+    made_up: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +125,25 @@ async def entered(link: Link, decoder: m.Decoder, door: Door, startup: m.Startup
     link.send(replies.authentication_ok())
     decoder.logged_in()
     link.logged_in()
+    database = given.get("database") or name
     try:
-        return Entered(login, _begun(login, door, given, name))
+        return _begun(login, door, given, database)
     except Fault as fault:
-        door.recording.record(Event("refused login", login.name, login.address, outcome=fault.sqlstate))
+        wrong = database[:100]
+        door.recording.record(Event("refused login", name, login.address, outcome=fault.sqlstate, database=wrong))
         raise
 
 
-def _begun(login: Login, door: Door, given: dict[str, str], name: str) -> Variables:
-    """What holds when the conversation begins. Raises Fault for what there is not."""
+def _begun(login: Login, door: Door, given: dict[str, str], database: str) -> Entered:
+    """The login in its database, and what holds when the conversation begins. Raises Fault for what there is not."""
     if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise Fault("0A000", "there is no replication here")
-    database = given.get("database") or name
-    if database not in door.databases:
-        hint = f"connect to  {min(door.databases)}" if door.databases else ""
-        raise Fault("3D000", f'database "{database[:100]}" does not exist', hint)
-    return _variables(login, given)
+    try:
+        login = login.at(database)
+    except KeyError:  # of a database that is there for others, nothing else is said
+        hint = f"connect to  {', '.join(login.databases)}" if login.databases else ""
+        raise Fault("3D000", f'database "{database[:100]}" does not exist', hint) from None
+    return Entered(login, _variables(login, given, database in door.made_up))
 
 
 async def _proven(link: Link, decoder: m.Decoder, door: Door, name: str) -> Login:
@@ -190,9 +194,9 @@ def _initial(data: bytes) -> bytes:
     return rest[4:]
 
 
-def _variables(login: Login, given: dict[str, str]) -> Variables:
+def _variables(login: Login, given: dict[str, str], made_up: bool) -> Variables:
     """What holds when the conversation begins: the login's defaults, then options, then parameters. Raises Fault."""
-    found = Variables(login.defaults, login.defaults, user=login.name)
+    found = Variables(login.defaults, login.defaults, user=login.name, made_up=made_up)
     own = startup_options(given.get("options", ""))
     own += [(key.lower(), value) for key, value in given.items() if key not in _NOT_SETTINGS and key[:5] != "_pq_."]
     for key, value in own:

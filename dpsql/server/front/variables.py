@@ -26,7 +26,7 @@ REPORTED: Final = (
 """What clients are told when they connect, and whenever it changes."""
 
 _FIXED: Final = {
-    "server_version": f"15.0 (dpsql {__version__})", "server_version_num": "150000", "server_encoding": "UTF8",
+    "server_version": "", "server_version_num": "150000", "server_encoding": "UTF8",
     "is_superuser": "off", "session_authorization": "", "integer_datetimes": "on", "in_hot_standby": "off",
     "max_identifier_length": "63", "transaction_read_only": "on", "lc_collate": "C", "lc_ctype": "C",
     "max_index_keys": "32", "block_size": "8192", "data_directory_mode": "0700", "ssl": "on",
@@ -94,13 +94,17 @@ def milliseconds(value: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """What holds now. asked: of statements to come. opened: what RESET goes back to. kept: PostgreSQL's, as set."""
+    """What holds now. asked: of statements to come. opened: what RESET goes back to. kept: PostgreSQL's, as set.
+
+    made_up: whether the rows of the database are, which the server's version says where a tool shows it.
+    """
 
     asked: Settings = field(default_factory=Settings)
     opened: Settings = field(default_factory=Settings)
     kept: Mapping[str, str] = field(default_factory=dict)
     kept_at_start: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
+    made_up: bool = False
 
     def as_opened(self) -> Variables:
         """The same, and RESET comes back to it: what the login and the start of the connection said."""
@@ -124,6 +128,8 @@ class Variables:
         """The value of one of PostgreSQL's settings, as it is spelled there."""
         if name == "session_authorization":
             return self.user
+        if name == "server_version":
+            return f"15.0 (dpsql {__version__}{'; made-up data' if self.made_up else ''})"
         return self.kept.get(name, _FIXED.get(name, _FREE.get(name, "")))
 
     def all(self) -> list[tuple[str, str]]:

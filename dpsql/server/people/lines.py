@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from dpsql.diagnostics.errors import reject
 from dpsql.policy.file.scalars import usable_name
@@ -11,8 +12,14 @@ from dpsql.server.wire.scram import make_secret
 LEAST_CHARACTERS = 8
 
 
-def lines_for(name: str, password: str, account: str | None = None, role: str = "analyst", kind: str = "person") -> str:
-    """YAML that stands below `users:`. Raises Rejected DP903 for a name or a password that cannot be one."""
+def lines_for(
+    name: str, password: str, account: str | None = None, role: str = "analyst", kind: str = "person",
+    databases: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """YAML that stands below `users:`. databases: of the server; none for its only one.
+
+    Raises Rejected DP903 for a name or a password that cannot be one.
+    """
     if not usable_name(name) or len(name.encode("utf-8", "replace")) > 63:
         raise reject(
             "DP903", "a user's name has at most 63 bytes and no control characters", help=["dpsql user add ana"]
@@ -26,6 +33,7 @@ def lines_for(name: str, password: str, account: str | None = None, role: str = 
     ]
     lines = [f"  {_scalar(name)}:", f"    secret: {make_secret(password)}"]
     lines += [f"    {key}: {_scalar(value)}" for key, value in more if value is not None]
+    lines += [f"    databases: [{', '.join(map(_scalar, databases))}]"] if databases else []
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@
         defaults: {epsilon: 0.1, delta: 1e-9}
         ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}}
         may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
+        databases: [clinic]             # of the server, and what is made up of them; left out: its only one
 
     oidc: {issuer: https://login.example.org/clinic, client: dpsql, secret_file: oidc-secret, claim: sub}
 
@@ -35,7 +36,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, Text, one_of, usable_name, wrong
 from dpsql.policy.file.yaml_text import MAX_CHARACTERS, read_yaml
-from dpsql.policy.issues import Issue, did_you_mean, listed
+from dpsql.policy.issues import Issue, did_you_mean, dotted, listed, shown
 from dpsql.server.statements import Ceilings, Login, Settings
 from dpsql.server.wire.scram import Secret, read_secret, secret_of_nobody
 
@@ -56,6 +57,12 @@ def _secret(value: object) -> Secret:
     if found is None:  # what stands there may be a password: it is not shown
         raise wrong("is no secret as PostgreSQL writes it (SCRAM-SHA-256$4096:…); no password stands here")
     return found
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(name, str) for name in value):
+        raise wrong("must be a list of databases of the server, by their names: [clinic]")
+    return tuple(value)
 
 
 def _rights(value: object) -> tuple[str, ...]:
@@ -91,6 +98,7 @@ class _User(_File):
     defaults: _Defaults = _Defaults()
     ceilings: _Ceilings = _Ceilings()
     may: Annotated[tuple[str, ...], BeforeValidator(_rights)] = ()
+    databases: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
 
 
 class _Oidc(_File):
@@ -177,6 +185,30 @@ class Users:
     def with_certificates(self) -> list[str]:
         """Names of those who have to show one."""
         return [name for name, user in self.by_name.items() if user.certificate is not None]
+
+    def admitted(self, databases: Mapping[str, str]) -> Users:
+        """The same, each with the databases of a server that he may ask, in the server's order.
+
+        databases: name → the policy's, which is another for what is made up of it. Who may ask the one may ask the
+        other; who names nothing may ask a server of one policy. Raises CannotOpen DP009, with every mistake.
+        """
+        policies = list(dict.fromkeys(databases.values()))
+        issues: list[Diagnostic] = []
+        found: dict[str, User] = {}
+        for name, user in self.by_name.items():
+            given = user.login.databases or (tuple(policies) if len(policies) == 1 else ())
+            loc = dotted(("users", name, "databases"))
+            if not given:
+                message = f"{loc} is missing, and the server has the databases {listed(policies)}"
+                issues.append(Diagnostic("DP009", message, help=(f"databases: [{policies[0]}]",)))
+            for unknown in (n for n in given if n not in databases and n not in policies):
+                message = f"{loc}: the server has no database {shown(unknown)}{did_you_mean(unknown, databases)}"
+                issues.append(Diagnostic("DP009", message, help=(f"databases: [{', '.join(policies)}]",)))
+            own = tuple(n for n, policy in databases.items() if n in given or policy in given)
+            found[name] = replace(user, login=replace(user.login, databases=own))
+        if issues:
+            raise CannotOpen(issues)
+        return replace(self, by_name=found)
 
 
 def load_users(path: str | os.PathLike[str]) -> Users:
@@ -285,7 +317,8 @@ def _login(name: str, user: _User) -> Login:
     )  # fmt: skip
     ceilings = Ceilings(*(None if loss is None else _amount(loss.epsilon) for loss in (most.per_query, most.per_hour,
         most.per_day)))  # fmt: skip
-    return Login(name, user.account or name, user.role, user.kind, defaults, ceilings, may=user.may)
+    account = user.account or name
+    return Login(name, account, user.role, user.kind, defaults, ceilings, may=user.may, databases=user.databases)
 
 
 def _amount(amount: Fraction | None) -> str | None:

@@ -14,7 +14,7 @@ from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.server.statements import Ceilings, Refused, Settings
 from dpsql.server.web.api.routes import Api
-from dpsql.server.web.asking import Asker, Waiting
+from dpsql.server.web.asking import Waiting
 from dpsql.server.web.mcp.endpoint import Agents
 from dpsql.server.web.pages import account, query, reference
 from dpsql.server.web.pages.layout import Frame
@@ -31,8 +31,8 @@ class Console(Site):
     def __init__(self, house: House, place: Place) -> None:
         super().__init__(house, "analyst")
         self._place = place
-        self._widths: OrderedDict[tuple[str, str], str] = OrderedDict()
-        """Statement and ε → its ± in words, which no data decides."""
+        self._widths: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        """Database, statement and ε → its ± in words, which no data decides."""
 
     def pages(self) -> list[tuple[str, tuple[str, ...], Page]]:
         """See Site."""
@@ -65,17 +65,17 @@ class Console(Site):
         wanted = visit.request.query_params.get("page", "1")
         page = min(max(int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 1, 1), pages)
         shown = rows[(page - 1) * account.SHOWN : page * account.SHOWN]
-        entries = [(row, await self._width(visit.asker, row)) for row in shown]
+        entries = [(row, await self._width(visit, row)) for row in shown]
         return account.history(visit.frame, entries, page, pages, total)
 
-    async def _width(self, asker: Asker, row: account.Row) -> str:
+    async def _width(self, visit: Visit, row: account.Row) -> str:
         """The ± of a statement at the price it had. What has parameters has none here."""
         sql, epsilon = str(row["statement"]), f"{row['epsilon']:.10g}" if isinstance(row["epsilon"], float) else ""
-        key = (sql, epsilon)
+        key = (visit.session.login.database, sql, epsilon)
         if key not in self._widths:
             try:
                 asked = Settings(epsilon=epsilon) if epsilon not in ("", "0") else Settings()
-                found = account.widths_in_words((await asker.cost(sql, (), asked, tree=False)).errors)
+                found = account.widths_in_words((await visit.asker.cost(sql, (), asked, tree=False)).errors)
             except Refused:
                 found = "–"
             self._widths[key] = found
@@ -124,7 +124,7 @@ class Console(Site):
     # --- to read -----------------------------------------------------------------------------------------------------
 
     async def _tables(self, visit: Visit) -> bytes:
-        return reference.tables(visit.frame, self.house.policy)
+        return reference.tables(visit.frame, self.house.policy(visit.session))
 
     async def _connect(self, visit: Visit) -> bytes:
         url, place = visit.request.url, self._place
@@ -136,8 +136,7 @@ class Console(Site):
 
 
 def _on_query(visit: Visit) -> Frame:
-    frame = visit.frame
-    return Frame(frame.policy, frame.role, frame.name, frame.form_token, "/query")
+    return replace(visit.frame, here="/query")
 
 
 def _written(form: Mapping[str, str]) -> Written:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from dpsql.server.refusals import Refusals
 from dpsql.server.statements import Event
-from dpsql.server.visitors import Visited
+from dpsql.server.visitors import Visited, Visitor
 from dpsql.server.web.pages import custody, reference
 from dpsql.server.web.site import House, Page, Site, Visit, html
 
@@ -46,29 +46,33 @@ class Custodian(Site):
         return custody.accounts(visit.frame, rows, spending)
 
     async def _refused(self, visit: Visit) -> bytes:
-        return custody.refusals(visit.frame, self._refusals.by_code)
+        return custody.refusals(visit.frame, self._refusals.by_code(visit.session.login.database))
 
     async def _sessions(self, visit: Visit) -> bytes:
-        said = ""
+        said, database = "", visit.session.login.database
+
+        def there(door: Visited) -> list[Visitor]:
+            return [visitor for visitor in door.visitors() if visitor.database == database]
+
         if visit.request.method == "POST":
             number, key = visit.form.get("door", ""), visit.form.get("key", "")
             door = self._doors[int(number)] if number in map(str, range(len(self._doors))) else None
-            found = None if door is None else next((v for v in door.visitors() if v.key == key), None)
+            found = None if door is None else next((v for v in there(door) if v.key == key), None)
             said = "nobody is there any more"
             if door is not None and found is not None:
                 ending, own = visit.form.get("do") == "end", visit.session.login
                 what = f"the {'session' if ending else 'statement'} of {found.name}"
-                self.house.door.recording.record(Event("stop", own.name, own.address, what))
+                self.house.door.recording.record(Event("stop", own.name, own.address, what, database=database))
                 await (door.end_of(key) if ending else door.stop_of(key))
                 said = "ended" if ending else "stopped"
-        visitors = [(number, v) for number, door in enumerate(self._doors) for v in door.visitors()]
+        visitors = [(number, v) for number, door in enumerate(self._doors) for v in there(door)]
         return custody.sessions(visit.frame, visitors, said)
 
     async def _ledger(self, visit: Visit) -> bytes:
         return custody.ledger(visit.frame, await visit.asker.rows("SELECT * FROM dpsql.ledger"))
 
     async def _policy(self, visit: Visit) -> bytes:
-        return reference.policy_in_words(visit.frame, self.house.policy)
+        return reference.policy_in_words(visit.frame, self.house.policy(visit.session))
 
     async def _report(self, visit: Visit) -> Response:
         rows = await visit.asker.rows("SELECT * FROM dpsql.report")

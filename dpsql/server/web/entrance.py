@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from dpsql.server.databases import Databases, NoDatabase
 from dpsql.server.front.listen import Limits
 from dpsql.server.front.login import Door
 from dpsql.server.statements import Event, Login
@@ -34,22 +35,27 @@ class Busy(Exception):
 
 
 class Entrance:
-    """Lets in who shows the password of a login that has this role."""
+    """Lets in who shows the password of a login that has this role, to one of that login's databases."""
 
-    def __init__(self, door: Door, role: str, sessions: Sessions, limits: Limits) -> None:
-        self._door, self._role, self._sessions, self._limits = door, role, sessions, limits
+    def __init__(self, door: Door, databases: Databases, role: str, sessions: Sessions, limits: Limits) -> None:
+        self._door, self._databases, self._role = door, databases, role
+        self._sessions, self._limits = sessions, limits
         self._trying: Counter[str] = Counter()
         self._key = secrets.token_bytes(32)
         self._proven: dict[bytes, str] = {}
-        """Of Basic: mark of name, password and address → the token of its session."""
+        """Of Basic: mark of name, password, address and database → the token of its session."""
 
-    async def by_password(self, name: str, password: str, address: str) -> Login | None:
-        """Who it is; None for a wrong pair. Raises Busy."""
+    async def by_password(
+        self, name: str, password: str, address: str, database: str = "", *, first: bool = False
+    ) -> Login | None:
+        """Who it is; None for a wrong pair. database, first: see `Databases.entered`. Raises Busy, NoDatabase."""
         with self._place(address):
-            return await self._checked(name, password, address)
+            login = await self._checked(name, password, address)
+        return None if login is None else self._entered(login, database, first)
 
     async def by_provider(self, subject: Callable[[], Awaitable[str | None]], address: str) -> Login | None:
-        """Who it is that the identity provider vouches for; None for who is not listed. Raises Busy, and what it does.
+        """Who it is that the identity provider vouches for, in his first database; None for who is not listed. Raises
+        Busy, and what it does.
 
         subject: asks the provider, which takes a while.
         """
@@ -60,8 +66,7 @@ class Entrance:
         if login is None:
             door.recording.record(Event("refused login", (found or "")[:100], address, outcome="28000"))
             return None
-        door.recording.record(Event("login", login.name, address))
-        return replace(login, address=address)
+        return self._entered(replace(login, address=address), "", first=True)
 
     @contextmanager
     def _place(self, address: str) -> Iterator[None]:
@@ -88,30 +93,46 @@ class Entrance:
             door.recording.record(Event("refused login", name[:100], address, outcome="28P01"))
             return None
         door.patience.try_succeeded(name, address)
-        door.recording.record(Event("login", name, address))
         return replace(login, address=address)
 
-    async def by_authorization(self, header: str, address: str) -> Session | None:
-        """The session of a program, by its `Authorization`: Basic, or Bearer with a session's token. Raises Busy."""
+    def _entered(self, login: Login, database: str, first: bool) -> Login:
+        recording = self._door.recording
+        try:
+            login = self._databases.entered(login, database, first=first)
+        except NoDatabase as found:
+            wrong = found.database[:100]
+            recording.record(Event("refused login", login.name, login.address, outcome="3D000", database=wrong))
+            raise
+        recording.record(Event("login", login.name, login.address, database=login.database))
+        return login
+
+    async def by_authorization(self, header: str, address: str, database: str = "") -> Session | None:
+        """The session of a program, by its `Authorization`: Basic, or Bearer with a session's token. Raises Busy.
+
+        database: which it asks; "" for its login's only one, or for that which the token is of. Raises NoDatabase.
+        """
         kind, _, rest = header.partition(" ")
         if kind.lower() == "bearer":
-            return self._sessions.find(rest.strip(), "API")
-        return await self._by_basic(rest.strip(), address) if kind.lower() == "basic" else None
+            found = self._sessions.find(rest.strip(), "API")
+            if found is not None and database not in ("", found.login.database):
+                raise NoDatabase(database, [found.login.database])
+            return found
+        return await self._by_basic(rest.strip(), address, database) if kind.lower() == "basic" else None
 
-    async def _by_basic(self, header: str, address: str) -> Session | None:
-        """A pair is checked once while its session lasts. Raises Busy."""
+    async def _by_basic(self, header: str, address: str, database: str) -> Session | None:
+        """A pair is checked once, for each database, while its session lasts. Raises Busy, NoDatabase."""
         try:
             name, colon, password = base64.b64decode(header, validate=True).decode("utf-8").partition(":")
         except (binascii.Error, UnicodeDecodeError, ValueError):
             return None
         if not colon:
             return None
-        mark = hmac.digest(self._key, f"{address}\0{name}\0{password}".encode(), "sha256")
+        mark = hmac.digest(self._key, f"{address}\0{name}\0{password}\0{database}".encode(), "sha256")
         known = self._proven.get(mark)
         session = None if known is None else self._sessions.find(known, "API")
         if session is not None:
             return session
-        login = await self.by_password(name, password, address)
+        login = await self.by_password(name, password, address, database)
         if login is None:
             return None
         self._proven = {m: t for m, t in self._proven.items() if self._sessions.lasts(t)}

@@ -31,7 +31,7 @@ Way = Literal["console", "API"]
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One login. form_token: what its forms have to bring back. running: what is on its way."""
+    """One login, in one database. form_token: what its forms have to bring back. running: what is on its way."""
 
     number: int
     way: Way
@@ -40,6 +40,10 @@ class Session:
     seen: float
     form_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     running: set[Asking] = field(default_factory=set)
+
+    def enter(self, login: Login) -> None:
+        """Go on in another database of the login. Forms of the earlier one are not taken any more."""
+        self.login, self.form_token = login, secrets.token_urlsafe(24)
 
 
 class Sessions:
@@ -97,10 +101,11 @@ class Sessions:
         self._forget_old()
         return [
             Visitor(
-                str(s.number), s.way, s.login.name, s.login.address, "; ".join(sorted(a.running for a in s.running))
+                str(s.number), s.way, s.login.name, s.login.address, "; ".join(sorted(a.running for a in s.running)),
+                s.login.database,
             )
             for s in self._by_hash.values()
-        ]
+        ]  # fmt: skip
 
     async def stop_of(self, key: str) -> bool:
         """See Visited."""
@@ -129,7 +134,8 @@ class Sessions:
 
     def _end(self, key: bytes) -> None:
         session = self._by_hash.pop(key)
-        self._recording.record(Event("end", session.login.name, session.login.address))
+        login = session.login
+        self._recording.record(Event("end", login.name, login.address, database=login.database))
 
 
 def _hash(token: str) -> bytes:

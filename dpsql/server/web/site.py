@@ -26,10 +26,11 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.pages_loader import load_page
+from dpsql.server.databases import Databases, NoDatabase
 from dpsql.server.front.link import Gone
 from dpsql.server.front.listen import Limits
 from dpsql.server.front.login import Door
-from dpsql.server.statements import Answering, Login, Refused
+from dpsql.server.statements import Login, Refused
 from dpsql.server.web.api.problems import problem
 from dpsql.server.web.asking import Asker
 from dpsql.server.web.entrance import Busy, Entrance
@@ -47,16 +48,19 @@ _CACHED: Final = {"cache-control": "max-age=3600"}
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What is behind the doors. policy: completed with the data's types."""
+    """What is behind the doors."""
 
     door: Door
-    answering: Answering
-    policy: Policy
+    databases: Databases
     limits: Limits
+
+    def policy(self, session: Session) -> Policy:
+        """Of the database that a session is in."""
+        return self.databases.of(session.login).policy
 
     def asker(self, session: Session) -> Asker:
         """Who asks for a session."""
-        return Asker(session, self.answering, self.door.recording, self.policy.defaults.epsilon is not None)
+        return Asker(session, self.databases, self.door.recording, self.policy(session).defaults.epsilon is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Site:
         self.house, self.role = house, role
         self.secure = house.door.tls is not None
         self.sessions = Sessions(house.door.recording, house.limits.of_one_user)
-        self.entrance = Entrance(house.door, role, self.sessions, house.limits)
+        self.entrance = Entrance(house.door, house.databases, role, self.sessions, house.limits)
         self._cookie = f"{'__Host-' if self.secure else ''}dpsql-{role}"  # two listeners of one host share cookies
         provider = house.door.users.provider
         self._vouching = None if provider is None else Vouching(provider, _BACK)
@@ -95,6 +99,7 @@ class Site:
             Route("/login", self._login, methods=["GET", "POST"]),
             *([Route(login.BY_PROVIDER, self._away), Route(_BACK, self._back)] if self._vouching else []),
             Route("/logout", self._visited(self._logout), methods=["POST"]),
+            Route("/database", self._visited(self._change), methods=["POST"]),
             Route("/style.css", self._file("style.css", "text/css")),
             Route("/icon.svg", self._file("icon.svg", "image/svg+xml")),
             Route("/codes/{code}", self._visited(self._code)),
@@ -127,10 +132,15 @@ class Site:
                 form = await fields(request)
                 if not hmac.compare_digest(form.get("token", "").encode(), session.form_token.encode()):
                     return self.message(
-                        "Not taken", "This form is not of your session. Go back, and load its page anew.", 403
+                        "Not taken",
+                        "This form is not of your session, or of another database. Go back, and load its page anew.",
+                        403,
                     )
-            asker = self.house.asker(session)
-            frame = Frame(self.house.policy.name, self.role, session.login.name, session.form_token, request.url.path)
+            asker, who = self.house.asker(session), session.login
+            frame = Frame(
+                who.database, self.role, who.name, session.form_token, request.url.path, who.databases,
+                self.house.databases.of(who).made_up,
+            )  # fmt: skip
             try:
                 found = await page(Visit(request, session, asker, frame, form))
             except Refused as refused:
@@ -146,7 +156,9 @@ class Site:
             return self._asks()
         form = await fields(request)
         try:
-            who = await self.entrance.by_password(form.get("name", ""), form.get("password", ""), address_of(request))
+            who = await self.entrance.by_password(
+                form.get("name", ""), form.get("password", ""), address_of(request), first=True
+            )
         except Busy:
             return self._asks("Too many are signing in. Try again in a minute.", 503)
         if who is None:
@@ -154,7 +166,7 @@ class Site:
         return self._let_in(request, who, RedirectResponse("/", 303))
 
     def _asks(self, message: str = "", status: int = 200) -> Response:
-        return html(login.login(self.house.policy.name, self.role, message, self._vouching is not None), status)
+        return html(login.login(self.role, message, self._vouching is not None), status)
 
     def _let_in(self, request: Request, who: Login, response: Response) -> Response:
         old = self.sessions.find(request.cookies.get(self._cookie, ""), "console")
@@ -190,13 +202,20 @@ class Site:
         if who is None:
             response = self._asks("You were not vouched for, or are not among the users of this server.", 403)
         else:
-            response = self._let_in(request, who, html(login.welcome(self.house.policy.name, self.role)))
+            response = self._let_in(request, who, html(login.welcome(self.role)))
             response.headers["refresh"] = "0;url=/"
         response.delete_cookie(self._cookie + _TRY, path="/", secure=self.secure, httponly=True, samesite="lax")
         return response
 
     def _origin(self, request: Request) -> str:
         return f"http{'s' * self.secure}://{request.headers['host']}"
+
+    async def _change(self, visit: Visit) -> Response:
+        try:
+            visit.session.enter(self.house.databases.entered(visit.session.login, visit.form.get("database", "")))
+        except NoDatabase:
+            return self.message("Not there", "There is no such database for you.", 404)
+        return RedirectResponse("/", 303)
 
     async def _logout(self, visit: Visit) -> Response:
         self.sessions.end(visit.session)
@@ -236,7 +255,7 @@ class Site:
 
     def message(self, title: str, text: str, status: int) -> Response:
         """A page that says one thing."""
-        return html(login.message(self.house.policy.name, self.role, title, text), status)
+        return html(login.message(self.role, title, text), status)
 
 
 _FAILED: Final = Diagnostic(

@@ -177,12 +177,32 @@ class Answering:
         )
 
 
+class AtOnce(Answering):
+    """Answers of made-up rows, over which no clock need be kept: whoever looks is given what a run would give, and no
+    run waits until it may leave."""
+
+    def __init__(
+        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+    ) -> None:
+        super().__init__(service, rows, lambda id: None, charging)
+
+    def answer(self, ask: Ask) -> Reply:
+        """See Answering."""
+        reply = super().answer(ask)
+        is_unanswered = ask.wish == "look" and reply.answer is None and not reply.refused
+        return super().answer(replace(ask, wish="run")) if is_unanswered else reply
+
+
 def _spent(service: Service) -> Answer:
-    """What every account has spent of each unit, may spend, and has left; no account: all together."""
+    """What every account has spent of each unit, may spend, and has left; no account: all together.
+
+    Of made-up rows, for which nobody is charged, it is nothing.
+    """
     parts = ("epsilon", "delta", "rho")
     rows = [
         (what, unit, account, *(float(getattr(loss, part)) for part in parts))
         for unit, account, spent, cap in standing(service.policy, service.ledger)
+        if not service.free
         for what, loss in (("spent", spent), ("budget", cap), ("left", None if cap is None else remaining(cap, spent)))
         if loss is not None
     ]

@@ -137,15 +137,23 @@ async def _next(reader: asyncio.StreamReader) -> object:
     raise Died
 
 
-def command(policy: Path, serving: Serving) -> list[str]:
-    """What starts a worker. It reads statements from its input and writes replies to its output."""
+def command(policy: Path, serving: Serving, made_up: str = "") -> list[str]:
+    """What starts a worker. It reads statements from its input and writes replies to its output.
+
+    made_up: what the database is called if its rows are made up; the worker then reads first what is `known` of them.
+    """
     found = [sys.executable, "-m", "dpsql.server.workers.worker", str(policy)]
+    if made_up:
+        return [*found, "--made-up", made_up]
     found += [] if serving.threads is None else ["--threads", str(serving.threads)]
     return found + ([] if serving.memory is None else ["--memory", serving.memory])
 
 
-def started(arguments: list[str]) -> Starting:
-    """Workers that are children of this process. What they write to their streams is read by nobody."""
+def started(arguments: list[str], known: Ready | None = None) -> Starting:
+    """Workers that are children of this process. What they write to their streams is read by nobody.
+
+    known: what they are told first, if they are to make up rows: names and types of the true data, as far as there are.
+    """
 
     async def start() -> Link:
         process = await asyncio.create_subprocess_exec(
@@ -157,6 +165,8 @@ def started(arguments: list[str]) -> Starting:
         )
         assert process.stdin is not None and process.stdout is not None
         try:
+            if known is not None:
+                process.stdin.write(write(known))
             return await Streams.opened(process.stdout, process.stdin, process)
         except BaseException:
             process.stdin.close()

@@ -16,15 +16,15 @@ from dpsql.service.session import Session
 
 
 def told(session: Session, release: Release) -> tuple[str, ...]:
-    """One sentence each; no price of what is public."""
-    price = () if release.plan.known else (price_told(session, release.spent),)
+    """One sentence each; no price of what is public, unless that is made up, too."""
+    price = () if release.plan.known and not session.service.free else (price_told(session, release.spent),)
     return (*price, *_errors(release), *release.notes)
 
 
 def price_told(session: Session, spent: PrivacyLoss) -> str:
     """What an answer cost, and what is left."""
     if spent == NO_LOSS:
-        return "nothing was charged"
+        return session.service.free or "nothing was charged"
     left = session.budget.remaining
     rest = "" if left is None else f"; left {_left(left)}"
     return f"charged {spent}{rest}"

@@ -62,8 +62,8 @@ class _Run:
 class Pool:
     """The workers of one server.
 
-    start: makes one. size: how many run statements. queue: how many statements may wait for them. restarted: how many
-    were replaced.
+    start: makes one. size: how many run statements; 0 where the one that looks answers all. queue: how many statements
+    may wait for them. restarted: how many were replaced.
     """
 
     start: Starting
@@ -109,7 +109,7 @@ class Pool:
     @property
     def can_run(self) -> bool:
         """Whether there is a worker that runs statements, taken or not."""
-        return self._missing < self.size
+        return self._missing < self.size or not self.size
 
     # --- what costs nothing ----------------------------------------------------------------------------------------
 

@@ -16,12 +16,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
+from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.policy.load import load_policy
-from dpsql.server.workers.answering import Answering
+from dpsql.server.workers.answering import Answering, AtOnce
 from dpsql.server.workers.messages import (
     LONGEST,
     Ask,
@@ -35,6 +37,7 @@ from dpsql.server.workers.messages import (
     read,
     write,
 )
+from dpsql.service.made_up.service import made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 
@@ -42,9 +45,10 @@ _CHUNK: Final = 65_536
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Open the data, say that it is open, and answer until nobody listens."""
+    """Open the data, or make it up, say that it is there, and answer until nobody listens."""
     parser = argparse.ArgumentParser(prog="dpsql-worker")
     parser.add_argument("policy")
+    parser.add_argument("--made-up", metavar="NAME", help="what the database of made-up rows is called")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--memory")
     given = parser.parse_args(arguments)
@@ -53,9 +57,12 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(ignored, signal.SIG_IGN)
     try:
         loaded = load_policy(given.policy)
-        policy, engine = open_data(loaded, None, None, given.threads, given.memory)
-        service = Service(policy, engine)
-        service.ledger  # noqa: B018  # opened now, so that what is wrong with it is said at the start
+        if given.made_up is None:
+            policy, engine = open_data(loaded, None, None, given.threads, given.memory)
+            service, catalogue = Service(policy, engine), engine.describe()
+            service.ledger  # noqa: B018  # opened now, so that what is wrong with it is said at the start
+        else:
+            service, catalogue = made_up(replace(loaded, name=given.made_up), _known(next(lines)))
     except Error as error:
         send(Broken(error.diagnostics))
         return 1
@@ -63,10 +70,17 @@ def main(arguments: list[str] | None = None) -> int:
         send(Broken((_CANNOT,)))
         return 1
     with service:
-        catalogue = engine.describe()
         send(Ready(loaded.hash, catalogue))
-        _serve(service, policy.serving.rows, lines, send)
+        _serve(Answering if given.made_up is None else AtOnce, service, lines, send)
     return 0
+
+
+def _known(line: bytes) -> Catalogue | None:
+    """Names and types of the data beside which rows are made up; None where there is none. Raises ValueError."""
+    match read(line):
+        case Ready(catalogue=catalogue):
+            return catalogue if catalogue.tables else None
+    raise ValueError("no catalogue")
 
 
 _CANNOT: Final = Diagnostic(
@@ -101,7 +115,7 @@ def _lines(source: int) -> Iterator[bytes]:
             return
 
 
-def _serve(service: Service, rows: int, lines: Iterator[bytes], send: Callable[[Message], None]) -> None:
+def _serve(kind: type[Answering], service: Service, lines: Iterator[bytes], send: Callable[[Message], None]) -> None:
     asks: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
     gone: queue.SimpleQueue[str] = queue.SimpleQueue()
     running: list[str] = []
@@ -126,7 +140,8 @@ def _serve(service: Service, rows: int, lines: Iterator[bytes], send: Callable[[
         while gone.get() != id:
             pass
 
-    answering = Answering(service, rows, leaving, lambda id, entry: send(Charging(id, entry)))
+    rows = service.policy.serving.rows
+    answering = kind(service, rows, leaving, lambda id, entry: send(Charging(id, entry)))
 
     def reply(ask: Ask) -> None:
         found = answering.answer(ask)

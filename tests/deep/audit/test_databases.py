@@ -12,10 +12,11 @@ from dpsql.audit.databases import Candidate
 from dpsql.audit.reading import reading
 from dpsql.audit.run import keeps_promises
 from dpsql.audit.search import Search
-from dpsql.audit.values import fresh, pool
+from dpsql.audit.values import pool
 from dpsql.core.ir.types import parse_type
 from dpsql.core.policy.tables import Column
 from dpsql.engines.duckdb.synthetic import SyntheticEngine
+from dpsql.engines.literals import fresh
 from tests.audit.test_databases import searched
 
 NAMES = (

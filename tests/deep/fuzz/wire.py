@@ -43,7 +43,7 @@ from tests.support.wire_client import (
     text,
 )
 
-ANA = Login("ana", "ana")
+ANA = Login("ana", "ana", databases=("clinic",))
 USERS = Users({"ana": User(make_secret("correct horse battery", b"0123456789abcdef", 1), ANA)})
 OPENING, TALKING = b"\0", b"\1"
 _MEMORY = 400_000
@@ -96,7 +96,7 @@ class Memory(asyncio.Transport):
 
 
 async def _opened(data: bytes) -> bytes:
-    door = Door(USERS, frozenset({"clinic"}), Recorded(), seconds=3600, sleep=_at_once)
+    door = Door(USERS, Recorded(), seconds=3600, sleep=_at_once)
     front = Front(door, Route(Answers(), NoCatalogue()))
     transport = Memory(data)
     transport.link = Link(front._started)

@@ -34,7 +34,7 @@ class Flood:
     """One front whose clients send changed beginnings of conversations, one after the other, each until it is over."""
 
     def __init__(self) -> None:
-        door = Door(wire.USERS, frozenset({"clinic"}), NoLog(), seconds=3600, sleep=_at_once)
+        door = Door(wire.USERS, NoLog(), seconds=3600, sleep=_at_once)
         self.front = Front(door, Route(Answers(), NoCatalogue()))
         self.rng = Random(SEED)
         self.begun = [data for data in wire.TARGET.corpus() if data[:1] == wire.OPENING]

@@ -141,7 +141,7 @@ def test_planted_values_are_in_no_message_and_no_line(running: tuple[Shop, int])
     assert not holds(shop.policy.with_name("audit.jsonl").read_bytes())
     lines = audit(shop)
     assert {key for line in lines for key in line} <= {
-        "at", "what", "name", "address", "statement", "outcome", "plan", "price", "entry", "kind"
+        "at", "what", "name", "address", "statement", "outcome", "plan", "price", "entry", "kind", "database"
     }  # fmt: skip
     assert not any("XX000" in line.get("outcome", "") or "DP904" in line.get("outcome", "") for line in lines)
 
@@ -238,11 +238,12 @@ def test_what_is_counted_is_told_to_the_custodian_and_holds_no_planted_value(sho
     fresh = [line for line in audit(shop) if line.get("price")]
     assert len(fresh) >= 2 and len(codes) >= 2
     for line in (
-        "dpsql_connections 1", 'dpsql_logins_total{outcome="ok"} 1', "dpsql_queue 0", "dpsql_workers_restarted_total 0",
-        f'dpsql_statements_total{{kind="query",answer="fresh"}} {len(fresh)}',
-        'dpsql_statements_total{kind="query",answer="stored"} 1',
-        f'dpsql_spent{{unit="customer",account="ana",part="epsilon"}} {float(shop.spent())}',
-        *(f'dpsql_refusals_total{{code="{code}"}} {codes.count(code)}' for code in codes),
+        'dpsql_connections{database="shop"} 1', 'dpsql_logins_total{outcome="ok"} 1', 'dpsql_queue{database="shop"} 0',
+        'dpsql_workers_restarted_total{database="shop"} 0',
+        f'dpsql_statements_total{{database="shop",kind="query",answer="fresh"}} {len(fresh)}',
+        'dpsql_statements_total{database="shop",kind="query",answer="stored"} 1',
+        f'dpsql_spent{{database="shop",unit="customer",account="ana",part="epsilon"}} {float(shop.spent())}',
+        *(f'dpsql_refusals_total{{database="shop",code="{code}"}} {codes.count(code)}' for code in codes),
     ):  # fmt: skip
         assert line in told.splitlines()
 

@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     place = Path(tmp_path_factory.mktemp("clinic")) / "clinic.yaml"
     place.write_text(recorded_catalogue.POLICY, encoding="utf-8")
     policy = load_policy(place)
-    catalogue = CatalogueOfLogins(policy, "clinic")
+    catalogue = CatalogueOfLogins(policy)
     gateway = Gateway(policy, Pool(no_worker, 1, 1, Pace((1.0,))))
     with Served(gateway, people(eve=Login("eve", "eve")), catalogue=catalogue) as found:
         yield found

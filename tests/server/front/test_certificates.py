@@ -121,4 +121,4 @@ def test_a_server_that_could_verify_none_does_not_start(tmp_path: Path, ca: str 
     shop.policy.with_name("users.yaml").write_text("users: {ana: {certificate: ana@clinic}}")
     said = "no authority is named" if ca is None else "under TLS alone"
     with pytest.raises(Rejected, match=said):
-        serve.run(str(shop.policy), None, "127.0.0.1", 0, None, None, ca, None, None, None, None, None)
+        serve.run([str(shop.policy)], None, "127.0.0.1", 0, None, None, ca, None, (), None, None, None, "none")

@@ -12,7 +12,7 @@ from dpsql.server.front.patience import FREE
 from dpsql.server.statements import Event, Login, Settings
 from tests.server.front.test_opening import TLS
 from tests.support.answering import Answers
-from tests.support.served import NAME, PASSWORD, Served, people
+from tests.support.served import DATABASE, NAME, PASSWORD, Served, people
 from tests.support.wire_client import Client, Reply, packet, rows, shape, startup
 
 
@@ -34,7 +34,9 @@ def test_the_account_is_that_of_the_file() -> None:
         client.query("SELECT n; RESET epsilon; SELECT n; SET epsilon = 3; DISCARD ALL; SELECT n")
         assert isinstance(served.answering, Answers)
         asked = served.answering.asked
-    assert {login for login, *_ in asked} == {replace(bi, address="127.0.0.1")}
+    assert {login for login, *_ in asked} == {
+        replace(bi, address="127.0.0.1", databases=(DATABASE,), database=DATABASE)
+    }
     assert [settings.epsilon for *_, settings in asked] == ["0.2"] * 3
     assert {settings.delta for *_, settings in asked} == {"1e-9"}
 

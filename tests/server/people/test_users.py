@@ -137,6 +137,30 @@ def test_the_command_reads_a_password_and_prints_a_secret(
     assert main(["user", "add", "ana"]) == 1
 
 
+def users_of(**databases: str) -> str:
+    return "users:\n" + "".join(f"  {n}: {{secret: '{SECRET}'{more}}}\n" for n, more in databases.items())
+
+
+def test_a_server_of_one_policy_is_open_to_who_names_no_database() -> None:
+    users = parse_users(users_of(ana="")).admitted({"clinic": "clinic", "clinic_made_up": "clinic"})
+    assert users.by_name["ana"].login.databases == ("clinic", "clinic_made_up")
+
+
+def test_databases_are_given_by_name() -> None:
+    server = {"clinic": "clinic", "shop": "shop", "shop_made_up": "shop"}
+    text = users_of(ana=", databases: [shop]", ben=", databases: [shop_made_up, clinic]")
+    assert 'databases: [shop, "a b"]' in lines_for("ana", "long enough", databases=["shop", "a b"])
+    users = parse_users(text).admitted(server)
+    assert [u.login.databases for u in users.by_name.values()] == [("shop", "shop_made_up"), ("clinic", "shop_made_up")]
+    with pytest.raises(CannotOpen) as refusal:
+        parse_users(users_of(ana="", ben=", databases: [shopp]")).admitted(server)
+    assert [d.code for d in refusal.value.diagnostics] == ["DP009", "DP009"]
+    assert "users.ana.databases is missing" in str(refusal.value) and "did you mean `shop`?" in str(refusal.value)
+    for wrong in ("shop", "[]", "[1]", "{}"):
+        with pytest.raises(CannotOpen, match="must be a list of databases"):
+            parse_users(users_of(ana=f", databases: {wrong}"))
+
+
 def test_a_check_tells_all_that_a_login_may(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "users.yaml"
     path.write_text(WHOLE.replace("kind: bi", "kind: bi\n    may: [summaries]"))

@@ -38,20 +38,7 @@ def test_other_machines_need_tls(tmp_path: Path, http: str | None, custodian: st
     users = f"users: {{ana: {{secret: '{people().secret_of('ana')}'}}}}"
     shop.policy.with_name("users.yaml").write_text(users)
     with pytest.raises(Rejected, match="need TLS"):
-        serve.run(
-            str(shop.policy),
-            None,
-            "127.0.0.1",
-            0,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            http=http,
-            custodian_http=custodian,
-        )
+        serve.run([str(shop.policy)], None, "127.0.0.1", 0, None, None, None, None, (), None, http, custodian, "none")
 
 
 def test_without_its_extra_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ async def batch(asker: Asker, asked: Questions) -> Data:
 async def budget(asker: Asker, login: Login) -> Data:
     """What the account has spent and has left of each privacy unit, and the login's ceilings. Raises Refused."""
     units = [_amounts(row) for row in await asker.rows("SELECT * FROM dpsql.budget")]
-    return {"account": login.account, "units": units, "ceilings": asdict(login.ceilings)}
+    return {"database": login.database, "account": login.account, "units": units, "ceilings": asdict(login.ceilings)}
 
 
 def tables(policy: Policy) -> Data:
@@ -90,7 +90,7 @@ def tables(policy: Policy) -> Data:
         }
         for table in policy.tables.values()
     ]  # fmt: skip
-    return {"tables": found}
+    return {"database": policy.name, "tables": found}
 
 
 async def _costed(asker: Asker, asked: Question, *, tree: bool = True) -> Cost:

@@ -15,17 +15,21 @@ from dpsql.server.web.api.problems import MEDIA_TYPE
 _JSON: Final = "application/json"
 _OWN: Final = "#/$defs/"
 Schema = dict[str, Any]
+_DATABASE: Final[Schema] = {
+    "name": "database", "in": "query", "required": False, "schema": {"type": "string"},
+    "description": "which one is asked; left out: the only one of the login, or that of its token",
+}  # fmt: skip
 
 
-def document(policy: str) -> Schema:
-    """The whole description. policy: its name."""
+def document() -> Schema:
+    """The whole description. It names no database, for whoever comes may read it."""
     _, definitions = models_json_schema(
         [(Question, "validation"), (Questions, "validation")], ref_template="#/components/schemas/{model}"
     )
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": f"dpsql: {policy}",
+            "title": "dpsql",
             "version": __version__,
             "description": "Released numbers of private tables, their prices and budgets. A statement is answered, "
             "charged and noted as over PostgreSQL's protocol.",
@@ -81,9 +85,10 @@ def _operation(name: str, what: str, answer: str, body: str = "") -> Schema:
     found: Schema = {
         "operationId": name.replace("/", "-"),
         "summary": what,
+        "parameters": [_DATABASE],
         "responses": {
             "200": {"description": "answered", "content": content},
-            **_problems(("400", "401", "403", "413", "422", "429", "500", "503")),
+            **_problems(("400", "401", "403", "404", "413", "422", "429", "500", "503")),
         },
     }
     if body:
@@ -94,7 +99,8 @@ def _operation(name: str, what: str, answer: str, body: str = "") -> Schema:
 def _problems(statuses: tuple[str, ...]) -> Schema:
     words = {
         "400": "not understood", "401": "who is asking?", "403": "not allowed, or no budget is left for it",
-        "413": "too long", "422": "refused: nothing was run", "429": "too much at one time", "500": "failed",
+        "404": "no such database for this login", "413": "too long", "422": "refused: nothing was run",
+        "429": "too much at one time", "500": "failed",
         "503": "not now",
     }  # fmt: skip
     content = {MEDIA_TYPE: {"schema": _ref("Problem")}}
@@ -172,15 +178,17 @@ def _schemas() -> Schema:
             "fits": {"type": "boolean"},
         }),
         "Budget": _object({
+            "database": text,
             "account": text,
             "units": _list(_object({"unit": text, "spent": _ref("Loss"), "left": _or_null(_ref("Loss"))})),
             "ceilings": _object(dict.fromkeys(("per_query", "per_hour", "per_day"), _or_null(text))),
         }),
         "Tables": _object({
+            "database": text,
             "tables": _list(_object({
                 "name": text, "public": {"type": "boolean"}, "rows_of": text, "promises": _list(text),
                 "columns": _list(_object(column)),
             })),
         }),
-        "Session": _object({"token": text, "idle_seconds": whole, "seconds": whole}),
+        "Session": _object({"token": text, "database": text, "idle_seconds": whole, "seconds": whole}),
     }  # fmt: skip

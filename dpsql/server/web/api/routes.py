@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dpsql.server.databases import NoDatabase
 from dpsql.server.front.link import Gone
 from dpsql.server.statements import Refused
 from dpsql.server.web.api import answers, bodies, document, problems
@@ -29,12 +30,18 @@ def known(house: House, entrance: Entrance, answer: Answered) -> Callable[[Reque
 
     async def handle(request: Request) -> Response:
         try:
-            session = await entrance.by_authorization(request.headers.get("authorization", ""), address_of(request))
+            session = await entrance.by_authorization(
+                request.headers.get("authorization", ""), address_of(request), request.query_params.get("database", "")
+            )
             if session is None:
                 return problems.problem(401, "name and password are needed, or the token of a session", headers=_ASK)
             return await answer(request, house.asker(session), session)
         except Busy:
             return problems.problem(503, "too many are logging in", headers={"retry-after": "60"})
+        except NoDatabase as wrong:
+            his = ", ".join(wrong.known)
+            what = "there is no such database for you" if wrong.database else "you have several databases"
+            return problems.problem(404 if wrong.database else 400, f"{what}: ?database=…, one of {his}")
         except bodies.Malformed as error:
             return problems.problem(400, f"the body is not understood: {error}")
         except Refused as refused:
@@ -50,7 +57,7 @@ class Api:
 
     def __init__(self, house: House, sessions: Sessions, entrance: Entrance) -> None:
         self._house, self._sessions, self._entrance = house, sessions, entrance
-        self._document = json.dumps(document.document(house.policy.name)).encode()
+        self._document = json.dumps(document.document()).encode()
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -76,8 +83,10 @@ class Api:
     async def _begin(self, request: Request, asker: Asker, session: Session) -> Response:
         if not request.headers.get("authorization", "").lower().startswith("basic "):
             return problems.problem(403, "a token is given for name and password, and not for another token")
-        token, _ = self._sessions.begin(session.login, "API")
-        return answered({"token": token, "idle_seconds": int(IDLE), "seconds": int(LONGEST)})
+        token, own = self._sessions.begin(session.login, "API")
+        return answered(
+            {"token": token, "database": own.login.database, "idle_seconds": int(IDLE), "seconds": int(LONGEST)}
+        )
 
     async def _end(self, request: Request, asker: Asker, session: Session) -> Response:
         self._sessions.end(session)
@@ -105,7 +114,7 @@ class Api:
         return answered(await answers.budget(asker, session.login))
 
     async def _tables(self, request: Request, asker: Asker, session: Session) -> Response:
-        return answered(answers.tables(self._house.policy))
+        return answered(answers.tables(self._house.policy(session)))
 
 
 async def _read(request: Request, kind: Any) -> Any:

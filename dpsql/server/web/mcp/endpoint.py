@@ -31,7 +31,6 @@ class Agents:
 
     def __init__(self, house: House, entrance: Entrance) -> None:
         self._house, self._entrance = house, entrance
-        self._instructions = instructions(house.policy)
 
     def routes(self) -> list[Route]:
         """The one address."""
@@ -42,9 +41,8 @@ class Agents:
             asked = read(await body_of(request), request.headers)
             if asked is None:
                 return Response(status_code=202)
-            result = await self._result(
-                asked, Asked(asker, session.login, self._house.policy, Waiting(request.receive))
-            )
+            policy, waiting = self._house.policy(session), Waiting(request.receive)
+            result = await self._result(asked, Asked(asker, session.login, policy, waiting))
         except Fault as fault:
             response = answered(fault.message())
             response.status_code = fault.status
@@ -57,11 +55,11 @@ class Agents:
             case "initialize" | "ping" if asked.current:
                 raise asked.unknown()
             case "initialize":
-                return welcome(asked.params.get("protocolVersion"), self._instructions)
+                return welcome(asked.params.get("protocolVersion"), instructions(by.policy))
             case "ping":
                 return {}
             case "server/discover" if asked.current:
-                return discovered(self._instructions)
+                return discovered(instructions(by.policy))
             case "tools/list":
                 return {"tools": [tool.listed(name) for name, tool in TOOLS.items()], **NOT_KEPT}
             case "tools/call":

@@ -24,13 +24,16 @@ FOR_CUSTODIANS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands around a page. here: its path. form_token: of forms that change something; "" before the login."""
+    """What stands around a page. here: its path. form_token: of forms that change something. databases: all that the
+    login may ask. made_up: whether the rows of this one are."""
 
-    policy: str
+    database: str
     role: str
     name: str
     form_token: str
     here: str
+    databases: tuple[str, ...] = ()
+    made_up: bool = False
 
     def token(self) -> Element:
         """The hidden field that a form brings back."""
@@ -51,17 +54,36 @@ def document(frame: Frame, title: str, *content: Node) -> bytes:
         method="post", action="/logout", class_="sign-out",
     )  # fmt: skip
     return _html(
-        f"{title} · {frame.policy}",
+        f"{title} · {frame.database}",
         h.a("Skip to the content", href="#content", class_="skip"),
-        h.header(h.div(_brand(frame.policy, frame.role), who, class_="top"), nav),
-        h.main(h.h1(title), *content, id="content", tabindex="-1"),
-    )
+        h.header(h.div(_brand(frame.database, frame.role), _others(frame), who, class_="top"), nav),
+        h.main(
+            h.h1(title),
+            h.p("The data of this database is made up: answers are free, and say nothing of anybody.", class_="said")
+            if frame.made_up else None,
+            *content, id="content", tabindex="-1",
+        ),
+    )  # fmt: skip
 
 
-def bare(policy: str, role: str, title: str, *content: Node) -> bytes:
-    """A page of somebody who has not logged in."""
+def bare(role: str, title: str, *content: Node) -> bytes:
+    """A page of somebody who has not logged in, to whom no database is named."""
     main = h.main(h.h1(title), *content, id="content")
-    return _html(f"{title} · {policy}", h.header(h.div(_brand(policy, role), class_="top")), main)
+    return _html(f"{title} · dpsql", h.header(h.div(_brand("", role), class_="top")), main)
+
+
+def _others(frame: Frame) -> Node:
+    """To go on in another database."""
+    if len(frame.databases) < 2:
+        return None
+    options = [h.option(name, value=name, selected=name == frame.database) for name in frame.databases]
+    return h.form(
+        frame.token(),
+        h.label("Database", for_="database", class_="hidden"),
+        h.select(options, id="database", name="database"),
+        h.button("Change", h.span(" the database", class_="hidden"), type="submit", class_="quiet"),
+        method="post", action="/database", class_="databases",
+    )  # fmt: skip
 
 
 def _html(title: str, *body: Node) -> bytes:
@@ -76,10 +98,10 @@ def _html(title: str, *body: Node) -> bytes:
     return page(h.html(head, h.body(*body), lang="en"))
 
 
-def _brand(policy: str, role: str) -> Element:
+def _brand(database: str, role: str) -> Element:
     return h.a(
         h.span("dpsql", class_="mark"),
-        h.span(policy, class_="policy"),
+        h.span(database, class_="policy") if database else None,
         h.span("custodian", class_="role") if role == "custodian" else None,
         href="/",
         class_="brand",

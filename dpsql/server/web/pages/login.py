@@ -11,7 +11,7 @@ BY_PROVIDER: Final = "/login/provider"
 """Where those go for whom an identity provider vouches."""
 
 
-def login(policy: str, role: str, message: str = "", has_provider: bool = False) -> bytes:
+def login(role: str, message: str = "", has_provider: bool = False) -> bytes:
     """message: why the last try was not good."""
     what = (
         "See what your queries would cost, what you have spent, and ask."
@@ -19,7 +19,7 @@ def login(policy: str, role: str, message: str = "", has_provider: bool = False)
         else "For custodians: accounts, refusals, sessions and the ledger."
     )
     return bare(
-        policy, role, "Sign in",
+        role, "Sign in",
         h.form(
             h.p(what, class_="lead"),
             h.p(message, class_="wrong", role="alert") if message else None,
@@ -36,11 +36,11 @@ def login(policy: str, role: str, message: str = "", has_provider: bool = False)
     )  # fmt: skip
 
 
-def welcome(policy: str, role: str) -> bytes:
+def welcome(role: str) -> bytes:
     """Of somebody who has just come in."""
-    return bare(policy, role, "Signed in", h.p(h.a("To the first page", href="/"), class_="lead"))
+    return bare(role, "Signed in", h.p(h.a("To the first page", href="/"), class_="lead"))
 
 
-def message(policy: str, role: str, title: str, text: str) -> bytes:
+def message(role: str, title: str, text: str) -> bytes:
     """One sentence, and the way back."""
-    return bare(policy, role, title, h.p(text, class_="lead"), h.p(h.a("To the first page", href="/")))
+    return bare(role, title, h.p(text, class_="lead"), h.p(h.a("To the first page", href="/")))

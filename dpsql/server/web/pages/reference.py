@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
@@ -23,7 +24,6 @@ class Place:
 
     host: str
     port: int
-    database: str
     secure: bool
 
 
@@ -84,32 +84,32 @@ def _moments(policy: Policy) -> str:
 
 def connect(frame: Frame, place: Place, api: str) -> bytes:
     """Connection strings for the tools people have. api: where the API is."""
-    name, mode = frame.name, "require" if place.secure else "disable"
+    name, database, mode = frame.name, frame.database, "require" if place.secure else "disable"
     at = f"[{place.host}]" if ":" in place.host else place.host
     parts = (
-        ("psql", f'psql "host={place.host} port={place.port} dbname={place.database} user={name} sslmode={mode}"'),
+        ("psql", f'psql "host={place.host} port={place.port} dbname={database} user={name} sslmode={mode}"'),
         ("Python (psycopg)", "import psycopg\n\n"
-         f'con = psycopg.connect(host="{place.host}", port={place.port}, dbname="{place.database}", user="{name}",\n'
+         f'con = psycopg.connect(host="{place.host}", port={place.port}, dbname="{database}", user="{name}",\n'
          f'                      password=..., sslmode="{mode}", autocommit=True)\n'
          "con.add_notice_handler(lambda notice: print(notice.message_primary))\n"
          'con.execute("SET epsilon = 0.1")'),
-        ("JDBC", f"jdbc:postgresql://{at}:{place.port}/{place.database}?user={name}&sslmode={mode}"),
-        ("ODBC", f"Driver=PostgreSQL Unicode;Server={place.host};Port={place.port};Database={place.database};"
+        ("JDBC", f"jdbc:postgresql://{at}:{place.port}/{database}?user={name}&sslmode={mode}"),
+        ("ODBC", f"Driver=PostgreSQL Unicode;Server={place.host};Port={place.port};Database={database};"
          f"Uid={name};Pwd=…;SSLmode={mode}"),
         ("R (RPostgres)", "library(DBI)\n"
          f'con <- dbConnect(RPostgres::Postgres(), host = "{place.host}", port = {place.port},\n'
-         f'                 dbname = "{place.database}", user = "{name}", password = "…", sslmode = "{mode}")\n'
+         f'                 dbname = "{database}", user = "{name}", password = "…", sslmode = "{mode}")\n'
          'dbExecute(con, "SET epsilon = 0.1")'),
         ("DBeaver", "Connection: PostgreSQL\n"
-         f"Host: {place.host}\nPort: {place.port}\nDatabase: {place.database}\nUsername: {name}\n"
+         f"Host: {place.host}\nPort: {place.port}\nDatabase: {database}\nUsername: {name}\n"
          f"Driver properties: options = -c dpsql.epsilon=0.1, sslmode = {mode}"),
         ("Metabase", "Database type: PostgreSQL\n"
-         f"Host: {place.host}\nPort: {place.port}\nDatabase name: {place.database}\nUsername: {name}\n"
+         f"Host: {place.host}\nPort: {place.port}\nDatabase name: {database}\nUsername: {name}\n"
          f"Use a secure connection (SSL): {'yes' if place.secure else 'no'}\n"
          "Additional JDBC options: options=-c%20dpsql.epsilon%3D0.1"),
     )  # fmt: skip
     curl = (
-        f"curl -u {name} {api}/api/v1/query -H 'Content-Type: application/json' \\\n"
+        f"curl -u {name} '{api}/api/v1/query?database={quote(database)}' -H 'Content-Type: application/json' \\\n"
         """  -d '{"sql": "SELECT COUNT(*) AS n FROM …", "settings": {"epsilon": "0.1"}}'"""
     )
     return document(
