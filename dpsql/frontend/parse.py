@@ -48,15 +48,18 @@ _INSTEAD = {
 """Statements that people try, and where they find what they look for."""
 _ONE = "write one SELECT (or WITH … SELECT)"
 _PIVOT = re.compile(
-    r"\s*PIVOT\s+(?P<rows>[\w.\"]+)\s+ON\s+(?P<key>[\w.\"]+)\s+USING\s+(?P<call>\w+\([\w.\"* ]*\))"
-    r"(?:\s+GROUP\s+BY\s+(?P<groups>[\w.\", ]+?))?\s*;?\s*",
+    r"PIVOT\s+(?P<rows>[\w.\"]+)\s+ON\s+(?P<key>[\w.\"]+)\s+USING\s+(?P<call>\w+\([\w.\"* ]*\))"
+    r"(?:\s+GROUP\s+BY\s+(?P<groups>[\w.\"]+(?:\s*,\s*[\w.\"]+)*))?",
     re.IGNORECASE,
 )
+_LONGEST_PIVOT = 500
+"""Characters of a PIVOT that is read for its names: matching takes longer than in proportion to the length."""
 
 
 def _unpivoted(text: str) -> str:
     """What is written for PIVOT, with the names of a text that has the usual form."""
-    found = _PIVOT.fullmatch(text)
+    whole = text.strip().removesuffix(";").rstrip()
+    found = _PIVOT.fullmatch(whole) if len(whole) <= _LONGEST_PIVOT else None
     said = {"rows": "t", "key": "k", "call": "SUM(x)", "groups": "g"} if found is None else found.groupdict("")
     column = f"{said['call']} FILTER (WHERE {said['key']} = 'value') AS value"
     groups, by = (f"{said['groups']}, ", f" GROUP BY {said['groups']}") if said["groups"] else ("", "")

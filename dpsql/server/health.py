@@ -44,12 +44,15 @@ def place(text: str) -> tuple[str, int]:
 class Health:
     """The listener. ask: what the ledger says that was spent, by a worker; None if no worker answers.
 
-    A worker is asked once at a time, however many want to know.
+    A worker is asked once at a time, however many want to know. patience: seconds that it may be busy for, and healthy.
     """
 
-    def __init__(self, metrics: Metrics, ask: Callable[[], Awaitable[Sequence[Spent] | None]]) -> None:
-        self._metrics, self._ask = metrics, ask
+    def __init__(
+        self, metrics: Metrics, ask: Callable[[], Awaitable[Sequence[Spent] | None]], patience: float = 0.0
+    ) -> None:
+        self._metrics, self._ask, self._patience = metrics, ask, patience
         self._asking: asyncio.Task[Sequence[Spent] | None] | None = None
+        self._asked_at = 0.0
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
@@ -103,7 +106,7 @@ class Health:
             return _reply(405)
         spent = await self._spent()
         if path == b"/healthz":
-            found = _healthy(self._is_logging(), spent is not None)
+            found = _healthy(self._is_logging(), spent is not None or self._is_busy())
         else:
             kind = "text/plain; version=0.0.4; charset=utf-8"
             found = _reply(200, exposition(self._metrics.families(spent)), kind)
@@ -119,9 +122,14 @@ class Health:
     async def _spent(self) -> Sequence[Spent] | None:
         """Of a worker's answer that is on its way, or of the next one; None if it takes too long."""
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._ask())
+            self._asking, self._asked_at = asyncio.ensure_future(self._ask()), time.monotonic()
         done, _ = await asyncio.wait({self._asking}, timeout=_SECONDS)
         return self._asking.result() if done else None
+
+    def _is_busy(self) -> bool:
+        """Whether a worker does what may last so long, and is asked for no longer."""
+        pending = self._asking is not None and not self._asking.done()
+        return pending and time.monotonic() - self._asked_at < self._patience
 
 
 def _healthy(is_logging: bool, answers: bool) -> bytes:

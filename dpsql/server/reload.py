@@ -71,11 +71,12 @@ def reload(door: Door, files: Files, holding: Sequence[Holding]) -> list[str]:
         said.append(one_line(f"the file of users is not read anew, and the old users stay: {_why(error)}"))
     if door.tls is not None and files.certificate is not None and files.key is not None:
         try:
-            files.tls(), files.wire()  # looked at by themselves first: a context that is in use keeps a whole pair
+            files.tls()  # looked at by itself first: a context that is in use keeps a whole pair
+            asking = files.wire()
             door.tls.load_cert_chain(files.certificate, files.key)
-            if door.wire is not None and files.client_ca is not None:
-                door.wire.load_cert_chain(files.certificate, files.key)
-                door.wire.load_verify_locations(files.client_ca)  # and what they have revoked meanwhile
+            if door.wire is not None and asking is not None:
+                # Another context: the old one would go on trusting whom it trusted, and resume what it had begun.
+                door.wire.context = asking
             said.append("the certificate was read anew, for new connections")
         except (Error, OSError) as error:
             said.append(one_line(f"the certificate is not read anew, and the old one stays: {_why(error)}"))
@@ -83,7 +84,10 @@ def reload(door: Door, files: Files, holding: Sequence[Holding]) -> list[str]:
 
 
 def _users_anew(door: Door, files: Files, holding: Sequence[Holding]) -> str:
-    found, before = files.read_users().by_name, door.users.by_name
+    read = files.read_users()
+    if read.provider != door.users.provider:
+        return "the file of users names another provider below oidc: the old users stay, until the server starts anew"
+    found, before = read.by_name, door.users.by_name
     door.users.by_name = found
     changed = [name for name, user in before.items() if found.get(name) != user]
     for each in holding:

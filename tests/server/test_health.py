@@ -144,6 +144,22 @@ def test_who_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     listening(talk, found)
 
 
+def test_a_worker_that_is_busy_for_no_longer_than_it_may_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async def talk(port: int) -> None:
+        for patience, line in ((1e6, "HTTP/1.1 200 OK"), (0.0, "HTTP/1.1 503 Service Unavailable")):
+            found._patience = patience
+            assert (await said(port, get("/healthz")))[0] == line
+        assert found._asking is not None
+        found._asking.cancel()
+
+    monkeypatch.setattr(health, "_SECONDS", 0.5)
+    found = Health(Metrics(Recorded()), never)
+    listening(talk, found)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [("9187", ("127.0.0.1", 9187)), (":9187", ("127.0.0.1", 9187)), ("0.0.0.0:1", ("0.0.0.0", 1)),

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dpsql.server.databases import Databases
 from dpsql.server.front.listen import Front, Limits
-from dpsql.server.front.login import Door
+from dpsql.server.front.login import AskingForCertificates, Door
 from dpsql.server.front.patience import Patience
 from dpsql.server.front.route import Route
 from dpsql.server.people.users import User, Users
@@ -66,7 +66,10 @@ class Served:
         self.answering, self.log = answering, Recorded()
         self.waits: list[float] = []
         who = (users or people()).admitted(databases or {DATABASE: DATABASE})
-        self.door = Door(who, self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire=wire, tls_only=tls_only)
+        asking = None if wire is None else AskingForCertificates(wire)
+        self.door = Door(
+            who, self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire=asking, tls_only=tls_only
+        )
         self.front = Front(self.door, _answering(answering, catalogue), limits)
         self._loop = Hurried()
         self._thread = threading.Thread(target=self._loop.run_forever, name="front", daemon=True)

@@ -21,7 +21,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.policy.issues import listed
 from dpsql.server.audit import AuditLog, NoLog, reason
 from dpsql.server.front.listen import Front, Limits, require_tls
-from dpsql.server.front.login import Door
+from dpsql.server.front.login import AskingForCertificates, Door
 from dpsql.server.gateway import spent_in_all
 from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
@@ -81,7 +81,14 @@ def run(
     of_made_up = frozenset(plan.names) - {policy.name for policy in plan.true}
     metrics = Metrics(_recording(log), of_made_up, version=__version__, policies=plan.hashes)
     refusals = Refusals(metrics)
-    door = Door(found, refusals, tls, made_up=of_made_up, wire=wire, tls_only=tls_only)
+    door = Door(
+        found,
+        refusals,
+        tls,
+        made_up=of_made_up,
+        wire=None if wire is None else AskingForCertificates(wire),
+        tls_only=tls_only,
+    )
     exits.say(_started(plan, door))
     # What is said to whoever started this would stand among the lines of a log on standard output.
     show = exits.say if log == "-" else lambda text: print(text, flush=True)
@@ -169,7 +176,7 @@ async def _serve(
         databases, gateways = await opened(plan, stack)
         pools = {gateway.policy.name: gateway.pool for gateway in gateways}
         over_data = {name: pool for name, pool in pools.items() if name not in door.made_up}
-        health = Health(metrics, lambda: spent_in_all(gateways))
+        health = Health(metrics, lambda: spent_in_all(gateways), 10 + max(g.pool.pace.last for g in gateways))
         limits = Limits(
             connections=sum(s.connections for s in serving), of_one_user=sum(s.connections_per_user for s in serving)
         )

@@ -33,6 +33,13 @@ NEWEST_MINOR: Final = 0
 _NOT_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 
 
+@dataclass(slots=True)
+class AskingForCertificates:
+    """TLS that asks clients for certificates: another context, once its files were read anew."""
+
+    context: ssl.SSLContext
+
+
 @dataclass(frozen=True, slots=True)
 class Door:
     """What every login needs. tls: None where there is none. tls_only: from this machine, too. made_up: databases whose
@@ -48,7 +55,7 @@ class Door:
     patience: Patience = field(default_factory=Patience)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: float = 60.0
-    wire: ssl.SSLContext | None = None
+    wire: AskingForCertificates | None = None
     tls_only: bool = False
     made_up: frozenset[str] = frozenset()
 
@@ -80,7 +87,7 @@ async def opened(link: Link, decoder: m.Decoder, door: Door) -> m.Startup | m.Ca
                         raise Turned
                     continue
                 link.send(b"S")
-                await link.start_tls(door.wire or door.tls, door.seconds)
+                await link.start_tls(door.tls if door.wire is None else door.wire.context, door.seconds)
                 secure = True
             case m.GssRequest():
                 if asked_gss or not decoder.is_empty:

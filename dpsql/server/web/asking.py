@@ -21,6 +21,9 @@ Columns = tuple[tuple[str, SqlType], ...]
 CURVE: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 """The ε of a table of errors."""
 _OPERATOR: Final = re.compile(r"([│├└─ ]*)(\S.*?)(?: {2,}(.*))?")
+_SAYS_EPSILON: Final = re.compile(
+    r"DIFFERENTIAL_PRIVACY|ANONYMIZATION|dpsql\s{0,9}:[^*\n]{0,200}\b(?:epsilon|rho)\s{0,9}=", re.IGNORECASE
+)
 _numbers = count(1)
 
 
@@ -136,7 +139,8 @@ class Asker:
         first = priced.rows[0]
         errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None}
         times = first[4] if isinstance(first[4], int) else None
-        own, clause = self._session.login.defaults, "DIFFERENTIAL_PRIVACY" in sql.upper()
+        own = self._session.login.defaults
+        clause = _SAYS_EPSILON.search(sql) is not None
         said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
         nominal = not (any(said) or clause or self._has_default) and str(first[0]) != "ε 0"
         return Cost(

@@ -21,7 +21,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -59,6 +62,9 @@ class Vouching:
         self._provider, self._back = provider, back
         self._key = secrets.token_bytes(32)
         self._known: _Known | None = None
+        self._looking: asyncio.Task[_Known] | None = None
+        self._asking = ThreadPoolExecutor(2, "provider")
+        """Of its own: a provider that hangs keeps nothing else from being answered."""
 
     async def begun(self, origin: str) -> tuple[str, str]:
         """(where to send a browser, what its cookie has to hold). origin: of the console. Raises Unreachable."""
@@ -91,7 +97,8 @@ class Vouching:
             "grant_type": "authorization_code", "code": given["code"], "redirect_uri": origin + self._back,
             "client_id": self._provider.client, "code_verifier": self._of(mark, "verifier"),
         }  # fmt: skip
-        answer = await asyncio.to_thread(_fetch, known.places["token_endpoint"], sent, self._provider)
+        fetch = partial(_fetch, known.places["token_endpoint"], sent, self._provider)
+        answer = await asyncio.get_running_loop().run_in_executor(self._asking, fetch)
         token = answer.get("id_token")
         return None if not isinstance(token, str) else await self._vouched(token, self._of(mark, "nonce"))
 
@@ -126,7 +133,14 @@ class Vouching:
         known, now = self._known, time.monotonic()
         age = _KEPT_SECONDS if known is None else now - known.at
         if known is None or age >= _KEPT_SECONDS or (key and key not in known.keys and age >= _AGAIN_SECONDS):
-            self._known = known = await asyncio.to_thread(_looked_up, self._provider.issuer)
+            if self._looking is None or self._looking.done():  # one look, however many wait for it
+                self._looking = asyncio.ensure_future(self._looked_up())
+            known = await asyncio.shield(self._looking)
+        return known
+
+    async def _looked_up(self) -> _Known:
+        looking = asyncio.get_running_loop().run_in_executor(self._asking, _looked_up, self._provider.issuer)
+        self._known = known = await looking
         return known
 
     def _of(self, mark: str, what: str) -> str:
@@ -182,7 +196,7 @@ def _fetch(url: str, form: Mapping[str, str] | None = None, provider: Provider |
         if form is not None and error.code in (400, 401, 403):
             return {}  # it does not take this code
         raise Unreachable(f"it answers {error.code}") from None
-    except (OSError, ValueError):
+    except (OSError, HTTPException, ValueError, RecursionError):
         raise Unreachable("it does not answer in JSON") from None
     if not isinstance(found, dict):
         raise Unreachable("it does not answer in JSON")

@@ -12,9 +12,10 @@ from dpsql.cli.commands import serve
 from dpsql.diagnostics.errors import Rejected
 from dpsql.server.front.listen import tls_context
 from dpsql.server.people.users import User, Users
+from dpsql.server.reload import Files, reload
 from dpsql.server.statements import Login
 from tests.support.answering import Answers
-from tests.support.served import PASSWORD, Served, people
+from tests.support.served import DATABASE, PASSWORD, Served, people
 from tests.support.small_shop import make_shop
 from tests.support.wire_client import Client, shape
 
@@ -122,3 +123,25 @@ def test_a_server_that_could_verify_none_does_not_start(tmp_path: Path, ca: str 
     said = "no authority is named" if ca is None else "under TLS alone"
     with pytest.raises(Rejected, match=said):
         serve.run([str(shop.policy)], None, "127.0.0.1", 0, None, None, ca, None, (), None, None, None, "none")
+
+
+def test_files_that_are_read_anew_are_believed_alone(tmp_path: Path) -> None:
+    """What an authority has revoked since, and an authority that is another now; each with its connection as before."""
+    given = tmp_path / "ca.pem"
+    (tmp_path / "users.yaml").write_text("users: {alone: {certificate: ana@clinic}}")
+    files = Files(
+        tmp_path / "users.yaml", {DATABASE: DATABASE}, str(TLS / "certificate.pem"), str(TLS / "key.pem"), str(given)
+    )
+    given.write_bytes((CLIENTS / "ca.pem").read_bytes())
+    with Served(Answers(), files.read_users(), tls=files.tls(), wire=files.wire()) as server:
+
+        async def anew() -> list[str]:
+            return reload(server.door, files, [server.front])
+
+        assert [tried(server, "alone", each, "") for each in ("ana", "lost")] == ["R K ZI", "R K ZI"]
+        given.write_bytes((CLIENTS / "ca-and-revoked.pem").read_bytes())
+        assert any("read anew" in line for line in server.call(anew()))
+        assert [tried(server, "alone", each, "") for each in ("ana", "lost")] == ["R K ZI", "no handshake"]
+        given.write_bytes((TLS / "certificate.pem").read_bytes())
+        server.call(anew())
+        assert tried(server, "alone", "ana", "") == "no handshake"

@@ -58,7 +58,7 @@ class Body(BaseModel):
 class Asked(Body):
     """What a query is asked with; a member that is missing is what the login or the policy says."""
 
-    epsilon: Amount | None = Field(None, description="ε to spend, at most")
+    epsilon: Amount | None = Field(None, description="ε to spend, where the query says none itself")
     delta: Amount | None = Field(None, description="δ, for private group keys and Gaussian noise")
     rho: Amount | None = Field(None, description="ρ in place of ε, under zCDP")
     allow_dearer: bool | None = Field(None, description="take a better stored answer that costs more than ε")
@@ -105,7 +105,7 @@ def data_of(body: bytes) -> Any:
         data = json.loads(
             body.decode("utf-8"), parse_float=Decimal, parse_constant=_constant, object_pairs_hook=_object
         )
-        str(data).encode("utf-8")  # a half of a pair of surrogates is no text
+        json.dumps(data, ensure_ascii=False, default=str).encode("utf-8")  # a half of a pair of surrogates is no text
     except RecursionError:
         raise Malformed("it is nested too deeply") from None
     except (ValueError, ArithmeticError):
