@@ -11,6 +11,8 @@ import dpsql
 from tests.engines_elsewhere.computed import DATA, POLICY, QUERIES, totals
 from tests.engines_elsewhere.spark.servers import Server
 
+pytestmark = pytest.mark.long_on_spark
+
 
 def both(tmp_path: Path, cluster: Server) -> tuple[Path, Path]:
     """The same rows in DuckDB and in files of the cluster."""

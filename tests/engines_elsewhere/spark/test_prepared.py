@@ -162,6 +162,7 @@ def test_exact_integers_are_those_of_the_data_and_of_duckdb(shop: Path, cluster:
     assert integers(shop) == found
 
 
+@pytest.mark.long_on_spark
 def test_a_copy_that_is_made_again_or_not_to_the_end(
     shop: Path, cluster: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +194,7 @@ def test_a_copy_that_is_made_again_or_not_to_the_end(
         assert con.policy.hash != old  # no answer of one copy is one of another
 
 
-@pytest.mark.parametrize("prepared", ["true", "auto"])
+@pytest.mark.parametrize("prepared", ["true", pytest.param("auto", marks=pytest.mark.long_on_spark)])
 def test_without_a_copy_of_the_data_as_it_is(shop: Path, cluster: Server, prepared: str) -> None:
     auto = POLICY.replace("prepared: true", f"prepared: {prepared}")
 
@@ -230,7 +231,9 @@ def _other(file: Path) -> None:
 CHANGES = {"a file more": _more, "other rows": _other, "a file less": Path.unlink}
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change", [pytest.param(n, marks=[pytest.mark.long_on_spark] if i else []) for i, n in enumerate(CHANGES)]
+)
 def test_other_files_than_were_prepared_are_not_read(shop: Path, change: str) -> None:
     """Nor when they change while the data is open: before a run nothing is charged, within one it stays paid."""
     import dpsql.engines.spark.engine as module
