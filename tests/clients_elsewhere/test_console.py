@@ -83,6 +83,7 @@ def axe_source() -> str:
 def looked_at(visitor: Visitor, name: str, width: int, scheme: str, axe: str) -> None:
     """Nothing sticks out of the page, the audit finds nothing, and the browser has nothing to complain of."""
     page = visitor.page
+    page.wait_for_load_state()
     if PICTURES:
         page.screenshot(path=str(Path(PICTURES) / f"{name}-{width}-{scheme}.png"), full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (name, width)

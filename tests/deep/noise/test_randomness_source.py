@@ -15,6 +15,7 @@ SALTS = {  # no noise, and no noise may use them
     "server/wire/scram.py": {"secrets"},  # salts of passwords, and numbers used once
     "server/front/listen.py": {"secrets"},  # the keys with which clients cancel their queries
     "server/web/sessions.py": {"secrets"},  # the tokens of sessions and forms
+    "server/web/oidc.py": {"secrets"},  # the key and the marks of a try to sign in by a provider
     "server/web/entrance.py": {"secrets"},  # the key of the marks by which pairs of name and password are known
 }
 
