@@ -116,7 +116,7 @@ def test_a_comment_about_no_statement() -> None:
     assert shown(f"-- dpsql: parameters(lo = 3)\n\n{GOOD}") == ["1:DP013 -- dpsql: parameters(lo = 3)"]
     assert shown(f"SELECT '-- dpsql: parameters(x)' AS x, {GOOD[7:]}, x") == []  # a string
     # What cannot be read as a query has no known parameters: only that is said.
-    assert codes("-- dpsql: parameters(lo = 3)\nSELEC $lo") == ["DP012"]
+    assert codes("-- dpsql: parameters(lo = 3)\nSELEC $lo") == ["DP010"]
 
 
 def test_the_mistakes_cannot_be_ignored() -> None:
