@@ -88,11 +88,12 @@ test: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) --ignore=tests/deep --ignore=tests/engines_elsewhere --ignore=tests/clients_elsewhere $(PYTEST_ARGS)
 
 # Many of these wait, for processes, terminals and locks: one worker more has something to do then. Those elsewhere wait
-# more, for servers and browsers: they run beside, and their output comes first.
+# more, for servers and browsers: they run beside, and their output comes first. Without job control (set -m), a shell
+# lets what runs beside ignore Ctrl-C, and tests of it would fail.
 REST_WORKERS ?= $(shell expr $(WORKERS) + 1)
 REST_LOG := .venv-engines/deep.log
 test-rest: $(VENV)/.installed-dev
-	@mkdir -p .venv-engines; \
+	@mkdir -p .venv-engines; set -m; \
 	$(PYTEST) -n $(REST_WORKERS) tests/deep -m "not exhaustive" $(PYTEST_ARGS) >$(REST_LOG) 2>&1 & deep=$$!; \
 	trap 'kill $$deep; exit 130' INT TERM; \
 	$(MAKE) test-engines test-clients; elsewhere=$$?; \
