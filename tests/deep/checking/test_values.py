@@ -19,4 +19,4 @@ def test_long_comments_and_many_are_read_at_once() -> None:
         parts = split_text(text)
         directives = directives_in(text, parts)
         assert {d.statement for d in directives} == {0}
-        assert not any(remark.mistakes for remark in read_ignores(text, directives))
+        assert not any(remark.mistakes for remark in read_ignores(text, directives, parts))
