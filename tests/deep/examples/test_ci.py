@@ -209,7 +209,7 @@ def test_the_action_writes_sarif(place: Path) -> None:
 
 def test_the_action_says_what_is_wrong(place: Path) -> None:
     done, outputs = run_action(place, POLICY="$(touch stolen)", FORMAT="sarif")
-    assert (done.returncode, outputs) == (2, {"status": "2"}) and "error[DP001]" in done.stderr
+    assert (done.returncode, outputs["status"]) == (2, "2") and "error[DP001]" in done.stderr
     done, outputs = run_action(place, FORMAT="html")
     assert (done.returncode, outputs) == (2, {"status": "2"}) and "not html" in done.stdout
     assert not (place / "stolen").exists()
