@@ -155,7 +155,7 @@ def test_a_check_knows_that_bounds_are_found_later(con: dpsql.Connection) -> Non
 def test_refusals_say_how_to_go_on(con: dpsql.Connection) -> None:
     with pytest.raises(dpsql.Rejected, match="DP201") as refused:
         con.sql("SELECT MEDIAN(n) AS m FROM rows").plan(epsilon=1)
-    assert any("SET limits = 'search'" in text for text in refused.value.diagnostics[0].help)
+    assert any("/* dpsql: limits=search */" in text for text in refused.value.diagnostics[0].help)
     with pytest.raises(dpsql.Rejected, match="DP106") as refused:
         con.sql("SELECT MEDIAN(CLIP(day, AUTO)) AS m FROM rows").plan(epsilon=1, limits="search")
     repair = refused.value.diagnostics[0].help[0].partition(":  ")[2]
