@@ -32,7 +32,7 @@ def acceptance(head: Head, tip: Point, hash_at: Callable[[int], str | None]) -> 
 
 def accepting(tip: Point, why: str) -> Entry:
     """The entry that accepts a ledger whose last entry is `tip`."""
-    statement = f"{ACCEPTANCE}after entry {tip.sequence}: {why}; what was spent in between is not counted"
+    statement = f"{ACCEPTANCE}after entry {tip.sequence}: {why}; what is missing, if anything is, does not count"
     return Entry(f"accepted {tip.hash}", CUSTODIAN, {}, "", "", statement)
 
 

@@ -4,7 +4,7 @@ The limits are C rows in all, M rows in each group, and G groups. Each is the sm
 whose rows are counted gives. Which of them is used:
 
 - without groups, or where the group is a function of the id: C, else M;
-- otherwise M and G if both are given, else C; of all three those that need less noise;
+- otherwise M and G if both are given, else C; of all three those that need less noise (`_noise`);
 - none, and no node, where the tree already proves that an id has few enough rows.
 
 Where an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
@@ -25,6 +25,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 
 from dpsql.core.analysis.derive import derive_once
@@ -37,6 +38,7 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
 from dpsql.core.ir.walk import transform
 from dpsql.core.measures.table import rule
+from dpsql.core.policy.units import Accountant
 from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
@@ -108,20 +110,20 @@ def _choose(
     private_keys = keyed.sources is None
     key_columns = frozenset(k.uid for k in keys)
     one_group = not keys or key_columns <= facts.by_id
+    # A limit C of the query alone takes nothing away from the policy's M and G.
+    only_asked = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=Limits()))[0] is None
+    possible = groups_of_an_id(keyed, facts.by_id)
     if not one_group and per_group is not None and groups is not None:
+        if total is not None and not only_asked and ctx.limits.per_group is None:
+            few, most = min(groups, possible or groups), min(total, (groups if private_keys else possible) or total)
+            noise = partial(_noise, node.components, ctx.analysis.policy.privacy.accountant)
+            if noise(most, total, total**2) < noise(few, per_group * few, per_group**2 * few):
+                per_group = None
         asked = ctx.limits.rows
-        if asked is not None and asked < per_group * groups:
+        if per_group is not None and asked is not None and asked < per_group * groups:
             if asked > min(per_group, groups):
                 raise _unreachable(node, asked, per_group, groups)
             per_group = groups = None
-    # A limit C of the query alone takes nothing away from the policy's M and G.
-    policy_rows = _declared(keyed, replace(ctx, limits=Limits()))[0]
-    only_asked = ctx.limits.rows is not None and policy_rows is None
-    possible = groups_of_an_id(keyed, facts.by_id)
-    if policy_rows is not None and not one_group and ctx.limits.per_group is None:
-        fewest = groups if private_keys else possible
-        if _less_noise(node, ctx, policy_rows, per_group, groups, fewest, possible):
-            per_group = None
     if only_asked and total is not None and per_group is not None:
         if one_group:
             total = min(total, per_group)
@@ -166,33 +168,16 @@ def _choose(
     return BoundContributions(keyed, id_column, keys, total)
 
 
-def _less_noise(
-    node: Release,
-    ctx: RewriteContext,
-    rows: int,
-    per_group: int | None,
-    groups: int | None,
-    fewest: int | None,
-    possible: int | None,
-) -> bool:
-    """Whether C alone needs less noise than M and G, all of which are declared.
+def _noise(components: Sequence[Component], accountant: Accountant, groups: int, l1: int, l2_squared: int) -> float:
+    """How much noise an id needs that is in at most so many groups, and moves what counts rows by l1, and √l2_squared.
 
-    fewest: groups that an id can be in under C. Standard deviations of all components together are compared, at ε = 1:
-    Laplace's, and the Gaussian one's at δ = 10⁻⁶. Either choice is private, since it is made of declared numbers alone.
-    """  # fmt: skip
-    if per_group is None or groups is None:
-        return False
-    ids = sum(rule(c).counts == "ids" for c in node.components)
-    others = len(node.components) - ids
-
-    def noise(groups: int, l1: int, l2_squared: int) -> float:
-        laplace = sqrt(2) * (ids * groups + others * l1)
-        gaussian = 4.2 * sqrt(ids * groups + others * l2_squared)
-        return {"pure_dp": laplace, "zcdp": gaussian, "approx_dp": min(laplace, gaussian)}[accountant]
-
-    accountant, most = ctx.analysis.policy.privacy.accountant, min(groups, possible or groups)
-    alone = noise(min(rows, fewest or rows), rows, rows**2)
-    return alone < noise(most, per_group * most, per_group**2 * most)
+    Standard deviations of all components together, at ε = 1: Laplace's, and the Gaussian one's at δ = 10⁻⁶. Any choice
+    by it is private, since it is made of declared numbers alone.
+    """
+    ids = sum(rule(c).counts == "ids" for c in components)
+    others = len(components) - ids
+    laplace, gaussian = sqrt(2) * (ids * groups + others * l1), 4.2 * sqrt(ids * groups + others * l2_squared)
+    return {"pure_dp": laplace, "zcdp": gaussian, "approx_dp": min(laplace, gaussian)}[accountant]
 
 
 def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) -> Rejected:

@@ -12,15 +12,11 @@ from dataclasses import replace
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.privacy_filter import require_fits
-from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import NO_LOSS
 
 
 class FreeLedger(MemoryLedger):
     """Each charge is checked as if nothing had been spent before, and then costs nothing; answers stay named."""
-
-    def __init__(self, dataset: str, accountant: Accountant) -> None:
-        super().__init__(dataset, accountant)
 
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
         """See `Ledger.reserve`. Raises BudgetExceeded for what no limit has room for even at first."""

@@ -150,6 +150,22 @@ FORMS: dict[str, tuple[dict[str, Any], str, Limits, int]] = {
         "FROM t GROUP BY g",
         Limits(), 3,
     ),
+    "C below M and G": (
+        {"max_rows_per_unit": 2, "max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT g, COUNT(*), SUM(x), AVG(x) FROM t GROUP BY g",
+        Limits(), 4,
+    ),
+    "C below M and G, private keys": (
+        {"max_rows_per_unit": 3, "max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT h, COUNT(*), SUM(x) FROM t GROUP BY h",
+        Limits(), 4,
+    ),
+    "C below M and G, with ids": (
+        {"max_rows_per_unit": 2, "max_rows_per_group": 2, "max_groups_per_unit": 2},
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) g, COUNT(*), COUNT(DISTINCT pid) FROM t "
+        "GROUP BY g",
+        Limits(), 4,
+    ),
     "clamped": (
         {},
         "SELECT WITH ANONYMIZATION OPTIONS (kappa = 2) g, ANON_COUNT(* CLAMPED BETWEEN 0 AND 2), "
