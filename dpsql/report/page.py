@@ -62,6 +62,12 @@ def report(
     return document(f"Privacy report: {policy.name}", style(), "\n".join(body))
 
 
+def about_made_up(policy: Policy) -> str:
+    """The page in place of a report, where the data is made up."""
+    said = "The rows of this database are made up. They are nobody’s, nothing is spent, and there is nothing to report."
+    return document(f"Privacy report: {policy.name}", style(), f"<main>{paragraph(said)}</main>")
+
+
 def _head(
     policy: Policy, spent: dict[str, PrivacyLoss], queries: int, measured: Verification | None, today: dt.date
 ) -> Iterator[str]:

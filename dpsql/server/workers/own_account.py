@@ -150,8 +150,10 @@ def _ledger(session: Session) -> list[Row]:
 
 def _report(session: Session) -> list[Row]:
     """As `dpsql policy report` makes it; no data is read for it."""
-    from dpsql.report.page import report  # which few ever ask for
+    from dpsql.report.page import about_made_up, report  # which few ever ask for
 
+    if session.service.free:
+        return [(about_made_up(session.policy),)]
     today = dt.datetime.now(dt.UTC).date()
     return [(report(session.policy, session.ledger.history(), None, version=__version__, today=today),)]
 

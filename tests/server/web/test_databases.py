@@ -71,7 +71,8 @@ def test_the_api_takes_the_database(two: ServedWeb) -> None:
 def test_an_agent_asks_the_database_of_its_address_or_token(two: ServedWeb) -> None:
     api, there = two.api("ana"), f"/mcp?database={OTHER}"
     for agent, database in ((Agent(api), "shop"), (Agent(api, there), OTHER), (Agent(two.api("eve")), OTHER)):
-        assert f"“{database}”" in agent.ask("server/discover")["instructions"]
+        told = agent.ask("server/discover")["instructions"]
+        assert f"“{database}”" in told and ("are made up" in told) == (database == OTHER)
         for tool in ("tables", "budget"):
             assert agent.call(tool)["structuredContent"]["database"] == database
     Agent(api, there).call("query", sql="SELECT 2 AS two")

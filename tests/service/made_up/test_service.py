@@ -16,6 +16,7 @@ from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.policy.load import load_policy
+from dpsql.server.workers.own_account import rows_of
 from dpsql.service.made_up.service import FREE, MadeUp, made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.query import accuracy
@@ -83,6 +84,11 @@ def test_what_would_be_charged_is_told_beside_that_it_is_free(service: MadeUp) -
     session = service.session()
     charge = session.charge_to_show(session.sql(COUNT).plan(epsilon="0.5"))
     assert charge.loss == NO_LOSS and charge.notes[0].startswith(FREE) and "ε 0.5" in charge.notes[0]
+
+
+def test_its_report_says_that_there_is_nothing_to_report(service: MadeUp) -> None:
+    ((page,),) = rows_of(service.session(), ["report"])["report"]
+    assert "rows of this database are made up" in str(page) and "Promises to sign" not in str(page)
 
 
 def test_nothing_that_the_policy_names_is_opened(shop: Shop) -> None:

@@ -41,8 +41,8 @@ class Agents:
             asked = read(await body_of(request), request.headers)
             if asked is None:
                 return Response(status_code=202)
-            policy, waiting = self._house.policy(session), Waiting(request.receive)
-            result = await self._result(asked, Asked(asker, session.login, policy, waiting))
+            database, waiting = self._house.databases.of(session.login), Waiting(request.receive)
+            result = await self._result(asked, Asked(asker, session.login, database.policy, waiting, database.made_up))
         except Fault as fault:
             response = answered(fault.message())
             response.status_code = fault.status
@@ -55,11 +55,11 @@ class Agents:
             case "initialize" | "ping" if asked.current:
                 raise asked.unknown()
             case "initialize":
-                return welcome(asked.params.get("protocolVersion"), instructions(by.policy))
+                return welcome(asked.params.get("protocolVersion"), instructions(by))
             case "ping":
                 return {}
             case "server/discover" if asked.current:
-                return discovered(instructions(by.policy))
+                return discovered(instructions(by))
             case "tools/list":
                 return {"tools": [tool.listed(name) for name, tool in TOOLS.items()], **NOT_KEPT}
             case "tools/call":

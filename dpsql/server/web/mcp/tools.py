@@ -44,6 +44,7 @@ class Asked:
     login: Login
     policy: Policy
     waiting: Waiting
+    made_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +250,22 @@ TOOLS: Final[Mapping[str, Tool]] = {
 }  # fmt: skip
 
 
-def instructions(policy: Policy) -> str:
+def instructions(by: Asked) -> str:
     """What an agent is told before it begins. Of the policy alone."""
-    own = policy.defaults.epsilon
+    own = by.policy.defaults.epsilon
+    made_up = (
+        "The rows of this database are made up: nothing is charged, and no answer says anything about anybody.\n\n"
+        if by.made_up
+        else ""
+    )
     unsaid = (
         "A query that says no ε in its settings spends what your login or the policy says."
         if own is not None
         else 'Say ε with each query, as in "settings": {"epsilon": "0.1"}, unless your login has a default.'
     )
     return f"""\
-This server answers SQL over the private tables of “{one_line(policy.name)}” under differential privacy. You never see \
-a row: you get counts, sums, averages and their like, with noise, each with an interval at 95 %.
+{made_up}This server answers SQL over the private tables of “{one_line(by.policy.name)}” under differential \
+privacy. You never see a row: you get counts, sums, averages and their like, with noise, each with an interval at 95 %.
 
 Your budget is finite. Every new question spends ε of it for good; nothing gives it back, and when it is spent no new \
 question is answered. So:
