@@ -103,8 +103,8 @@ WRITTEN = {
     "dbt": 'with source as (select * from "clinic"."public"."patients"), renamed as (select region from source) '
     "select region, count(*) as n from renamed group by region",
     "dplyr": 'SELECT "region", COUNT(*) AS "n" FROM "patients" GROUP BY "region"',
-    "Looker": 'SELECT patients.region AS "patients.region", COUNT(*) AS "patients.count" FROM public.patients AS patients '
-    'GROUP BY 1 ORDER BY 2 DESC FETCH NEXT 500 ROWS ONLY',
+    "Looker": 'SELECT patients.region AS "patients.region", COUNT(*) AS "patients.count" FROM public.patients AS '
+    "patients GROUP BY 1 ORDER BY 2 DESC FETCH NEXT 500 ROWS ONLY",
 }
 BY_REGION = RECORDED | {f"{tool}, as described": sql for tool, sql in WRITTEN.items()}
 FREE = {

@@ -49,7 +49,7 @@ def sort_key(node: exp.Expr, binder: ExprBinder, expr: Expr | None = None) -> So
 
 
 def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder: ExprBinder) -> Node:
-    """The rows in order, if there is one, and cut by LIMIT or FETCH, and OFFSET. LIMIT 0 leaves no rows to put in order."""
+    """The rows in order, if there is one, and cut by LIMIT, FETCH and OFFSET. LIMIT 0 leaves none to put in order."""
     ordered = Sort(node, tuple(keys), binder.span(args["order"])) if keys else node
     if not is_cut(args):
         return ordered
