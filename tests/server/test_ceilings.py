@@ -47,7 +47,9 @@ HISTORY = [
 def spending(history: Sequence[Receipt]) -> Spending:
     """Of a ledger with these entries."""
     policy = SimpleNamespace(account=str, unit_names=UnitNames(frozenset({"u", "v"}), {"w": "v"}))
-    return Spending(cast(Service, SimpleNamespace(policy=policy, ledger=SimpleNamespace(history=lambda _: history))))
+    return Spending(
+        cast(Service, SimpleNamespace(policy=policy, ledger=SimpleNamespace(history=lambda after=None: history)))
+    )
 
 
 @pytest.mark.parametrize(
