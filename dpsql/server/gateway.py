@@ -42,8 +42,7 @@ from dpsql.server.statements import Answer, Ceilings, Described, Login, Refused,
 from dpsql.server.workers.link import Starting
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.pool import Pool
-from dpsql.service.batch_check import check_batch
-from dpsql.service.check import static_plan
+from dpsql.service.check import check_batch, static_plan
 from dpsql.service.settings import settled
 from dpsql.service.signature import Signature, signature
 

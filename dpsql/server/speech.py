@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from dpsql.api.statements import Explain, special
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, SqlType
-from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
+from dpsql.frontend.text.batch_statement import batch_statement
 from dpsql.frontend.text.split import split_statements
 from dpsql.server.asked import DIALECT
 
@@ -18,12 +18,6 @@ Form = Literal["text", "json", "cost"]
 
 Members = Literal["", "all", "skip"]
 
-_SPACE: Final = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)"
-_BATCH: Final = re.compile(
-    rf"{_SPACE}*DP{_SPACE}+BATCH\b{_SPACE}*(SKIP{_SPACE}+REFUSED\b{_SPACE}*)?\(", re.IGNORECASE | re.DOTALL
-)
-_CLOSED: Final = re.compile(rf"\){_SPACE}*;?{_SPACE}*\Z", re.DOTALL)
-_NOT_A_LINE_END: Final = re.compile(r"[^\n]")
 _OPTIONS: Final = re.compile(r"(EXPLAIN\b\s*)\((?!\s*(?:SELECT|WITH|VALUES|FROM)\b)([^()]*)\)", re.IGNORECASE)
 _FORMS: Final[dict[str, Form]] = {
     "FORMAT TEXT": "text",
@@ -74,19 +68,12 @@ def spoken(sql: str) -> Spoken:
 
 def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
     """What `DP BATCH [SKIP REFUSED] (…)` asks; None for anything else. Raises Rejected DP010, DP903."""
-    head = _BATCH.match(sql)
-    if head is None:
+    read = batch_statement(sql)
+    if read is None:
         return None
-    last = sql.rfind(")")
-    if last < head.end() or not _CLOSED.match(sql, last):
-        raise reject(
-            "DP010", "a batch ends with its bracket", span=Span(*head.span()), source=Source(sql),
-            help=["DP BATCH (SELECT …; SELECT …)"],
-        )  # fmt: skip
     if form == "json":
         raise reject("DP903", "a batch is explained as text", help=["EXPLAIN DP BATCH (…)"])
-    inner = _NOT_A_LINE_END.sub(" ", sql[: head.end()]) + sql[head.end() : last]
-    return Spoken(inner, form, command, "skip" if head[1] else "all")
+    return Spoken(read.queries, form, command, "skip" if read.skip_refused else "all")
 
 
 def _form(options: str) -> Form:

@@ -17,9 +17,11 @@ from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.parse import parse
+from dpsql.frontend.text.batch_statement import BatchStatement, batch_statement
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.repairs import with_fixes
-from dpsql.frontend.text.summary_statements import SummaryStatement, summary_statement
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
+from dpsql.planner.comments import with_comments
 from dpsql.planner.compile import compile_query
 from dpsql.planner.computed import understood
 from dpsql.planner.may_search import found_at_run_time
@@ -27,9 +29,11 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
 from dpsql.planner.summaries.design import require_additive, require_static
 from dpsql.policy.load import load_policy
+from dpsql.service import batch_design
 from dpsql.service.arguments import checked_parameters
+from dpsql.service.batch_design import designed, marginal_settings, read_members, written_in
 from dpsql.service.further_refusals import further
-from dpsql.service.settings import searched
+from dpsql.service.settings import searched, settled
 
 NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
 """What the check prices a query at when neither it nor the policy says: ε and δ are given at the run."""
@@ -68,10 +72,12 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What the check says about one query, and its static plan if it has one."""
+    """What the check says about one statement, and its static plan if it has one: of a batch the plan of all its
+    marginals, of a summary a plan of the same cost. says_epsilon: whether it says an ε itself."""
 
     diagnostics: tuple[Diagnostic, ...]
     plan: Plan | None
+    says_epsilon: bool = False
 
 
 def examine(
@@ -91,9 +97,8 @@ def examine(
 
     settings = Settings(search=search)
     try:
-        if (statement := summary_statement(source.text)) is not None:
-            _require_summary(statement, policy, source)
-            return Examined((), None)
+        if (found := _of_another_kind(source, policy, dialect)) is not None:
+            return found
     except Rejected as refusal:
         return Examined(tuple(d.at(source) for d in refusal.diagnostics), None)
 
@@ -108,15 +113,14 @@ def examine(
         plan = static_plan(source, policy, parameters, dialect=dialect, settings=settings)
     except Rejected as refusal:
         return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
-    if never := _never_fits(plan, policy, source, dialect):
-        return Examined((*never, *plan.warnings), None)
-    if plan.searches is None:
-        return Examined(plan.warnings, plan)
-    what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.limits))
-    return Examined((*plan.warnings, found_at_run_time(what, source)), plan)
+    warnings = plan.warnings
+    if plan.searches is not None:
+        what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.limits))
+        warnings = (*warnings, found_at_run_time(what, source))
+    return _fitting(plan, policy, source, warnings, _says_epsilon(source, dialect))
 
 
-def says_epsilon(source: Source, dialect: str) -> bool:
+def _says_epsilon(source: Source, dialect: str) -> bool:
     """Whether a query that has a plan says an ε itself: in its privacy clause, or a comment before it."""
     if any(each.name in ("epsilon", "rho") for each in settings_before(source, dialect)):
         return True
@@ -126,14 +130,48 @@ def says_epsilon(source: Source, dialect: str) -> bool:
     return clause is not None and clause.epsilon is not None
 
 
-def _never_fits(plan: Plan, policy: Policy, source: Source, dialect: str) -> tuple[Diagnostic, ...]:
-    """Why no account could ever pay what a query itself, or the policy's default, asks for; empty if one could.
+def _of_another_kind(source: Source, policy: Policy, dialect: str) -> Examined | None:
+    """What is said about a summary or a batch; None of a query. Raises Rejected."""
+    summary, batch = summary_statement(source.text), batch_statement(source.text)
+    if summary is None and batch is None:
+        return None
+    settings, warnings = with_comments(Settings(), source, dialect), tuple[Diagnostic, ...]()
+    if isinstance(summary, DropSummary):
+        return Examined((), None)
+    if summary is not None:
+        amounts = {name: amount.strip("'") for name, amount in summary.amounts}
+        settings = settled({"epsilon": amounts.get("epsilon"), "rho": amounts.get("rho")}, settings)
+        plan = _summary_plan(summary, policy, source, settings)
+    else:
+        assert batch is not None
+        try:
+            plan, refused = check_batch(batch.queries, policy, settings, skip_refused=batch.skip_refused)
+        except Rejected as refusal:
+            raise Rejected([_placed(d, batch, source) for d in refusal.diagnostics]) from None
+        warnings = tuple(replace(_placed(d, batch, source), severity="warning") for d in refused)
+    return _fitting(plan, policy, source, warnings, settings.epsilon is not None or settings.rho is not None)
+
+
+def _placed(found: Diagnostic, batch: BatchStatement, source: Source) -> Diagnostic:
+    """In the statement what was found in its queries; without a place, what was found in what stands for them."""
+    own = found.source is not None and found.source.text == batch.queries
+    return replace(found, source=source, span=found.span if own else None)
+
+
+def _fitting(
+    plan: Plan, policy: Policy, source: Source, warnings: tuple[Diagnostic, ...], says_epsilon: bool
+) -> Examined:
+    """What is said about a statement that has a plan. warnings: about it."""
+    never = _never_fits(plan, policy, source) if says_epsilon or policy.defaults.epsilon is not None else ()
+    return Examined((*never, *warnings), None if never else plan, says_epsilon)
+
+
+def _never_fits(plan: Plan, policy: Policy, source: Source) -> tuple[Diagnostic, ...]:
+    """Why no account could ever pay what a statement itself, or the policy's default, asks for; empty if one could.
 
     δ is left out: a run may be given a smaller one.
     """
     cost = {unit: replace(loss, delta=Fraction(0)) for unit, loss in plan.cost.items() if loss != NO_LOSS}
-    if not cost or (policy.defaults.epsilon is None and not says_epsilon(source, dialect)):
-        return ()
     refusals = []
     for account in policy.budgets.analysts or (None,):
         caps = policy.caps_for(account)
@@ -155,13 +193,46 @@ def _never_fits(plan: Plan, policy: Policy, source: Source, dialect: str) -> tup
     return (replace(first, source=source, notes=("no account of the policy could ever pay this",)),)
 
 
-def _require_summary(statement: SummaryStatement, policy: Policy, source: Source) -> None:
-    """Refuse a summary that declared facts refuse. Raises Rejected."""
-    design = require_static(statement, as_prepared(policy), source.text)
-    if design is not None:
-        nominal = Settings(NOMINAL_EPSILON, NOMINAL_DELTA, unlisted=True)
-        part = Source(design.sql(next(iter(design.shares))))
-        require_additive(compile_query(part, as_prepared(policy), PublicFacts(), nominal))
+def _summary_plan(summary: CreateSummary, policy: Policy, source: Source, settings: Settings) -> Plan:
+    """A plan of one marginal of a summary that costs what all of them do together. Raises Rejected."""
+    design = require_static(summary, as_prepared(policy), source.text)
+    if design is None:
+        return static_plan(_count(summary.table_sql), policy, settings=settings)
+    part = Source(design.sql(next(iter(design.shares))))
+    plan = static_plan(part, policy, settings=replace(settings, unlisted=True))
+    require_additive(plan)
+    return plan
+
+
+def check_batch(
+    text: str, policy: Policy, settings: Settings, *, skip_refused: bool = False
+) -> tuple[Plan, tuple[Diagnostic, ...]]:
+    """A plan that costs what a run of a batch does, and why queries are left out of it. Lists of values that public
+    tables have are not known here: what needs them is left to the run. Raises Rejected: all that a run would refuse.
+    """
+    prepared, public, written = as_prepared(policy), PublicFacts(), written_in(Source(text))
+    members, refused = read_members(written, prepared, skip=True)
+    design = None
+    try:
+        design = designed(written, (members, refused), prepared, public, skip=True)
+    except Rejected:
+        if not public.missing:
+            raise
+    if design is not None and not public.missing:
+        refused = dict(design.refused)
+    found = tuple(d for place in sorted(refused) for d in refused[place].diagnostics)
+    if found and not skip_refused:
+        raise Rejected(found)
+    if design is None or public.missing:
+        return static_plan(_count(next(iter(members.values())).from_text), policy, settings=settings), found
+    plan = static_plan(Source(design.sql), policy, settings=marginal_settings(settings, design))
+    batch_design.require_additive(plan)
+    return plan, found
+
+
+def _count(relation: str) -> Source:
+    """A query whose price is that of all others of the same rows."""
+    return Source(f"SELECT COUNT(*) AS n FROM {relation}")
 
 
 def static_plan(
@@ -175,10 +246,11 @@ def static_plan(
     """The plan from declared facts only. Not runnable: key lists of public tables may be unknown. Raises Rejected."""
     wanted = settings or Settings()
     nominal = Settings(
-        wanted.epsilon or policy.defaults.epsilon or NOMINAL_EPSILON,
+        None if wanted.rho is not None else wanted.epsilon or policy.defaults.epsilon or NOMINAL_EPSILON,
         wanted.delta or policy.defaults.delta or NOMINAL_DELTA,
         wanted.limits,
         dialect,
+        wanted.rho,
         search=wanted.search,
         consistent_totals=wanted.consistent_totals,
         unlisted=wanted.unlisted,

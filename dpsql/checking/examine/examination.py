@@ -84,15 +84,15 @@ def examine(
 def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: bool) -> Statement:
     from dpsql.checking.documents.parameters import with_help
     from dpsql.service.check import examine as examine_query
-    from dpsql.service.check import says_epsilon
 
     text = part.whole.text
     found = examine_query(Source(text, ""), policy, values, dialect=dialect, search=search)
     diagnostics = tuple(_in_text(with_help(d, text, dialect, values), part) for d in found.diagnostics)
-    price = None
+    refused = any(d.severity == "error" for d in diagnostics)
+    price = None if refused else Price(Fraction(0), ())
     if found.plan is not None:
         cost = tuple((unit, loss) for unit, loss in found.plan.cost.items() if loss != PrivacyLoss())
-        stated = not cost or policy.defaults.epsilon is not None or says_epsilon(Source(text), dialect)
+        stated = not cost or policy.defaults.epsilon is not None or found.says_epsilon
         price = Price(_asked(found.plan) if stated and cost else None if cost else Fraction(0), cost if stated else ())
     return Statement(Span(part.start, part.end), part.shape, diagnostics, price)
 

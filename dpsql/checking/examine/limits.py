@@ -75,15 +75,22 @@ def _place(text: str, statement: Span, before: int, dialect: str) -> tuple[Span,
     `epsilon = 1` as well: only the privacy clause counts, and comments of dpsql before it. before: where what stands
     before it begins."""
     from dpsql.frontend.parse import parse
+    from dpsql.frontend.text.batch_statement import batch_statement
     from dpsql.frontend.text.query_comments import settings_before
     from dpsql.frontend.text.spans import code_of
     from dpsql.frontend.text.split import lead_of
+    from dpsql.frontend.text.summary_statements import CreateSummary, summary_statement
 
     own = text[statement.start : statement.end]
-    clause = parse(Source(own), dialect).clause
-    if clause is not None and clause.span is not None and clause.epsilon is not None:
-        match = _EPSILON.search(code_of(own), clause.span.start, clause.span.end)
-        found = clause.span if match is None else Span(*match.span())
+    summary, span = summary_statement(own), None
+    if isinstance(summary, CreateSummary) and summary.amounts:
+        span = Span(own.rindex("("), len(own))
+    elif summary is None and batch_statement(own) is None:
+        clause = parse(Source(own), dialect).clause
+        span = None if clause is None or clause.epsilon is None else clause.span
+    if span is not None:
+        match = _EPSILON.search(code_of(own), span.start, span.end)
+        found = span if match is None else Span(*match.span())
         return Span(statement.start + found.start, statement.start + found.end), True
     lead = lead_of(text, before, statement.start)
     for each in settings_before(Source(lead + own), dialect):

@@ -13,6 +13,7 @@ import sqlglot
 from dpsql.frontend.parse import UNREADABLE, require_dialect
 
 _COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_DEEPER = {sqlglot.TokenType.L_PAREN: 1, sqlglot.TokenType.R_PAREN: -1}
 _OURS = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
 
 
@@ -57,7 +58,8 @@ class Parts:
 
 
 def split_statements(text: str, dialect: str = "duckdb") -> tuple[Statement, ...]:
-    """The statements of a text in order, from the first token to the last; empty ones are left out.
+    """The statements of a text in order, from the first token to the last; empty ones are left out. The queries of a
+    DP BATCH stay together: they stand in its brackets.
 
     A text that has no tokens in this dialect (an open quote, say) is one statement: parsing it says what is wrong.
     Raises Rejected DP903 for an unknown dialect.
@@ -78,14 +80,16 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
     found: list[Statement] = []
     comments: list[Comment] = []
     words: list[str] = []
-    start = end = behind = rest = 0
+    start = end = behind = rest = depth = 0
     for token in tokens:
         comments += _comments(text, behind, token.start)
         behind = token.end + 1
-        if token.token_type is sqlglot.TokenType.SEMICOLON:
+        if token.token_type in _DEEPER and [w.upper() for w in words[:2]] == ["DP", "BATCH"]:
+            depth += _DEEPER[token.token_type]
+        if token.token_type is sqlglot.TokenType.SEMICOLON and depth <= 0:
             if words:
                 found.append(Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)))
-            words, rest = [], behind
+            words, rest, depth = [], behind, 0
             continue
         if not words:
             start = token.start
