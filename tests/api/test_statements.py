@@ -37,6 +37,8 @@ READ = {
     "SET epsilon = '": Set("epsilon", "'"),
     f"SET epsilon = {'/*' * 600}": None,
     f"SET epsilon = {'9' * 200_000}": None,
+    f"SET epsilon = 1{'/**/' * 200} y": Set("epsilon", f"1{'/**/' * 200} y"),
+    f"SHOW epsilon{' /**/-- -- --' * 60}\n y": None,
 }
 
 

@@ -68,6 +68,11 @@ def test_the_fixes_of_further_findings_are_counted_in_the_text_as_it_was_written
     assert text == "SELECT FOO(cost), AVG(cost) FROM visits v WHERE v.code = 'x'"
 
 
+def test_comments_before_a_refused_part_are_read_once() -> None:
+    (found,) = examine(Source(f"SELECT SUM({'/**/' * 200} 1 + costt) FROM visits"), POLICY).diagnostics
+    assert found.code == "DP103"
+
+
 def test_it_ends_and_keeps_what_was_found() -> None:
     """Whatever looking again says: it is asked a bounded number of times, and nothing found before is lost."""
     source = Source("SELECT a, b, c, d, e, f, g, h, i, j FROM t")
