@@ -6,15 +6,26 @@ others as the page says that stands beside each. `WRITTEN` is written as the too
 
 from __future__ import annotations
 
+import json
+import socket
 from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.server.asked import DIALECT
+from dpsql.server.statements import Login, Settings
+from tests.support.served import PASSWORD
+from tests.support.served_shop import FINE, with_serve
+from tests.support.served_web import served_web
+from tests.support.small_shop import Shop
+from tests.support.wire_client import Client, rows
 
 RECORDED = {
     # dbt show --select model; dbt show --inline
@@ -185,3 +196,36 @@ def test_another_question_costs_again(con: dpsql.Connection) -> None:
     con.sql(WRITTEN["Metabase"], dialect="postgres").run(epsilon="0.1")
     other = WRITTEN["Grafana"].replace("GROUP BY", "WHERE age > 17 GROUP BY")
     assert con.sql(other, dialect="postgres").run(epsilon="0.1").spent != PrivacyLoss()
+
+
+def test_over_the_wire_a_tool_that_says_no_epsilon_pays_once(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    files = {"database": "clinic.duckdb", "ledger": "ledger.sqlite", "ledger_head": "head.json"}
+    shop.policy.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in {**POLICY, **files}.items()))
+    with_serve(shop, f"{FINE}}}")
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as db:
+        db.execute("CREATE TABLE patients AS SELECT i AS id, ['east', 'west'][1 + i % 2] AS region, i AS age "
+                   "FROM range(40) t(i)")  # fmt: skip
+    board = Login("board", "board", kind="bi", defaults=Settings(epsilon="0.1"))
+    other = WRITTEN["Grafana"].replace("GROUP BY", "WHERE age > 17 GROUP BY")
+    with served_web(shop, board=board) as served:
+        port = served.server.do(lambda: served.front.start("127.0.0.1", 0))
+        with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
+            client = Client(connection)
+            client.login("board", PASSWORD)
+
+            def asked(sql: str) -> Fraction:
+                """What the ledger holds after a statement that was answered."""
+                replies = client.query(sql)
+                assert "E" not in {reply.kind for reply in replies}, replies
+                assert ("limit 0" in sql.lower() or "where (0 = 1)" in sql.lower()) == (rows(replies) == [])
+                with shop.ledger() as ledger:
+                    return ledger.spent("patient").epsilon
+
+            unasked = {name: asked(sql) for name, sql in FREE.items()}
+            spent = {tool: asked(sql) for tool, sql in BY_REGION.items()}
+            twin = asked(other)
+        served.server.do(served.front.stop)
+    assert unasked == dict.fromkeys(FREE, 0)
+    assert spent == dict.fromkeys(BY_REGION, Fraction(1, 10))
+    assert twin == Fraction(2, 10)
