@@ -5,6 +5,7 @@
 #   make test      the quick tests                make test-rest  the others, of tests/deep; make test-all is both
 #   make test-engines  those of other engines than DuckDB, each in an environment below .venv-engines/; part of test-rest
 #   make test-spark  all of those of Spark, of which test-engines has a short part
+#   make spark-server  a Spark Connect server on this machine, for trying, until Ctrl-C
 #   make test-clients  psql, JDBC, ODBC and drivers of Python at a server of dpsql; part of test-rest, too. What has to
 #                  come from apt and is not there is left out, by name
 #   make exhaustive  the same over many more cases: before a release, and after a change of a rule
@@ -18,7 +19,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-rest test-engines test-spark test-clients test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -113,6 +114,11 @@ test-engines: .venv-engines/postgres/.installed .venv-engines/spark/.installed .
 SPARK_PYTEST := PATH="$(abspath $(BIN)):$$PATH" .venv-engines/spark/bin/python -m pytest -q -p no:xdist tests/engines_elsewhere/spark
 test-spark: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	$(SPARK_PYTEST) $(PYTEST_ARGS)
+
+# At port SPARK_PORT, or the next one that is free.
+SPARK_PORT ?= 15002
+spark-server: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
+	@exec .venv-engines/spark/bin/python -W ignore -m tests.engines_elsewhere.spark.servers $(SPARK_PORT)
 
 test-clients: .venv-engines/clients/.installed
 	@command -v chromium chromium-browser google-chrome >/dev/null || \

@@ -1,5 +1,7 @@
 """A cluster of one machine for the tests: Spark with Connect from `.venv-engines/spark-server`, started and ended here.
 
+    python -m tests.engines_elsewhere.spark.servers 15002    # one to try, until Ctrl-C; 0: at any free port
+
 It listens on a free port of this machine only, writes its log to a file, and ends with whoever started it: a shell
 beside it waits for the end of a pipe that only the tests hold.
 """
@@ -213,3 +215,20 @@ def running(settings: Mapping[str, str] | None = None, master: str = "local[2]")
     finally:
         server.kill()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(port: str) -> None:
+    """Run a cluster to try, at this port or the next free one, until Ctrl-C."""
+    if reason := why_not():
+        sys.exit(reason)
+    with contextlib.suppress(KeyboardInterrupt), running({"spark.connect.grpc.binding.port": port}) as server:
+        print(server.address)
+        print(
+            f"in a policy:  database: {server.address}   Its files: source: read_parquet('/…').   Ctrl-C ends it",
+            flush=True,
+        )
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

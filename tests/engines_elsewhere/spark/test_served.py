@@ -1,4 +1,4 @@
-"""A server whose worker, a process of its own, asks a cluster: an answer that is paid once, and a refusal that is not."""
+"""A server whose worker, a process of its own, asks a cluster: an answer is paid once, and a refusal never."""
 
 from __future__ import annotations
 
