@@ -185,7 +185,8 @@ def markdown(figures: Figures) -> str:
             if name in contest
         ]
         sizes = ", ".join(f"`{which}` {n:,} rows" for which, n in size["rows"].items())
-        without = f" Tumult: {size['without']}." if "without" in size else ""
+        failed = {f"Tumult, {query}: {c['failed']}." for query, c in size["queries"].items() if "failed" in c}
+        without = " ".join(["", *sorted(failed), *([f"Tumult: {size['without']}."] if "without" in size else [])])
         skew = ", of which a third are one person's" if size["skewed"] else ""
         said.append(
             f"Spark {figures['version']}, two tasks; {sizes}{skew}; prepared in {size['prepared_in']:.0f} s; ε = 1, "
