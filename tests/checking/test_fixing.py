@@ -72,7 +72,7 @@ TEXT = (
     "-- größe 名 😀\r\n"
     "SELECT mean(cost) AS m\r\nFROM visits;\r\n"
     "  -- dpsql: ignore[DP301] nothing of this kind\r\n"
-    "SELECT COUNT(*) FROM visits FETCH FIRST 3 ROWS ONLY; -- dpsql: ignore[DP302] neither\r\n"
+    "SELECT COUNT_STAR() AS n FROM visits; -- dpsql: ignore[DP302] neither\r\n"
     "-- dpsql: ignore[DP301, DP303] nor here\r\n"
     "SELECT COUNT(*) AS n FROM (SELECT * FROM visits ORDER BY cost);\r\n"
     "SELECT SUM(costt) FROM visits"
@@ -80,7 +80,7 @@ TEXT = (
 FIXED = (
     "-- größe 名 😀\r\n"
     "SELECT avg(cost) AS m\r\nFROM visits;\r\n"
-    "SELECT COUNT(*) FROM visits LIMIT 3;\r\n"
+    "SELECT COUNT(*) AS n FROM visits;\r\n"
     "SELECT COUNT(*) AS n FROM (SELECT * FROM visits);\r\n"
     "SELECT SUM(costt) FROM visits"
 )

@@ -38,7 +38,7 @@ QUERIES = (
     "SELECT COUNT ( * ) FROM visits WHERE",
     "SELECT `cost` FROM visits",
     "SELECT CASE WHEN 1 = 1 THEN 2 FROM visits",
-    "SELECT COUNT ( * ) FROM visits FETCH FIRST 3 ROWS ONLY",
+    "SELECT COUNT ( * ) FROM visits FETCH FIRST 3 ROWS WITH TIES",
     "SELECT COUNT ( * ) FROM visits WHERE EXISTS ( SELECT 1 FROM nobody ) OR cost = 3",
     "SELECT SUM ( cost * visit_id ) , SUM ( ( cost + visit_id ) * 2 ) FROM visits",
     "SELECT COUNT ( * ) FROM visits AS v JOIN patients AS p ON v . cost = p . age",

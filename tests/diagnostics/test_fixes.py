@@ -24,8 +24,6 @@ SAFE = {
     "SELECT code FROM visits GROUP BY code HAVING mean(cost) > 2":
         "SELECT code FROM visits GROUP BY code HAVING avg(cost) > 2",
     "SELECT COUNT_STAR() AS n FROM visits": "SELECT COUNT(*) AS n FROM visits",
-    "SELECT COUNT(*) FROM visits FETCH FIRST 3 ROWS ONLY": "SELECT COUNT(*) FROM visits LIMIT 3",
-    "SELECT COUNT(*) FROM visits fetch next row only": "SELECT COUNT(*) FROM visits LIMIT 1",
     "SELECT COUNT(*) FROM visits WHERE code = ANY(['a', 'b'])": "SELECT COUNT(*) FROM visits WHERE code IN ('a', 'b')",
     "SELECT COUNT(*) FROM visits WHERE NOT cost = ANY (  [1, NULL] ) AND 1 = 1":
         "SELECT COUNT(*) FROM visits WHERE NOT cost IN (1, NULL) AND 1 = 1",

@@ -208,6 +208,14 @@ MUTATIONS = (
         ("tests/server/test_ceilings.py",),
     ),
     Mutation(
+        "served-ceiling-of-the-first-look",
+        "dpsql/server/workers/ceilings.py",
+        "for receipt in self.service.ledger.history(self._last):",
+        "for receipt in () if self._last else self.service.ledger.history():",
+        "a ceiling counts only what was charged before a worker first looked",
+        ("tests/server/test_ceilings.py",),
+    ),
+    Mutation(
         "served-ceiling-by-old-names",
         "dpsql/server/workers/ceilings.py",
         "entry = receipt.entry.called(names)",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -13,7 +16,7 @@ from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.server.statements import Ceilings
-from dpsql.server.workers.ceilings import ceilings_now, spent_since
+from dpsql.server.workers.ceilings import Spending, ceilings_now, spent_since
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 from tests.support.small_shop import COUNT, make_shop
@@ -31,7 +34,6 @@ def receipt(hours: float, charges: dict[str, str], account: str = "ana", receive
     return Receipt(Entry("id", account, {u: loss(e) for u, e in charges.items()}, "", "", received=own), 1, "", at)
 
 
-NAMES = UnitNames(frozenset({"u", "v"}), {"w": "v"})
 HISTORY = [
     receipt(30, {"u": "7"}),
     receipt(24.0001, {"u": "5"}),
@@ -42,21 +44,54 @@ HISTORY = [
 ]
 
 
+def spending(history: Sequence[Receipt]) -> Spending:
+    """Of a ledger with these entries."""
+    policy = SimpleNamespace(account=str, unit_names=UnitNames(frozenset({"u", "v"}), {"w": "v"}))
+    return Spending(
+        cast(Service, SimpleNamespace(policy=policy, ledger=SimpleNamespace(history=lambda after=None: history)))
+    )
+
+
 @pytest.mark.parametrize(
     ("hours", "spent"),
     [(24, {"u": "0.8125", "v": "0.15625"}), (1, {"u": "0.0625", "v": "0.03125"}), (3, {"u": "0.3125", "v": "0.15625"}),
-     (0.1, {"v": "0.03125"}), (None, {"u": "12.8125", "v": "0.15625"})],
+     (0.1, {"v": "0.03125"})],
 )  # fmt: skip
-def test_what_was_charged_in_a_time_counts_and_nothing_else(hours: float | None, spent: dict[str, str]) -> None:
+def test_what_was_charged_in_a_time_counts_and_nothing_else(hours: float, spent: dict[str, str]) -> None:
     """By the units' present names; what was received counts as well."""
-    since = None if hours is None else NOW - dt.timedelta(hours=hours)
-    assert spent_since(HISTORY, since, NAMES) == {unit: loss(e) for unit, e in spent.items()}
+    charges, ever = spending(HISTORY).of("ana")
+    assert spent_since(charges, NOW - dt.timedelta(hours=hours)) == {unit: loss(e) for unit, e in spent.items()}
+    assert ever == {"u": loss("12.8125"), "v": loss("0.15625")}
 
 
 @pytest.mark.parametrize("at", ["", "yesterday"])
 def test_an_entry_whose_time_cannot_be_read_counts(at: str) -> None:
     odd = Receipt(Entry("id", "ana", {"u": loss("1")}, "", ""), 1, "", at)
-    assert spent_since([odd], NOW, NAMES) == {"u": loss("1")}
+    assert spent_since(spending([odd]).of("ana")[0], NOW) == {"u": loss("1")}
+
+
+def test_a_ledger_is_read_on_from_where_it_was_read(tmp_path: Path) -> None:
+    """What others charge meanwhile is found; an entry is read once."""
+    shop = make_shop(tmp_path / "shop")
+    with (
+        Service(*open_data(shop.policy, None, None, None, None)) as service,
+        Service(*open_data(shop.policy, None, None, None, None)) as other,
+    ):
+        read, history = list[int](), service.ledger.history
+
+        def counted(after: Receipt | None = None) -> Sequence[Receipt]:
+            found = history(after)
+            read.append(len(found))
+            return found
+
+        service.ledger.history = counted  # type: ignore[method-assign]
+        spending, session = Spending(service), other.session("ana")
+        for least in range(3):
+            assert len(spending.of("ana")[0]) == least
+            session.run(session.plan(f"{COUNT} WHERE amount < {least}", epsilon=1))
+        charges, spent = spending.of("ana")
+        assert [charge.losses for charge in charges] == [{"customer": loss("1")}] * 3
+        assert spent == {"customer": loss("3")} and read == [0, 1, 1, 1]
 
 
 def test_ceilings_are_in_the_ledgers_terms(tmp_path: Path) -> None:
@@ -73,13 +108,14 @@ def test_ceilings_are_in_the_ledgers_terms(tmp_path: Path) -> None:
             spent = {unit: PrivacyLoss(rho=x) for unit, x in before.items()}
             return Ceiling(PrivacyLoss(delta=Fraction(1), rho=rho), spent)
 
-        assert ceilings_now(service, "ana", ceilings, now) == {"per_query": one, "per_day": day(Fraction(2))}
+        spending = Spending(service)
+        assert ceilings_now(spending, "ana", ceilings, now) == {"per_query": one, "per_day": day(Fraction(2))}
         session = service.session("ana")
         session.run(session.plan(COUNT, epsilon=1))
         spent = Fraction(1, 2)
-        assert ceilings_now(service, "ana", ceilings, now)["per_day"] == day(Fraction(3, 2), customer=spent)
-        assert ceilings_now(service, "ben", ceilings, now)["per_day"] == day(Fraction(2))
-        assert ceilings_now(service, "ana", ceilings, now + dt.timedelta(days=2))["per_day"] == day(
+        assert ceilings_now(spending, "ana", ceilings, now)["per_day"] == day(Fraction(3, 2), customer=spent)
+        assert ceilings_now(spending, "ben", ceilings, now)["per_day"] == day(Fraction(2))
+        assert ceilings_now(spending, "ana", ceilings, now + dt.timedelta(days=2))["per_day"] == day(
             Fraction(2), customer=spent
         )
 
@@ -87,8 +123,8 @@ def test_ceilings_are_in_the_ledgers_terms(tmp_path: Path) -> None:
 def test_no_ceiling_reads_no_ledger(tmp_path: Path) -> None:
     shop = make_shop(tmp_path / "shop")
     with Service(*open_data(shop.policy, None, None, None, None)) as service:
-        assert ceilings_now(service, "ana", Ceilings(), NOW) == {}
-        assert len(ceilings_now(service, "ana", Ceilings(per_query="1"), NOW)) == 1
+        assert ceilings_now(Spending(service), "ana", Ceilings(), NOW) == {}
+        assert len(ceilings_now(Spending(service), "ana", Ceilings(per_query="1"), NOW)) == 1
         assert not service.has_ledger
 
 
@@ -102,7 +138,8 @@ def test_two_statements_that_looked_at_one_time_do_not_exceed_it_together(tmp_pa
     ):
         now = dt.datetime.now(dt.UTC)
         first, second = (
-            of.session("ana", None, ceilings_now(of, "ana", Ceilings(**{name: "0.25"}), now)) for of in (service, other)
+            of.session("ana", None, ceilings_now(Spending(of), "ana", Ceilings(**{name: "0.25"}), now))
+            for of in (service, other)
         )
         first.run(first.plan(COUNT, epsilon="0.1"))
         free = other.session("ana")

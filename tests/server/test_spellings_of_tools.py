@@ -75,6 +75,17 @@ ORDER BY "public"."patients"."region" ASC""",
     "Superset": """\
 SELECT region AS region, count(*) AS "COUNT(*)" FROM (SELECT *    from patients    ) AS virtual_table \
 GROUP BY region ORDER BY "COUNT(*)" DESC LIMIT 1000;""",
+    # https://github.com/dbeaver/dbeaver/issues/40639
+    "DBeaver": """\
+SELECT region, COUNT(*) AS count FROM public.patients AS sh
+GROUP BY region""",
+    # https://github.com/dbeaver/dbeaver/issues/11159
+    "DBeaver, of a query": """\
+SELECT region, COUNT(*) FROM (
+SELECT * FROM public.patients) src
+GROUP BY region""",
+    # https://github.com/grafana/grafana/pull/115974 has its frame, of the builder's table
+    "Grafana": "SELECT COUNT(*), region FROM patients GROUP BY region LIMIT 50 ",
 }
 WRITTEN = {
     "Metabase": 'SELECT "public"."patients"."region" AS "region", COUNT(*) AS "count" FROM "public"."patients" '
@@ -92,6 +103,8 @@ WRITTEN = {
     "dbt": 'with source as (select * from "clinic"."public"."patients"), renamed as (select region from source) '
     "select region, count(*) as n from renamed group by region",
     "dplyr": 'SELECT "region", COUNT(*) AS "n" FROM "patients" GROUP BY "region"',
+    "Looker": 'SELECT patients.region AS "patients.region", COUNT(*) AS "patients.count" FROM public.patients AS '
+    "patients GROUP BY 1 ORDER BY 2 DESC FETCH NEXT 500 ROWS ONLY",
 }
 BY_REGION = RECORDED | {f"{tool}, as described": sql for tool, sql in WRITTEN.items()}
 FREE = {

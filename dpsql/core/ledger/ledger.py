@@ -160,8 +160,8 @@ class Ledger(Protocol):
         """Every account with anything spent."""
         ...
 
-    def history(self) -> Sequence[Receipt]:
-        """All entries, oldest first."""
+    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
+        """All entries, or those behind one of this ledger, oldest first."""
         ...
 
     def definitions(self) -> Sequence[Entry]:

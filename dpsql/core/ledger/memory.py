@@ -55,10 +55,10 @@ class MemoryLedger:
         with self._lock:
             return self._book.accounts()
 
-    def history(self) -> Sequence[Receipt]:
-        """All entries, oldest first."""
+    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
+        """All entries, or those behind one of this ledger, oldest first."""
         with self._lock:
-            return list(self._receipts.values())
+            return list(self._receipts.values())[0 if after is None else after.sequence :]
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, oldest first."""

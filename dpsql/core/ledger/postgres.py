@@ -174,9 +174,10 @@ class PostgresLedger:
         """Every account with anything spent."""
         return self._reading(lambda _: self._book.accounts())
 
-    def history(self) -> Sequence[Receipt]:
-        """All entries, oldest first."""
-        return self._reading(self._receipts)
+    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
+        """All entries, or those behind one of this ledger, oldest first."""
+        last = self._identity.origin if after is None else Point(after.sequence, after.hash)
+        return self._reading(lambda session: self._receipts(session, last))
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, of other gateways too, oldest first."""
@@ -302,8 +303,8 @@ class PostgresLedger:
         except BrokenChain as broken:
             raise unusable(self.path, str(broken), *schema.RESTORE) from None
 
-    def _receipts(self, session: Session) -> list[Receipt]:
-        last, receipts = self._identity.origin, []
+    def _receipts(self, session: Session, last: Point) -> list[Receipt]:
+        receipts = []
         for row in chain.following(session, self.path, last):
             receipts.append(self._verified(row, last))
             last = row.point

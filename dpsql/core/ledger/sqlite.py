@@ -179,9 +179,10 @@ class SqliteLedger:
         """Every account with anything spent."""
         return self._reading(lambda: self._book.accounts())
 
-    def history(self) -> Sequence[Receipt]:
-        """All entries, oldest first."""
-        return self._reading(self._receipts)
+    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
+        """All entries, or those behind one of this ledger, oldest first."""
+        last = self._identity.origin if after is None else Point(after.sequence, after.hash)
+        return self._reading(lambda: self._receipts(last))
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, of other processes too, oldest first."""
@@ -242,9 +243,9 @@ class SqliteLedger:
         except BrokenChain as broken:
             raise unusable(self.path, str(broken), *schema.RESTORE) from None
 
-    def _receipts(self) -> list[Receipt]:
-        last, receipts = self._identity.origin, []
-        for row in self._rows(1):
+    def _receipts(self, last: Point) -> list[Receipt]:
+        receipts = []
+        for row in self._rows(last.sequence + 1):
             receipts.append(self._verified(row, last))
             last = row.point
         return receipts

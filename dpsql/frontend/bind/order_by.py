@@ -49,7 +49,7 @@ def sort_key(node: exp.Expr, binder: ExprBinder, expr: Expr | None = None) -> So
 
 
 def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder: ExprBinder) -> Node:
-    """The rows in order, if there is one, and cut by LIMIT and OFFSET. LIMIT 0 leaves no rows to put in order."""
+    """The rows in order, if there is one, and cut by LIMIT, FETCH and OFFSET. LIMIT 0 leaves none to put in order."""
     ordered = Sort(node, tuple(keys), binder.span(args["order"])) if keys else node
     if not is_cut(args):
         return ordered
@@ -62,7 +62,7 @@ def sorted_rows(node: Node, keys: list[SortKey], args: Mapping[str, Any], binder
 
 
 def is_cut(args: Mapping[str, Any]) -> bool:
-    """Whether LIMIT or OFFSET may leave rows out."""
+    """Whether LIMIT, FETCH or OFFSET may leave rows out."""
     return "offset" in args or ("limit" in args and not _is_all(args["limit"]))
 
 
@@ -76,15 +76,17 @@ def _amount(node: exp.Expr | None, binder: ExprBinder) -> int | None:
     if node is None:
         return None
     if isinstance(node, exp.Fetch):
-        given = node.args.get("count")
-        number = given.name if isinstance(given, exp.Literal) else "1"
-        raise reject(
-            "DP101", "FETCH is outside the accepted SQL", span=binder.span(node), help=[f"write  LIMIT {number}"]
-        )
+        options = node.args["limit_options"].args
+        allowed = () if options.get("percent") or options.get("with_ties") else ("limit_options",)
+        given = checked(node, binder.source, "direction", "count", *allowed).get("count")
+        if given is None:  # FETCH FIRST ROW ONLY
+            return 1
+    else:
+        given = checked(node, binder.source, "expression")["expression"]
     plain = replace(
         binder, entries=(), clause="LIMIT", aggregate=None, subquery=None, window=None, grouping=None, aliases={}
     )
-    bound = taken_as(plain.bind(checked(node, binder.source, "expression")["expression"]), BIGINT)
+    bound = taken_as(plain.bind(given), BIGINT)
     value = bound.value if isinstance(bound, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
         raise reject(

@@ -17,7 +17,7 @@ _CLAUSES = {
     "qualify": ("QUALIFY", "filter the released rows in an outer SELECT … WHERE"),
     "windows": ("WINDOW", ""),
     "locks": ("FOR UPDATE", ""),
-    "limit_options": ("LIMIT … PERCENT", "limit the result to a number of rows"),
+    "limit_options": ("PERCENT or WITH TIES", "limit the result to a number of rows"),
     "except_": ("* EXCLUDE", "name the columns you want"),
     "replace": ("* REPLACE", "name the columns you want"),
     "on": ("DISTINCT ON", "group by these columns instead"),

@@ -75,20 +75,6 @@ def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | No
 # --- safe: the same meaning in other words ---------------------------------------------------------------------------
 
 
-def _fetch(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
-    """FETCH FIRST 3 ROWS ONLY → LIMIT 3."""
-    places = [i for i in range(len(tokens)) if _words(tokens, i, 2) in (["FETCH", "FIRST"], ["FETCH", "NEXT"])]
-    if len(places) != 1:
-        return None
-    at = places[0]
-    counted = at + 2 < len(tokens) and tokens[at + 2].token_type is TokenType.NUMBER
-    end = at + 2 + counted
-    if _words(tokens, end, 2) not in (["ROW", "ONLY"], ["ROWS", "ONLY"]):
-        return None
-    count = tokens[at + 2].text if counted else "1"
-    return Fix(f"write LIMIT {count}", (_put(tokens, at, end + 1, f"LIMIT {count}"),), safe=True)
-
-
 def _listed(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """x = ANY([1, 2]) → x IN (1, 2)."""
     first, last = _covered(diagnostic, tokens)
@@ -253,7 +239,6 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("DP010", "", _keyword),
     ("DP010", "syntax error: names are not quoted with backticks", _backticks),
     ("DP010", "syntax error: there is no TOP", _top),
-    ("DP101", "FETCH is outside", _fetch),
     ("DP101", "WITH RECURSIVE is not supported", _recursive),
     ("DP101", "order is outside", _in_any_order),
     ("DP102", "", _near_name),

@@ -27,7 +27,7 @@ from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
 from dpsql.server.statements import Answer, Value
 from dpsql.server.workers.batches import batch_reply
-from dpsql.server.workers.ceilings import ceilings_now
+from dpsql.server.workers.ceilings import Spending, ceilings_now
 from dpsql.server.workers.kept_answers import KeptAnswers
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import cost_told, told, too_many_rows
@@ -49,7 +49,7 @@ class Answering:
         self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
     ) -> None:
         self._service, self._rows, self._leaving, self._charging = service, rows, leaving, charging
-        self._kept = KeptAnswers()
+        self._kept, self._spending = KeptAnswers(), Spending(service)
 
     def answer(self, ask: Ask) -> Reply:
         """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
@@ -66,7 +66,7 @@ class Answering:
         if ask.wish == "entry":
             return Reply(ask.id, _price_of(self._service, ask.sql))
         now = dt.datetime.now(dt.UTC)
-        ceilings = ceilings_now(self._service, ask.account, ask.ceilings, now)
+        ceilings = ceilings_now(self._spending, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
         if ask.batch:
             return batch_reply(

@@ -10,12 +10,13 @@ tests/server/test_ceilings.py.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from dpsql.core.ledger.ledger import Ceiling, Receipt
-from dpsql.core.policy.units import Accountant, UnitNames
+from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
 from dpsql.server.statements import Ceilings
 from dpsql.service.service import Service
@@ -23,43 +24,77 @@ from dpsql.service.service import Service
 _SPANS: Final = {"per_hour": dt.timedelta(hours=1), "per_day": dt.timedelta(days=1)}
 
 
-def ceilings_now(service: Service, account: str, ceilings: Ceilings, now: dt.datetime) -> Mapping[str, Ceiling]:
+Losses = Mapping[str, PrivacyLoss]
+"""Unit → what it was charged."""
+
+
+class Charge(NamedTuple):
+    """One entry of an account. at: None if nobody can tell when it was."""
+
+    at: dt.datetime | None
+    losses: Losses
+
+
+class Spending:
+    """What each account has spent, and when: the ledger is read once, and from then on what is new in it."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._lock = threading.Lock()
+        self._last: Receipt | None = None
+        self._charges: dict[str, list[Charge]] = {}
+        self._spent: dict[str, Losses] = {}
+
+    def of(self, account: str) -> tuple[list[Charge], Losses]:
+        """All charges of an account until now, oldest first, and their sum. Raises CannotOpen (DP407)."""
+        own, names = self.service.policy.account(account), self.service.policy.unit_names
+        with self._lock:
+            for receipt in self.service.ledger.history(self._last):
+                entry = receipt.entry.called(names)
+                charge = Charge(_moment(receipt.reserved_at), {unit: entry.in_account(unit) for unit in entry.units})
+                self._charges.setdefault(entry.analyst, []).append(charge)
+                self._spent[entry.analyst] = _sum((self._spent.get(entry.analyst, {}), charge.losses))
+                self._last = receipt
+            return list(self._charges.get(own, ())), self._spent.get(own, {})
+
+
+def ceilings_now(spending: Spending, account: str, ceilings: Ceilings, now: dt.datetime) -> Mapping[str, Ceiling]:
     """A login's ceilings by their names, as the ledger limits a charge by them. Raises CannotOpen (DP407)."""
-    accountant = service.policy.privacy.accountant
+    accountant = spending.service.policy.privacy.accountant
     given = {name: getattr(ceilings, name) for name in ("per_query", *_SPANS)}
     caps = {name: _cap(amount, accountant) for name, amount in given.items() if amount is not None}
     if not any(name in _SPANS for name in caps):
         return {name: Ceiling(cap) for name, cap in caps.items()}
-    names, own = service.policy.unit_names, service.policy.account(account)
-    history = [receipt for receipt in service.ledger.history() if receipt.entry.analyst == own]
-    before = spent_since(history, None, names)
+    charges, before = spending.of(account)
     found: dict[str, Ceiling] = {}
     for name, cap in caps.items():
         if name in _SPANS:
-            spent = largest(spent_since(history, now - _SPANS[name], names).values())
+            spent = largest(spent_since(charges, now - _SPANS[name]).values())
             found[name] = Ceiling(remaining(cap, PrivacyLoss(spent.epsilon, Fraction(0), spent.rho)), before)
         else:
             found[name] = Ceiling(cap)
     return found
 
 
-def spent_since(history: Sequence[Receipt], since: dt.datetime | None, names: UnitNames) -> dict[str, PrivacyLoss]:
-    """Unit → what it was charged from then on; None: ever. Entries without a time count."""
+def spent_since(charges: Iterable[Charge], since: dt.datetime) -> Losses:
+    """What was charged from then on. Entries without a time count."""
+    return _sum(charge.losses for charge in charges if charge.at is None or charge.at >= since)
+
+
+def _sum(several: Iterable[Losses]) -> Losses:
     found: dict[str, PrivacyLoss] = {}
-    for receipt in history:
-        if since is None or not _is_before(receipt.reserved_at, since):
-            entry = receipt.entry.called(names)
-            for unit in entry.units:
-                found[unit] = found.get(unit, NO_LOSS) + entry.in_account(unit)
+    for losses in several:
+        for unit, loss in losses.items():
+            found[unit] = found.get(unit, NO_LOSS) + loss
     return found
 
 
-def _is_before(reserved_at: str, since: dt.datetime) -> bool:
+def _moment(reserved_at: str) -> dt.datetime | None:
     try:
         at = dt.datetime.fromisoformat(reserved_at)
     except ValueError:
-        return False
-    return (at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)) < since
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
 
 
 def _cap(amount: str, accountant: Accountant) -> PrivacyLoss:

@@ -54,6 +54,8 @@ class LedgerContract:
         ]
         assert [r.entry.id for r in ledger.history()] == ["a", "b"]
         assert ledger.history()[0] == receipt
+        assert [r.entry.id for r in ledger.history(receipt)] == ["b"]
+        assert ledger.history(ledger.history()[-1]) == []
 
     def test_definitions_are_entries_that_charge_nobody(self, ledger: Ledger) -> None:
         create, drop = "CREATE DP SUMMARY s ON t (a)", "DROP DP SUMMARY s"

@@ -42,10 +42,12 @@ def accepted(place: Path) -> None:
     accept_head(place / "state" / "l.sqlite", place / "head" / "h.json")
 
 
-def entries(place: Path) -> list[str]:
+def charges(place: Path) -> list[str]:
+    """Without acceptances: whether there was one depends on who was faster, where both go on at once."""
     ledger = found(place)
     try:
-        return sorted(receipt.entry.id for receipt in ledger.history())
+        ids = (receipt.entry.id for receipt in ledger.history())
+        return sorted(id for id in ids if not id.startswith("accepted "))
     finally:
         ledger.close()
 
@@ -70,7 +72,7 @@ def test_both_have_it(tmp_path: Path, other: str, where: str, another_process: P
     orders = Interleaved(tmp_path, charge_a, act if where == "thread" else elsewhere)
     number = orders.run()
     assert number > 100 and orders.failures == []
-    assert [entries(tmp_path / str(at)) for at in range(number)] == [expected] * number
+    assert [charges(tmp_path / str(at)) for at in range(number)] == [expected] * number
 
 
 def test_an_empty_ledger_is_accepted_while_somebody_makes_it(tmp_path: Path) -> None:
@@ -78,4 +80,4 @@ def test_an_empty_ledger_is_accepted_while_somebody_makes_it(tmp_path: Path) -> 
     orders = Interleaved(tmp_path, accepted, charge_a)
     number = orders.run()
     assert number > 3 and orders.failures == []
-    assert [entries(tmp_path / str(at)) for at in range(number)] == [["a"]] * number
+    assert [charges(tmp_path / str(at)) for at in range(number)] == [["a"]] * number
