@@ -193,7 +193,8 @@ def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> Non
     finally:
         pool._free.put_nowait(seats[0])  # type: ignore[arg-type]
     assert "was stopped" in answers[0].text and ben.get("/").status_code == 200
-    assert ">ended<" in post(carol, "/sessions", "/sessions", door="1", key=key, do="end").text
+    ended = post(carol, "/sessions", "/sessions", door="1", key=key, do="end").text
+    assert ">ended<" in ended and "SIGHUP" in ended and "start the server" not in ended
     assert ben.get("/").status_code == 303
     noted = [(e.what, e.statement) for e in web.log.events if e.name == "carol" and e.what == "stop"]
     assert noted == [("stop", "the statement of ben"), ("stop", "the session of ben")]
