@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpsql.planner.computed import understood
+from dpsql.policy.load import load_policy
+from dpsql.report.page import report
 from dpsql.server.people.users import Provider, User, Users
 from dpsql.server.statements import Login
 from tests.support.browser import MISSING, WHERE, chromium
@@ -142,6 +146,20 @@ def test_the_report_has_its_looks_under_rules_of_its_own(browser: Any, web: Serv
         assert carol.page.inner_text("h1") == "shop" and "/policy/report" in carol.page.url
         top = carol.page.eval_on_selector("main", "main => getComputedStyle(main).maxWidth")
         assert top != "none" and carol.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_reports_file(browser: Any, web: ServedWeb, tmp_path: Path, width: int, scheme: str) -> None:
+    """The file: where it is served its rules forbid the audit's script, too."""
+    file, policy = tmp_path / "report.html", understood(load_policy(web.server.shop.policy))
+    file.write_text(report(policy, None, None, version="0", today=date(2026, 11, 28)), encoding="utf-8")
+    options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    with Visitor(browser, web, custodian=True, **options) as reader:
+        reader.page.goto(file.as_uri())
+        looked_at(reader, "report", width, scheme, axe_source())
+        printed = reader.page.pdf(prefer_css_page_size=True)
+        assert printed.startswith(b"%PDF-") and printed.count(b"/Type /Page\n") > 1
 
 
 def test_who_comes_from_an_identity_provider_is_let_in(browser: Any, tmp_path: Path) -> None:
