@@ -58,12 +58,24 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An answer. columns: of the query itself. ends: column → where its intervals stand in a row."""
+    """Rows. columns: of the query itself. places: where each stands in a row. ends: column → where its interval does.
+
+    more: of a batch the answers of its queries.
+    """
 
     columns: Columns
     ends: Mapping[int, int]
     places: tuple[int, ...]
     answer: Answer
+    more: tuple[Given, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Answer) -> Given:
+        """With its intervals apart."""
+        behind = {at + end for at in answer.ends for end in (1, 2)}
+        places = tuple(at for at in range(len(answer.columns)) if at not in behind)
+        ends = {number: at + 1 for number, at in enumerate(places) if at in answer.ends}
+        return cls(tuple(answer.columns[at] for at in places), ends, places, answer, tuple(map(cls.of, answer.more)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +116,13 @@ class Asker:
         asking = Asking(session.login, self._answering, self._recording)
         session.running.add(asking)
         try:
-            plain = await asking.describe(sql, settings)
-            if values is None and plain.parameters:
-                raise Refused([_NO_VALUES], "42P02")
-            wide = plain
-            if plain.command == "SELECT":
-                wide = await self._answering.describe(session.login, sql, replace(settings, intervals=True))
-            asked = settings if wide is plain else replace(settings, intervals=True)
-            answer = await asking.run(wide, values or (), asked, None, client)
+            wide = replace(settings, intervals=True)
+            described = await asking.describe(sql, wide)
+            if values is None and described.parameters:
+                raise no_values()
+            return Given.of(await asking.run(described, values or (), wide, None, client))
         finally:
             session.running.discard(asking)
-        places, ends = _layout(plain.columns, answer.columns)
-        return Given(plain.columns, ends, places, answer)
 
     async def described(self, sql: str, settings: Settings) -> Described:
         """Raises Refused, with a line in the log."""
@@ -195,35 +202,19 @@ def _operators(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
         yield len(found[1]) // 3, found[2], found[3] or ""
 
 
-def _layout(plain: Columns, wide: Columns) -> tuple[tuple[int, ...], dict[int, int]]:
-    """Where each column stands in a row that has intervals, too, and where the interval of a column begins."""
-    names, own = [name for name, _ in wide], [name for name, _ in plain]
-
-    def fitted(number: int, at: int) -> list[tuple[int, bool]] | None:
-        """(place, whether an interval follows) of the columns from there on; None if they do not fit."""
-        if number == len(own):
-            return [] if at == len(names) else None
-        if at >= len(names) or names[at] != own[number]:
-            return None
-        ends = names[at + 1 : at + 3] == [f"{own[number]}_low", f"{own[number]}_high"]
-        for has in (True, False) if ends else (False,):
-            rest = fitted(number + 1, at + (3 if has else 1))
-            if rest is not None:
-                return [(at, has), *rest]
-        return None
-
-    found = fitted(0, 0)
-    if found is None:
-        raise ValueError("an answer has other columns than were described")
-    return tuple(at for at, _ in found), {number: at + 1 for number, (at, has) in enumerate(found) if has}
-
-
 _TOO_MANY: Final = Diagnostic(
     "DP414",
     f"{MOST_RUNNING} statements of this session are on their way already",
     help=("wait for one of them",),
     notes=("nothing was run and nothing was spent",),
 )
+
+
+def no_values() -> Refused:
+    """There is a parameter, and no place to say its value."""
+    return Refused([_NO_VALUES], "42P02")
+
+
 _NO_VALUES: Final = Diagnostic(
     "DP013", "there is no value for $1", help=("write the value into the query",),
     notes=("nothing was run and nothing was spent",),

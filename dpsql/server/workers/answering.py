@@ -21,7 +21,7 @@ from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
-from dpsql.results.interval_columns import rows_with_ends, with_ends
+from dpsql.results.interval_columns import places_of_ends, rows_with_ends, with_ends
 from dpsql.results.summary_rows import DROPPED, MADE, made
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
@@ -180,6 +180,7 @@ class Answering:
             told(session, release) if ask.settings.notices else (),
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,
+            ends=places_of_ends(release.plan) if ends else (),
         )
 
 

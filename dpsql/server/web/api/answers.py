@@ -112,18 +112,26 @@ def _priced(cost: Cost) -> Data:
 
 
 def given(found: Given) -> Data:
-    """The answer to a query."""
+    """The answer to a query, or the answers to those of a batch."""
     answer = found.answer
     return {
-        "columns": [{"name": name, "type": type_.name} for name, type_ in found.columns],
-        "rows": [[plain(row[at]) for at in found.places] for row in answer.rows],
-        "intervals": [[_interval(row, found.ends.get(n)) for n in range(len(found.places))] for row in answer.rows],
+        **_rows(found),
+        "answers": [_rows(each) for each in found.more],
         "confidence": 0.95,
         "spent": problems.loss(answer.spent),
         "notes": list(answer.notices),
         "warnings": [problems.finding(d) for d in answer.warnings],
         "plan": answer.plan or None,
         "entry": answer.entry or None,
+    }
+
+
+def _rows(found: Given) -> Data:
+    rows = found.answer.rows
+    return {
+        "columns": [{"name": name, "type": type_.name} for name, type_ in found.columns],
+        "rows": [[plain(row[at]) for at in found.places] for row in rows],
+        "intervals": [[_interval(row, found.ends.get(n)) for n in range(len(found.places))] for row in rows],
     }
 
 

@@ -190,6 +190,10 @@ def _tree(operators: Sequence[tuple[int, str, str]]) -> Node:
     return h.ol(found, class_="tree") if found else None
 
 
+def _lines(told: Sequence[tuple[int, str, str]]) -> Node:
+    return h.pre("\n".join(line for _, line, _ in told), tabindex="0")
+
+
 def _released(plan: Mapping[str, Any]) -> Node:
     rows: list[list[Node]] = []
     for release in plan.get("releases", []):
@@ -218,6 +222,9 @@ def answered(frame: Frame, written: Written, given: Given) -> bytes:
     answer = given.answer
     spent = answer.spent or "nothing"
     rest = [note for note in answer.notices if not _SHOWN.search(note)]
+    several: list[Node] = [
+        [h.h3(f"Answer {n}"), result(each, f"The rows of answer {n}")] for n, each in enumerate(given.more, 1)
+    ]
     left = next((n.partition("; ")[2] for n in answer.notices if n.startswith("charged")), "")
     return query(
         frame,
@@ -225,7 +232,7 @@ def answered(frame: Frame, written: Written, given: Given) -> bytes:
         h.section(
             h.h2("Answer", id="answer"),
             h.p(h.strong(f"Spent {spent}"), f"; {left}" if left else "", class_="spent-line", role="status"),
-            result(given),
+            several or result(given),
             h.ul([h.li(note) for note in rest], class_="notes") if rest else None,
             class_="card answer", aria_labelledby="answer",
         ),
@@ -238,7 +245,7 @@ def refused(frame: Frame, written: Written, found: Sequence[Diagnostic]) -> byte
     return query(frame, written, refusal(found))
 
 
-def result(given: Given) -> Node:
+def result(given: Given, caption: str = "The rows of the answer") -> Node:
     """Rows, each noisy number with its ±."""
     rows: list[list[Node]] = []
     for row in given.answer.rows[:MOST_ROWS]:
