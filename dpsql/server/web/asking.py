@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.frontend.text.summary_statements import CREATE
 from dpsql.server.front.asking import Asking
 from dpsql.server.statements import TOO_MANY, Answer, Answering, Described, Recording, Refused, Settings, Value
 from dpsql.server.web.guard import Message
@@ -80,10 +81,12 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a query would cost now. errors: column → ±, None where it depends on the data. left: in words.
+    """What a statement would cost now. errors: column → ±, None where it depends on the data; of a summary the ± of a
+    cell, by what is counted; of a batch the tree tells them. left: in words.
 
     is_nominal: nobody has said an ε, so that price and errors are those of ε 1, which no run would take.
-    tree: operators of the plan, each with its depth and what is said of it. plan: the data of EXPLAIN (FORMAT JSON).
+    tree: operators of the plan, each with its depth and what is said of it; of a batch or a summary the lines of its
+    EXPLAIN. plan: the data of EXPLAIN (FORMAT JSON), of a query alone.
     """
 
     price: str
@@ -134,22 +137,25 @@ class Asker:
         return [dict(zip((name for name, _ in answer.columns), row, strict=True)) for row in answer.rows]
 
     async def cost(self, sql: str, values: tuple[Value, ...], settings: Settings, *, tree: bool = True) -> Cost:
-        """What a query would cost, its plan if wanted; spends nothing. Raises Refused."""
+        """What a statement that is charged would cost, its plan if wanted; spends nothing. Raises Refused."""
+        command = (await self._answering.describe(self._session.login, sql, settings)).command
         priced = await self._ask("EXPLAIN (COST) " + sql, settings, values, sql)
         plan: Mapping[str, Any] = {}
         operators: tuple[tuple[int, str, str], ...] = ()
         if tree:
             shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
-            operators = tuple(_operators(str(line) for (line,) in shown.rows))
+            lines = [str(line) for (line,) in shown.rows]
+            operators = tuple(_operators(lines) if command == "SELECT" else ((0, line, "") for line in lines))
+        if tree and command == "SELECT":
             told = await self._ask("EXPLAIN (FORMAT JSON) " + sql, settings, values, sql)
             plan = json.loads(str(told.rows[0][0]))
         first = priced.rows[0]
-        errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None}
+        errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None and command != "BATCH"}
         times = first[4] if isinstance(first[4], int) else None
         own = self._session.login.defaults
         clause = _SAYS_EPSILON.search(sql) is not None
         said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
-        nominal = not (any(said) or clause or self._has_default) and str(first[0]) != "ε 0"
+        unsaid = command != CREATE and not (any(said) or clause or self._has_default)  # a summary is refused without
         return Cost(
             str(first[0]),
             {name: width if isinstance(width, float) else None for name, width in errors.items()},
@@ -159,7 +165,7 @@ class Asker:
             operators,
             plan,
             priced.plan,
-            nominal,
+            unsaid and str(first[0]) != "ε 0",
         )
 
     def note(self, sql: str) -> None:
