@@ -21,7 +21,7 @@ from tests.support.identity import CLIENT, SECRET, identity
 from tests.support.served import PASSWORD
 from tests.support.served_shop import FINE, with_serve
 from tests.support.served_web import ServedWeb, served_web
-from tests.support.small_shop import make_shop
+from tests.support.small_shop import board, make_shop
 
 pytestmark = pytest.mark.xfail(WHERE is None, reason=MISSING, run=False, strict=False)
 
@@ -122,6 +122,16 @@ def test_every_page_of_analysts(browser: Any, web: ServedWeb, width: int, scheme
         for path in FOR_ANALYSTS:
             ana.page.goto(f"{ana.url}{path}")
             looked_at(ana, path.strip("/").replace("/", "-") or "budget", width, scheme, axe)
+
+
+def test_a_batch_and_its_answers(browser: Any, web: ServedWeb) -> None:
+    with Visitor(browser, web, viewport={"width": 390, "height": 900}) as ana:
+        ana.log_in("ana")
+        ana.ask(board(1), "0.1")
+        looked_at(ana, "price-batch", 390, "light", axe_source())
+        ana.page.click("button.pay")
+        assert len(ana.page.query_selector_all("section.answer table")) == 2
+        looked_at(ana, "answer-batch", 390, "light", axe_source())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -96,6 +96,9 @@ def test_what_it_would_cost_is_seen_before_for_nothing(server: Served) -> None:
     assert str(list(unsaid.rows)[-1][0]).startswith("cost: ε 0.000")  # one of the two is stored
     (again,) = {str(row[0]) for row in server.ask(f"EXPLAIN (COST) {CREATE}", login=MAKER, settings=LITTLE).rows}
     assert again == "ε 0" and server.shop.entries() == before
+    with pytest.raises(Refused) as refusal:  # also where the same text was described for somebody who may
+        server.ask(f"EXPLAIN (COST) {sql}", login=VIEWER, settings=LITTLE)
+    assert refusal.value.sqlstate == "25006"
     assert [row[0] for row in server.ask("SHOW dpsql.summaries", login=VIEWER).rows] == ["board"]
 
 
@@ -133,6 +136,7 @@ def test_a_ceiling_holds_for_the_whole(server: Served) -> None:
 
 def test_the_front_hands_it_on_and_all_else_is_a_write() -> None:
     assert isinstance(command(CREATE), Query) and isinstance(command("drop dp summary x"), Query)
+    assert isinstance(command(f"EXPLAIN (COST) {CREATE}"), Query)
     for other in ("CREATE TABLE x (y int)", "CREATE DP TABLE x", "DROP TABLE dp", "CREATE SUMMARY dp ON x (y)"):
         assert isinstance(command(other), Write)
 
