@@ -6,8 +6,7 @@ Prints the tables and writes FILE (benchmarks/results/latest.json), with version
 of each benchmark. What was measured before and is not measured now stays in the file. `python -m benchmarks.render`
 makes docs/benchmarks.md of it.
 
---size: quick takes seconds, and its figures say only that everything runs; short a quarter of an hour; full an hour or
-two.
+--size: quick takes seconds, and its figures say only that everything runs; short an hour; full several.
 --only: the benchmarks to run; peers install themselves on first use.
 """
 

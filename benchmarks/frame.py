@@ -44,7 +44,7 @@ Runs = Mapping[str, Callable[[], object]]
 class Settings:
     """How much to measure, and where the generated tables are made and kept.
 
-    size: `quick` takes seconds and shows only that everything runs; `short` is meant for a quarter of an hour in all;
+    size: `quick` takes seconds and shows only that everything runs; `short` is meant for an hour in all;
     `full` goes to 100 M rows and to a million people for every peer.
     people, rounds: instead of the size's own.
     """

@@ -17,6 +17,7 @@ from benchmarks import (
     queries,
     samplers,
     server,
+    spark,
     tpch,
 )
 from benchmarks.frame import Figures, Settings
@@ -53,3 +54,5 @@ PARTS: dict[str, Part] = {
     "server": server,
     "peers": contest,
 }
+ELSEWHERE: dict[str, Part] = {"spark": spark}
+"""Run by itself, in an environment of its own; its figures are shown beside the others."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import targets
 from benchmarks.frame import HERE, RESULTS, Figures, table
-from benchmarks.parts import PARTS
+from benchmarks.parts import ELSEWHERE, PARTS
 from benchmarks.peers.contest import OWN
 from benchmarks.peers.environments import PEERS
 from benchmarks.queries import QUERIES
@@ -41,7 +41,7 @@ def page(results: Mapping[str, Figures]) -> str:
         targets.markdown(results),
         notes,
     ]
-    for name, part in PARTS.items():
+    for name, part in (PARTS | ELSEWHERE).items():
         if name in results:
             report = results[name]
             body = part.markdown(report["figures"]).replace("\n## ", "\n### ")

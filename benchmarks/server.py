@@ -224,7 +224,7 @@ def beside_a_run(server: Server, folder: Path, turns: int) -> Figures:
 
 def run(settings: Settings) -> Figures:
     """Two servers, with one worker and with two, and those that are broken."""
-    count, turns, few = settings.pick(30, 1_000, 1_000), settings.pick(3, 16, 16), settings.pick(12, 100, 100)
+    count, turns, few = settings.pick(30, 1_000, 1_000), settings.pick(3, 50, 50), settings.pick(12, 100, 100)
     sizes = settings.pick((20_000, 200_000), (500_000, 3_000_000), (500_000, 3_000_000))
     with tempfile.TemporaryDirectory(dir=settings.folder) as home, ExitStack() as open:
         folder = made(Path(home), *sizes)

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -34,7 +34,9 @@ from benchmarks.peers.contest import Failed, Peer, started, the_task
 from benchmarks.peers.environments import NotInstalled
 from benchmarks.prepared import PERSONS
 from benchmarks.queries import QUERIES, Query
-from tests.engines_elsewhere.spark import servers
+
+if TYPE_CHECKING:
+    from tests.engines_elsewhere.spark import servers
 
 TITLE = "Five queries on Spark"
 TABLES = ("people", "orders")
@@ -143,6 +145,8 @@ def at(settings: Settings, cluster: servers.Server, people: int, rounds: int, sk
 
 def run(settings: Settings) -> Figures:
     """The five queries, over tables of one size or two."""
+    from tests.engines_elsewhere.spark import servers  # of its own environment: whoever only shows figures has none
+
     rounds = settings.turns(1, 3, 3)
     sizes = settings.pick((2_000,), (200_000,), (200_000, 2_000_000))
     sizes = (settings.people,) if settings.people else sizes
@@ -181,7 +185,8 @@ def markdown(figures: Figures) -> str:
             if name in contest
         ]
         sizes = ", ".join(f"`{which}` {n:,} rows" for which, n in size["rows"].items())
-        without = f" Tumult: {size['without']}." if "without" in size else ""
+        failed = {f"Tumult, {query}: {c['failed']}." for query, c in size["queries"].items() if "failed" in c}
+        without = " ".join(["", *sorted(failed), *([f"Tumult: {size['without']}."] if "without" in size else [])])
         skew = ", of which a third are one person's" if size["skewed"] else ""
         said.append(
             f"Spark {figures['version']}, two tasks; {sizes}{skew}; prepared in {size['prepared_in']:.0f} s; ε = 1, "

@@ -30,9 +30,9 @@ def table(
 
     above: names that stand over several columns each, from the left.
     """
-    spans = "".join(f"<th colspan={columns}>{name}</th>" for name, columns in above)
+    spans = "".join(_head(name, columns) for name, columns in above)
     over = [name for name, columns in above for _ in range(columns)] or [""] * len(header)
-    names = "".join(f"<th scope=col>{name}</th>" for name in header)
+    names = "".join(_head(name) for name in header)
     head = (f"<tr class=over>{spans}</tr>" if above else "") + f"<tr>{names}</tr>"
     called = [f"{outer}: {name}" if outer else name for outer, name in zip(over, header, strict=True)]
     body = "".join(
@@ -40,6 +40,11 @@ def table(
         for row in rows
     )
     return f"<table{_class(kind)}><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _head(name: str, columns: int = 1) -> str:
+    """A cell over so many columns; one without a name heads none."""
+    return f"<th scope=col colspan={columns}>{name}</th>" if name else f"<td colspan={columns}></td>"
 
 
 def section(anchor: str, title: str, *parts: str, kind: str = "") -> str:

@@ -24,6 +24,16 @@ def with_ends(plan: Plan) -> tuple[tuple[str, SqlType], ...]:
     return tuple(found)
 
 
+def places_of_ends(plan: Plan) -> tuple[int, ...]:
+    """Where in `with_ends` a column stands that has its `_low` and `_high` behind it."""
+    found, at = list[int](), 0
+    for column in plan.columns:
+        has_ends = not is_key(plan.tree.node, column.uid)
+        found += [at] if has_ends else []
+        at += 3 if has_ends else 1
+    return tuple(found)
+
+
 def rows_with_ends(release: Release, level: Fraction) -> list[tuple[Any, ...]]:
     """The rows for the columns of `with_ends`: NULL where a number has no interval."""
     intervals = column_intervals(release, level)

@@ -25,7 +25,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
 from dpsql.frontend.bind.clock import may_ask, moment
 from dpsql.frontend.parse import require_length
-from dpsql.frontend.text.summary_statements import CREATE, DROP, CreateSummary, SummaryStatement, summary_statement
+from dpsql.frontend.text.summary_statements import CreateSummary
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings as Planned
 from dpsql.planner.summaries.design import require_static
@@ -150,19 +150,13 @@ class Gateway:
     async def _answered(
         self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
     ) -> Answer:
-        now = moment()
-        if (statement := summary_statement(described.sql)) is not None:
-            return await self._summary(login, described, statement, settings, run_id, now)
-        passing = _passing(login, described, values, settings)
-        if passing not in self._passed:
-            preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
-            if preview is not None:
-                return preview
-            if passing is not None and not may_ask(described.sql):
-                if len(self._passed) >= _MOST_KEPT:
-                    self._passed.clear()
-                self._passed.add(passing)
-        said = spoken(described.sql)
+        now, said = moment(), spoken(described.sql)
+        if said.summary is not None:
+            _require_may(login, described.sql)
+            if said.form is None:
+                return await self._summary(login, described, settings, run_id, now)
+        elif (preview := await self._preview(login, described, values, settings, now)) is not None:
+            return preview
         ask = Ask(
             run_id,
             "look" if said.form is None else "cost" if said.form == "cost" else "explain",
@@ -181,6 +175,20 @@ class Gateway:
         if reply.answer is None and not reply.refused:
             return await self._paid(replace(ask, wish="run"), described)
         return _given(reply, described)
+
+    async def _preview(
+        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, now: dt.datetime
+    ) -> Answer | None:
+        """The answer to a preview; None for what goes on to the workers. Raises Refused."""
+        passing = _passing(login, described, values, settings)
+        if passing in self._passed:
+            return None
+        preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
+        if preview is None and passing is not None and not may_ask(described.sql):
+            if len(self._passed) >= _MOST_KEPT:
+                self._passed.clear()
+            self._passed.add(passing)
+        return preview
 
     async def _paid(self, ask: Ask, described: Described) -> Answer:
         """What came of a run. Raises Refused, with what it charged all the same."""
@@ -211,11 +219,9 @@ class Gateway:
         return (str(told.answer.rows[0][0]), id) if told.answer.rows else ("", "")
 
     async def _summary(
-        self, login: Login, described: Described, statement: SummaryStatement, settings: Settings, run_id: str,
-        now: dt.datetime,
-    ) -> Answer:  # fmt: skip
+        self, login: Login, described: Described, settings: Settings, run_id: str, now: dt.datetime
+    ) -> Answer:
         """Drop a summary; or make one, part by part: each is a run of its own."""
-        _require_may(login, described.sql)
         wanted = with_defaults(settings, login)
         ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
         notices, paid = tuple[str, ...](), list[tuple[str, str]]()
@@ -268,11 +274,11 @@ class Gateway:
 
     def _described(self, login: Login, sql: str, settings: Settings) -> Described:
         require_length(Source(sql))
-        if (statement := summary_statement(sql)) is not None:
+        if (said := spoken(sql)).summary is not None:
             _require_may(login, sql)
-            require_static(statement, self.policy, sql)
-            made = isinstance(statement, CreateSummary)
-            return Described(sql, MADE if made else DROPPED, (), CREATE if made else DROP)
+            require_static(said.summary, self.policy, sql)
+            made = MADE if isinstance(said.summary, CreateSummary) else DROPPED
+            return Described(sql, made if said.form is None else EXPLAINED[said.form], (), said.command)
         text = self._text(login, sql, ())
         if text.spoken.batch:
             form = text.spoken.form

@@ -1,6 +1,6 @@
 """The custodian's listener: `/healthz` for what watches a service, `/metrics` for Prometheus. HTTP/1.1, GET alone.
 
-    python -m dpsql.server.health 127.0.0.1:9187 --wait 60      # for systemd and Docker: exits with 0 if it is healthy
+    python -m dpsql.server.health 127.0.0.1:9187      # for Docker: exits with 0 if it is healthy
 
 *Claim.* Nothing is told but that the server answers, and can note it, and what `metrics.py` counts. *Why.* A request is
 its first line; the reply is made of those alone. *When it would be false.* If who may not see prices and accounts can
@@ -155,13 +155,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Whether a server is healthy, as an exit code."""
     parser = argparse.ArgumentParser(prog="dpsql-health", description="Exits with 0 if a server is healthy, else 1.")
     parser.add_argument("address", help="HOST:PORT, as the server was given it with --health")
-    parser.add_argument("--wait", type=float, default=0, metavar="SECONDS", help="how long to try again")
     given = parser.parse_args(arguments)
-    host, port = place(given.address)
-    until = time.monotonic() + given.wait
-    while not (found := _is_healthy(host, port)) and time.monotonic() < until:
-        time.sleep(0.2)
-    return 0 if found else 1
+    return 0 if _is_healthy(*place(given.address)) else 1
 
 
 def _is_healthy(host: str, port: int) -> bool:

@@ -1,4 +1,5 @@
-"""Statements that are no query: SHOW budget, history or summaries, and EXPLAIN in its forms. All of them are free."""
+"""Statements that are no query: SHOW budget, history or summaries, and EXPLAIN in its forms, all of which are free;
+batches; and what makes or drops a summary."""
 
 from __future__ import annotations
 
@@ -7,11 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from dpsql.api.statements import Explain, special
+from dpsql.api.statements import Explain, in_full, special
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, SqlType
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.batch_statement import batch_statement
 from dpsql.frontend.text.split import split_statements
+from dpsql.frontend.text.summary_statements import (
+    CREATE,
+    DROP,
+    CreateSummary,
+    DropSummary,
+    SummaryStatement,
+    summary_statement,
+)
 from dpsql.server.asked import DIALECT
 
 Form = Literal["text", "json", "cost"]
@@ -36,22 +45,25 @@ class Spoken:
     """sql: the query that is meant, at its place in the statement. form: of an EXPLAIN; None for what is answered.
 
     command: the first word of its tag. batch: of `DP BATCH (…)`, whose queries `sql` then is, whether "all" of them
-    have to be answered, or those that are refused are left out ("skip"); empty of anything else.
+    have to be answered, or those that are refused are left out ("skip"); empty of anything else. summary: what makes or
+    drops one, or, explained, would make it.
     """
 
     sql: str
     form: Form | None = None
     command: str = "SELECT"
     batch: Members = ""
+    summary: SummaryStatement | None = None
 
 
 @lru_cache(maxsize=64)
 def spoken(sql: str) -> Spoken:
     """What a statement asks, read once for all steps on its way.
 
-    Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option.
+    Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option; DP010 for what is begun and not ended.
     """
     form: Form = "text"
+    written = sql
     first = next(iter(split_statements(sql, DIALECT)), None)
     if first is not None and (shown := _SHOW.fullmatch(first.text)):
         return Spoken(f"SELECT * FROM dpsql.{shown[1] or shown[2]}", command="SHOW")
@@ -62,7 +74,12 @@ def spoken(sql: str) -> Spoken:
         sql = sql[:start] + " " * (end - start) + sql[end:]
     match special(sql, DIALECT):
         case Explain(sql=text):
-            return _batched(text, form, "EXPLAIN") or Spoken(text, form, "EXPLAIN")
+            summary = _explained(text, form, written)
+            return _batched(text, form, "EXPLAIN") or Spoken(text, form, "EXPLAIN", summary=summary)
+        case CreateSummary() as made:
+            return Spoken(sql, command=CREATE, summary=made)
+        case DropSummary() as dropped:
+            return Spoken(sql, command=DROP, summary=dropped)
     return _batched(sql, None, "BATCH") or Spoken(sql)
 
 
@@ -74,6 +91,20 @@ def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
     if form == "json":
         raise reject("DP903", "a batch is explained as text", help=["EXPLAIN DP BATCH (…)"])
     return Spoken(read.queries, form, command, "skip" if read.skip_refused else "all")
+
+
+def _explained(text: str, form: Form, sql: str) -> CreateSummary | None:
+    """The summary that is explained; None for anything else. Raises Rejected DP010, DP012, DP903."""
+    try:
+        summary = summary_statement(text)
+    except Rejected as refusal:
+        refusal.diagnostics = tuple(in_full(d, sql) for d in refusal.diagnostics)
+        raise
+    if isinstance(summary, DropSummary):
+        raise reject("DP012", "dropping a summary is free: there is nothing to explain", help=[summary.sql])
+    if summary is not None and form == "json":
+        raise reject("DP903", "a summary is explained as text", help=[f"EXPLAIN {summary.sql}"])
+    return summary
 
 
 def _form(options: str) -> Form:

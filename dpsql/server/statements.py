@@ -106,7 +106,7 @@ class Answer:
     notices: sentences about price and notes; empty if the settings want none. warnings: what spoke against the run
     (DP5xx). spent: in words, "" for nothing. plan, entry: for the audit log, hash of the plan and id of the ledger's
     entry, of several one after the other; "" if there is none. more: of a batch the answers of its queries, in place of
-    rows of its own.
+    rows of its own. ends: the places of columns behind which stand the two ends of their interval.
     """
 
     columns: tuple[tuple[str, SqlType], ...]
@@ -118,6 +118,7 @@ class Answer:
     entry: str = ""
     command: str = "SELECT"
     more: tuple[Answer, ...] = ()
+    ends: tuple[int, ...] = ()
 
 
 class Refused(Exception):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpsql.planner.computed import understood
+from dpsql.policy.load import load_policy
+from dpsql.report.page import report
 from dpsql.server.people.users import Provider, User, Users
 from dpsql.server.statements import Login
 from tests.support.browser import MISSING, WHERE, chromium
@@ -17,7 +21,7 @@ from tests.support.identity import CLIENT, SECRET, identity
 from tests.support.served import PASSWORD
 from tests.support.served_shop import FINE, with_serve
 from tests.support.served_web import ServedWeb, served_web
-from tests.support.small_shop import make_shop
+from tests.support.small_shop import board, make_shop
 
 pytestmark = pytest.mark.xfail(WHERE is None, reason=MISSING, run=False, strict=False)
 
@@ -120,6 +124,16 @@ def test_every_page_of_analysts(browser: Any, web: ServedWeb, width: int, scheme
             looked_at(ana, path.strip("/").replace("/", "-") or "budget", width, scheme, axe)
 
 
+def test_a_batch_and_its_answers(browser: Any, web: ServedWeb) -> None:
+    with Visitor(browser, web, viewport={"width": 390, "height": 900}) as ana:
+        ana.log_in("ana")
+        ana.ask(board(1), "0.1")
+        looked_at(ana, "price-batch", 390, "light", axe_source())
+        ana.page.click("button.pay")
+        assert len(ana.page.query_selector_all("section.answer table")) == 2
+        looked_at(ana, "answer-batch", 390, "light", axe_source())
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_of_custodians(browser: Any, web: ServedWeb, width: int, scheme: str) -> None:
@@ -142,6 +156,20 @@ def test_the_report_has_its_looks_under_rules_of_its_own(browser: Any, web: Serv
         assert carol.page.inner_text("h1") == "shop" and "/policy/report" in carol.page.url
         top = carol.page.eval_on_selector("main", "main => getComputedStyle(main).maxWidth")
         assert top != "none" and carol.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_reports_file(browser: Any, web: ServedWeb, tmp_path: Path, width: int, scheme: str) -> None:
+    """The file: where it is served its rules forbid the audit's script, too."""
+    file, policy = tmp_path / "report.html", understood(load_policy(web.server.shop.policy))
+    file.write_text(report(policy, None, None, version="0", today=date(2026, 11, 28)), encoding="utf-8")
+    options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    with Visitor(browser, web, custodian=True, **options) as reader:
+        reader.page.goto(file.as_uri())
+        looked_at(reader, "report", width, scheme, axe_source())
+        printed = reader.page.pdf(prefer_css_page_size=True)
+        assert printed.startswith(b"%PDF-") and printed.count(b"/Type /Page\n") > 1
 
 
 def test_who_comes_from_an_identity_provider_is_let_in(browser: Any, tmp_path: Path) -> None:

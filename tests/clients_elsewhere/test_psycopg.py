@@ -52,6 +52,8 @@ def test_the_connection_is_under_tls(served: Served, connection: Any) -> None:
         psycopg.connect(served.dsn.replace(PASSWORD, "wrong wrong"))
     with pytest.raises(psycopg.OperationalError, match='database "other" does not exist'):
         psycopg.connect(served.dsn, dbname="other")
+    with pytest.raises(psycopg.OperationalError, match="channel binding"):
+        psycopg.connect(served.dsn, channel_binding="require")
 
 
 @pytest.mark.parametrize("value", [5, 70_000, 2**40])

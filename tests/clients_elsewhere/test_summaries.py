@@ -24,6 +24,9 @@ def test_a_dashboard_from_one_summary(tmp_path: Path) -> None:
     with serving(shop) as (_, port):
         dsn = f"host=127.0.0.1 port={port} password='{PASSWORD}' dbname=shop user="
         with psycopg.connect(f"{dsn}ana", autocommit=True) as con:
+            priced = con.execute(f"EXPLAIN (COST) {CREATE}")
+            assert priced.statusmessage == "EXPLAIN" and {row[0] for row in priced} == {"ε 0.5"}
+            assert con.execute(f"EXPLAIN {CREATE}").fetchall()[-1] == ("cost: ε 0.5",)
             made = con.execute(CREATE)
             assert made.statusmessage == "CREATE DP SUMMARY" and made.fetchall() == [("board", "ε 0.5")]
             before = con.execute("SELECT epsilon_spent FROM dpsql.budget WHERE unit = 'flight'").fetchone()

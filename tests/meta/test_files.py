@@ -15,7 +15,7 @@ import pytest
 from dpsql.diagnostics.codes import CODES
 
 MOST_LINES = 400
-FOLDERS = ("dpsql", "grammar", "tests", "docs", "examples", "benchmarks", ".ci")
+FOLDERS = ("dpsql", "deploy", "grammar", "tests", "docs", "examples", "benchmarks", ".ci")
 TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".sql", ".lark", ".test", ".json", ".cfg", ".txt", ""}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError|raise NotImplemented\b")
 STARTS = ("/work/", "/root/", "/home/", "/Users/", "/mnt/", "/private/", "../shared", ":\\Users")

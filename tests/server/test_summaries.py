@@ -48,7 +48,9 @@ def test_a_tile_is_answered_for_nothing(server: Served, sql: str) -> None:
     assert any(name.endswith("_low") for name, _ in first.columns)
 
 
-@pytest.mark.parametrize("sql", [CREATE, "DROP DP SUMMARY board", "create dp summary x on flights (month)"])
+@pytest.mark.parametrize(
+    "sql", [CREATE, "DROP DP SUMMARY board", "create dp summary x on flights (month)", f"EXPLAIN (COST) {CREATE}"]
+)
 def test_without_the_right_it_is_refused_as_a_write(server: Served, sql: str) -> None:
     for login in (VIEWER, replace(VIEWER, role="custodian"), Login("bi", "ana", kind="bi")):
         with pytest.raises(Refused) as refusal:
@@ -81,6 +83,46 @@ def test_explain_says_that_it_is_free(server: Served) -> None:
     assert line == "ε 0"
 
 
+def test_what_it_would_cost_is_seen_before_for_nothing(server: Served) -> None:
+    sql = "CREATE DP SUMMARY seen ON flights (month, late) WITH (epsilon = 0.4)"
+    before = server.shop.entries()
+    costs = list(server.ask(f"EXPLAIN (COST) {sql}", login=MAKER, settings=LITTLE).rows)
+    assert {cost[0] for cost in costs} == {"ε 0.4"} and {cost[1] for cost in costs} >= {"late", "month × late"}
+    assert all(isinstance(cost[2], float) and cost[2] > 0 for cost in costs)
+    answer = server.ask(f"EXPLAIN {sql}", login=MAKER, settings=LITTLE)
+    lines = [str(line) for (line,) in answer.rows]
+    assert "month × late" in "\n".join(lines) and lines[-1] == "cost: ε 0.4" and answer.command == "EXPLAIN"
+    unsaid = server.ask("EXPLAIN CREATE DP SUMMARY seen ON flights (month, late)", login=MAKER, settings=LITTLE)
+    assert str(list(unsaid.rows)[-1][0]).startswith("cost: ε 0.000")  # one of the two is stored
+    (again,) = {str(row[0]) for row in server.ask(f"EXPLAIN (COST) {CREATE}", login=MAKER, settings=LITTLE).rows}
+    assert again == "ε 0" and server.shop.entries() == before
+    with pytest.raises(Refused) as refusal:  # also where the same text was described for somebody who may
+        server.ask(f"EXPLAIN (COST) {sql}", login=VIEWER, settings=LITTLE)
+    assert refusal.value.sqlstate == "25006"
+    assert [row[0] for row in server.ask("SHOW dpsql.summaries", login=VIEWER).rows] == ["board"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "at"),
+    [
+        ("EXPLAIN DROP DP SUMMARY board", "DP012", ""),
+        (f"EXPLAIN (FORMAT JSON) {CREATE}", "DP903", ""),
+        ("EXPLAIN /* x */ CREATE DP SUMMARY x ON flights (month", "DP010", ""),
+        ("EXPLAIN (COST) CREATE DP SUMMARY x ON flights (month, monthh) WITH (epsilon = 1)", "DP103", "monthh"),
+        ("EXPLAIN (COST) CREATE DP SUMMARY x ON flights (month, month)", "DP010", ""),
+        ("EXPLAIN CREATE DP SUMMARY x ON flights (month) WITH (eps = 1)", "DP010", "eps"),
+    ],
+)
+def test_what_cannot_be_explained_is_shown_in_the_statement(server: Served, sql: str, code: str, at: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        server.ask(sql, login=MAKER, settings=LITTLE)
+    (found,) = refusal.value.diagnostics
+    assert found.code == code and (found.source is None or found.source.text == sql)
+    if at:
+        assert found.source is not None and found.span is not None
+        assert found.source.text[found.span.start : found.span.end] == at
+
+
 def test_a_ceiling_holds_for_the_whole(server: Served) -> None:
     login = replace(BOB, ceilings=Ceilings(per_query="0.2"))
     with pytest.raises(Refused) as refusal:
@@ -94,6 +136,7 @@ def test_a_ceiling_holds_for_the_whole(server: Served) -> None:
 
 def test_the_front_hands_it_on_and_all_else_is_a_write() -> None:
     assert isinstance(command(CREATE), Query) and isinstance(command("drop dp summary x"), Query)
+    assert isinstance(command(f"EXPLAIN (COST) {CREATE}"), Query)
     for other in ("CREATE TABLE x (y int)", "CREATE DP TABLE x", "DROP TABLE dp", "CREATE SUMMARY dp ON x (y)"):
         assert isinstance(command(other), Write)
 

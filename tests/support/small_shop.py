@@ -65,6 +65,12 @@ ENDLESS = "SELECT COUNT(*) FROM forever WHERE i % 7 <> 3"
 PRIVATE = ('"orders"', '"forever"')
 
 
+def board(no: int) -> str:
+    """A batch of three groups and of one row, with three noisy columns. no: told apart by it."""
+    rows = f"FROM orders WHERE city <> 'nowhere {no}'"
+    return f"DP BATCH (SELECT city, COUNT(*) AS n {rows} GROUP BY city; SELECT COUNT(*) AS n, SUM(amount) AS s {rows})"
+
+
 @dataclass(frozen=True)
 class Shop:
     """A folder with the shop's data, policy and ledger."""

@@ -27,6 +27,7 @@ from dpsql.server.health import Health, place
 from dpsql.server.metrics import Metrics
 from dpsql.server.opening import MadeUp, Planned, opened, planned
 from dpsql.server.people.users import Users
+from dpsql.server.readiness import tell_ready
 from dpsql.server.refusals import Refusals
 from dpsql.server.reload import Files, Holding, reload
 from dpsql.server.statements import Recording
@@ -204,6 +205,7 @@ async def _serve(
         if sys.platform != "win32":
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: _say_all(reload(door, files, holding)))
         show("\n".join(_where(name, door.tls, host, found) for name in databases.by_name))
+        tell_ready()
         await stopping.wait()
         exits.say("no connections are taken any more; what runs comes to its end")
         for gateway in gateways:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.frontend.text.summary_statements import CREATE
 from dpsql.server.front.asking import Asking
 from dpsql.server.statements import TOO_MANY, Answer, Answering, Described, Recording, Refused, Settings, Value
 from dpsql.server.web.guard import Message
@@ -58,20 +59,34 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An answer. columns: of the query itself. ends: column → where its intervals stand in a row."""
+    """Rows. columns: of the query itself. places: where each stands in a row. ends: column → where its interval does.
+
+    more: of a batch the answers of its queries.
+    """
 
     columns: Columns
     ends: Mapping[int, int]
     places: tuple[int, ...]
     answer: Answer
+    more: tuple[Given, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Answer) -> Given:
+        """With its intervals apart."""
+        behind = {at + end for at in answer.ends for end in (1, 2)}
+        places = tuple(at for at in range(len(answer.columns)) if at not in behind)
+        ends = {number: at + 1 for number, at in enumerate(places) if at in answer.ends}
+        return cls(tuple(answer.columns[at] for at in places), ends, places, answer, tuple(map(cls.of, answer.more)))
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a query would cost now. errors: column → ±, None where it depends on the data. left: in words.
+    """What a statement would cost now. errors: column → ±, None where it depends on the data; of a summary the ± of a
+    cell, by what is counted; of a batch the tree tells them. left: in words.
 
     is_nominal: nobody has said an ε, so that price and errors are those of ε 1, which no run would take.
-    tree: operators of the plan, each with its depth and what is said of it. plan: the data of EXPLAIN (FORMAT JSON).
+    tree: operators of the plan, each with its depth and what is said of it; of a batch or a summary the lines of its
+    EXPLAIN. plan: the data of EXPLAIN (FORMAT JSON), of a query alone.
     """
 
     price: str
@@ -104,18 +119,13 @@ class Asker:
         asking = Asking(session.login, self._answering, self._recording)
         session.running.add(asking)
         try:
-            plain = await asking.describe(sql, settings)
-            if values is None and plain.parameters:
-                raise Refused([_NO_VALUES], "42P02")
-            wide = plain
-            if plain.command == "SELECT":
-                wide = await self._answering.describe(session.login, sql, replace(settings, intervals=True))
-            asked = settings if wide is plain else replace(settings, intervals=True)
-            answer = await asking.run(wide, values or (), asked, None, client)
+            wide = replace(settings, intervals=True)
+            described = await asking.describe(sql, wide)
+            if values is None and described.parameters:
+                raise no_values()
+            return Given.of(await asking.run(described, values or (), wide, None, client))
         finally:
             session.running.discard(asking)
-        places, ends = _layout(plain.columns, answer.columns)
-        return Given(plain.columns, ends, places, answer)
 
     async def described(self, sql: str, settings: Settings) -> Described:
         """Raises Refused, with a line in the log."""
@@ -127,22 +137,25 @@ class Asker:
         return [dict(zip((name for name, _ in answer.columns), row, strict=True)) for row in answer.rows]
 
     async def cost(self, sql: str, values: tuple[Value, ...], settings: Settings, *, tree: bool = True) -> Cost:
-        """What a query would cost, its plan if wanted; spends nothing. Raises Refused."""
+        """What a statement that is charged would cost, its plan if wanted; spends nothing. Raises Refused."""
+        command = (await self._answering.describe(self._session.login, sql, settings)).command
         priced = await self._ask("EXPLAIN (COST) " + sql, settings, values, sql)
         plan: Mapping[str, Any] = {}
         operators: tuple[tuple[int, str, str], ...] = ()
         if tree:
             shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
-            operators = tuple(_operators(str(line) for (line,) in shown.rows))
+            lines = [str(line) for (line,) in shown.rows]
+            operators = tuple(_operators(lines) if command == "SELECT" else ((0, line, "") for line in lines))
+        if tree and command == "SELECT":
             told = await self._ask("EXPLAIN (FORMAT JSON) " + sql, settings, values, sql)
             plan = json.loads(str(told.rows[0][0]))
         first = priced.rows[0]
-        errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None}
+        errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None and command != "BATCH"}
         times = first[4] if isinstance(first[4], int) else None
         own = self._session.login.defaults
         clause = _SAYS_EPSILON.search(sql) is not None
         said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
-        nominal = not (any(said) or clause or self._has_default) and str(first[0]) != "ε 0"
+        unsaid = command != CREATE and not (any(said) or clause or self._has_default)  # a summary is refused without
         return Cost(
             str(first[0]),
             {name: width if isinstance(width, float) else None for name, width in errors.items()},
@@ -152,7 +165,7 @@ class Asker:
             operators,
             plan,
             priced.plan,
-            nominal,
+            unsaid and str(first[0]) != "ε 0",
         )
 
     def note(self, sql: str) -> None:
@@ -195,35 +208,19 @@ def _operators(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
         yield len(found[1]) // 3, found[2], found[3] or ""
 
 
-def _layout(plain: Columns, wide: Columns) -> tuple[tuple[int, ...], dict[int, int]]:
-    """Where each column stands in a row that has intervals, too, and where the interval of a column begins."""
-    names, own = [name for name, _ in wide], [name for name, _ in plain]
-
-    def fitted(number: int, at: int) -> list[tuple[int, bool]] | None:
-        """(place, whether an interval follows) of the columns from there on; None if they do not fit."""
-        if number == len(own):
-            return [] if at == len(names) else None
-        if at >= len(names) or names[at] != own[number]:
-            return None
-        ends = names[at + 1 : at + 3] == [f"{own[number]}_low", f"{own[number]}_high"]
-        for has in (True, False) if ends else (False,):
-            rest = fitted(number + 1, at + (3 if has else 1))
-            if rest is not None:
-                return [(at, has), *rest]
-        return None
-
-    found = fitted(0, 0)
-    if found is None:
-        raise ValueError("an answer has other columns than were described")
-    return tuple(at for at, _ in found), {number: at + 1 for number, (at, has) in enumerate(found) if has}
-
-
 _TOO_MANY: Final = Diagnostic(
     "DP414",
     f"{MOST_RUNNING} statements of this session are on their way already",
     help=("wait for one of them",),
     notes=("nothing was run and nothing was spent",),
 )
+
+
+def no_values() -> Refused:
+    """There is a parameter, and no place to say its value."""
+    return Refused([_NO_VALUES], "42P02")
+
+
 _NO_VALUES: Final = Diagnostic(
     "DP013", "there is no value for $1", help=("write the value into the query",),
     notes=("nothing was run and nothing was spent",),

@@ -12,9 +12,10 @@ from starlette.routing import Route
 
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.frontend.text.summary_statements import DROP
 from dpsql.server.statements import Ceilings, Refused, Settings
 from dpsql.server.web.api.routes import Api
-from dpsql.server.web.asking import Waiting
+from dpsql.server.web.asking import Waiting, no_values
 from dpsql.server.web.mcp.endpoint import Agents
 from dpsql.server.web.pages import account, query, reference
 from dpsql.server.web.pages.layout import Frame
@@ -23,6 +24,8 @@ from dpsql.server.web.pages.reference import Place
 from dpsql.server.web.site import House, Page, Site, Visit
 
 _MOST_KEPT: Final = 2_000
+_FREE: Final = ("SHOW", "EXPLAIN")
+"""Commands that charge nothing and change nothing, whatever they say."""
 
 
 class Console(Site):
@@ -95,11 +98,15 @@ class Console(Site):
         try:
             settings = _settings(written)
             described = await visit.asker.described(written.sql, settings)
-            if described.command != "SELECT" or described.parameters:
+            if described.parameters:
+                raise no_values()
+            if described.command in _FREE:
                 return await self._answer(visit, written, settings)
+            if described.command == DROP:
+                return query.drop(frame, written)
             cost = await visit.asker.cost(written.sql, (), settings)
             visit.asker.note(written.sql)
-            curve = await visit.asker.curve(written.sql, settings) if cost.errors else []
+            curve = await visit.asker.curve(written.sql, settings) if cost.errors and cost.plan else []
         except Refused as refused:
             return query.refused(frame, written, refused.diagnostics)
         return query.price(frame, written, cost, curve)

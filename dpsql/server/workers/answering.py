@@ -21,7 +21,7 @@ from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release
-from dpsql.results.interval_columns import rows_with_ends, with_ends
+from dpsql.results.interval_columns import places_of_ends, rows_with_ends, with_ends
 from dpsql.results.summary_rows import DROPPED, MADE, made
 from dpsql.server.asked import DIALECT, asked
 from dpsql.server.relations import named_in, with_rows
@@ -30,7 +30,7 @@ from dpsql.server.workers.batches import batch_reply
 from dpsql.server.workers.ceilings import Spending, ceilings_now
 from dpsql.server.workers.kept_answers import KeptAnswers
 from dpsql.server.workers.messages import Ask, Reply
-from dpsql.server.workers.notices import cost_told, told, too_many_rows
+from dpsql.server.workers.notices import cost_told, summary_cost_told, told, too_many_rows
 from dpsql.server.workers.own_account import rows_of, standing
 from dpsql.service.planning import Question
 from dpsql.service.service import Service
@@ -126,7 +126,7 @@ class Answering:
         return release, entries[-1] if entries and release.spent != NO_LOSS else ""
 
     def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
-        """Drop one; or make one: each part is a run of its own, which leaves at its own moment.
+        """Drop one; explain one; or make one: each part is a run of its own, which leaves at its own moment.
 
         Of an Ask, `form` is the number of the part. Looked at, one that is held gives an answer without rows, and one
         that is to be paid for gives none; where there is none with this number, all of them get their name.
@@ -134,9 +134,15 @@ class Answering:
         if isinstance(statement, DropSummary):
             session.drop_summary(statement.name)
             return Reply(ask.id, Answer(DROPPED, [(statement.name,)], command=DROP))
-        given, place = ask.settings, int(ask.form)
+        summary, given = session.summary_of(ask.sql), ask.settings
         epsilon, rho = (None, None) if statement.amounts else (given.epsilon, given.rho)
-        making = session.summary_of(ask.sql).begun(epsilon, rho, place if ask.wish == "run" else None)
+        if ask.wish == "cost":
+            return Reply(ask.id, summary_cost_told(session, summary.begun(epsilon, rho)))
+        if ask.wish == "explain":
+            lines = [(line,) for line in summary.explain(epsilon, rho=rho).splitlines()]
+            return Reply(ask.id, Answer((("QUERY PLAN", VARCHAR),), lines, command="EXPLAIN"))
+        place = int(ask.form)
+        making = summary.begun(epsilon, rho, place if ask.wish == "run" else None)
         if ask.wish == "look":
             if place == 0:
                 making.require_room()  # what is refused in the end, is at first
@@ -174,6 +180,7 @@ class Answering:
             told(session, release) if ask.settings.notices else (),
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,
+            ends=places_of_ends(release.plan) if ends else (),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from dpsql.core.ir.types import DOUBLE, VARCHAR
+from dpsql.core.ir.types import DOUBLE, VARCHAR, SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import Error
@@ -97,13 +97,12 @@ def _shown(answer: BatchAnswer, ends: bool) -> Answer:
     columns = list(zip(answer.columns, answer.types, strict=True))
     if not ends:
         return Answer(tuple(columns), answer.rows)
-    noisy = answer.noisy
-    heads = [
-        [(name, type_), *([(f"{name}_{end}", DOUBLE) for end in ENDS] if is_noisy else [])]
-        for (name, type_), is_noisy in zip(columns, noisy, strict=True)
-    ]
+    heads, places = list[tuple[str, SqlType]](), list[int]()
+    for (name, type_), is_noisy in zip(columns, answer.noisy, strict=True):
+        places += [len(heads)] if is_noisy else []
+        heads += [(name, type_), *([(f"{name}_{end}", DOUBLE) for end in ENDS] if is_noisy else [])]
     found: list[tuple[Any, ...]] = []
     for row, bounds in zip(answer.rows, answer.bounds(float(LEVEL)), strict=True):
         cells = [(v, *(map(float, b or ()))) for v, b in zip(row, bounds, strict=True)]
         found.append(tuple(chain.from_iterable(cells)))
-    return Answer(tuple(chain.from_iterable(heads)), found)
+    return Answer(tuple(heads), found, ends=tuple(places))

@@ -20,6 +20,7 @@ from typing import Final, NoReturn
 
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import load_policy
+from dpsql.server.readiness import tell_ready
 from dpsql.server.workers.link import command
 
 _SPARE: Final = 2
@@ -41,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _ended)
     try:
         with _listening(given.socket) as listener:
+            tell_ready()
             _serve(listener, words, serving.workers + 1 + _SPARE)
     except (KeyboardInterrupt, SystemExit):
         return 0

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from dpsql.core.policy.serving import Serving
+from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.layout import one_line
 from dpsql.server.workers.messages import LONGEST, Ask, Broken, Charging, Go, Ready, Reply, Waiting, read, write
 
 
@@ -178,14 +180,18 @@ def started(arguments: list[str], known: Ready | None = None) -> Starting:
     return start
 
 
+_HOST: Final = "as the user who has the data:  python -m dpsql.server.workers.host {} POLICY"
+
+
 def connected(socket: Path) -> Starting:
     """Workers of another user, one for each connection to his Unix socket (`host.py`)."""
 
     async def start() -> Link:
         try:
             reader, writer = await asyncio.open_unix_connection(str(socket), limit=LONGEST)
-        except OSError:
-            raise Died from None
+        except OSError as error:
+            message = one_line(f"nobody gives workers at {socket}: {(error.strerror or 'unknown reason').lower()}")
+            raise CannotOpen([Diagnostic("DP903", message, help=(_HOST.format(socket),))]) from None
         try:
             return await Streams.opened(reader, writer, None)
         except BaseException:

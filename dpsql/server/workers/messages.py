@@ -243,6 +243,7 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
         "entry": answer.entry,
         "command": answer.command,
         "more": [_write_answer(each) for each in answer.more],
+        "ends": answer.ends,
     }
 
 
@@ -255,6 +256,7 @@ def _read_answer(fields: dict[str, Any]) -> Answer:
             "notices": tuple(fields["notices"]),
             "warnings": _diagnostics(fields["warnings"]),
             "more": tuple(map(_read_answer, fields["more"])),
+            "ends": tuple(fields["ends"]),
         }
     )
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.planner.plan import Plan
 from dpsql.results.answer import Release, half_widths
 from dpsql.server.statements import Answer
+from dpsql.service.budgets import total
 from dpsql.service.query import accuracy
 from dpsql.service.session import Session
+from dpsql.service.summary import Making
 
 
 def told(session: Session, release: Release) -> tuple[str, ...]:
@@ -46,13 +50,24 @@ def _errors(release: Release) -> list[str]:
 def cost_told(session: Session, plan: Plan) -> Answer:
     """EXPLAIN (COST): for each noisy column the price now, its ±, what is left, and how often that would be enough."""
     charge = session.charge_to_show(plan)
+    found = _cost(session, charge.loss, dict(accuracy(plan, LEVEL)))
+    return replace(found, notices=charge.notes, plan=plan.hash)
+
+
+def summary_cost_told(session: Session, making: Making) -> Answer:
+    """EXPLAIN (COST) of a summary: for each of its marginals the price of all of them now, the ± of a cell, the rest as
+    of a query."""
+    widths = {making.design.name(m): accuracy(plan, LEVEL)["n"] for m, plan in making.plans.items()}
+    return replace(_cost(session, largest(total(making.charges).values()), widths), notices=making.notes)
+
+
+def _cost(session: Session, loss: PrivacyLoss, widths: Mapping[str, float | None]) -> Answer:
     remaining = session.budget.remaining
-    widths: dict[str, float | None] = dict(accuracy(plan, LEVEL)) or {"": None}
     left = "no limit" if remaining is None else _left(remaining)
-    times = None if remaining is None or charge.loss == NO_LOSS else _times(charge.loss, remaining)
-    rows = [(str(charge.loss), name or None, width, left, times) for name, width in widths.items()]
+    times = None if remaining is None or loss == NO_LOSS else _times(loss, remaining)
+    rows = [(str(loss), name or None, width, left, times) for name, width in (widths or {"": None}).items()]
     names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
-    return Answer(names, rows, charge.notes, plan=plan.hash, command="EXPLAIN")
+    return Answer(names, rows, command="EXPLAIN")
 
 
 def _left(left: PrivacyLoss) -> str:

@@ -69,10 +69,14 @@ def test_the_cookbook_asks_forty_questions_that_are_answered(tmp_path: Path) -> 
     page = cookbook.PAGE.read_text(encoding="utf-8")
     cookbook.build(page, tmp_path)
     answers = cookbook.asked(page, tmp_path)
-    kept = [text for _, text in cookbook.QUESTION.findall(page)]
+    kept = [text for *_, text in cookbook.QUESTION.findall(page)]
     assert len(answers) == len(kept) == 40
     assert [cookbook.names(a) for a in answers] == [cookbook.names(text) for text in kept], (
         "run python -m docs.cookbook"
     )
     assert all(len(a.splitlines()) > 1 for a in answers)
     assert [cookbook.names(a) for a in answers[1:]] != [cookbook.names(text) for text in kept[:-1]]
+    drawn = {n for (n, title, *_), a in zip(cookbook.QUESTION.findall(page), answers, strict=True)
+             if cookbook.picture(title, a) is not None}  # fmt: skip
+    assert drawn == {path.stem for path in cookbook.PICTURES.iterdir()} and len(drawn) > 12
+    assert all(f"(images/cookbook/{number}.svg)" in page for number in drawn)

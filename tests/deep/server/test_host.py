@@ -62,7 +62,7 @@ def test_more_connections_than_the_policy_has_workers_get_none(shop: Shop) -> No
 
 
 def test_without_a_host_the_server_does_not_open(shop: Shop) -> None:
-    with pytest.raises(Exception, match="DP901"):
+    with pytest.raises(Exception, match="nobody gives workers at"):
         Served(shop, connected(shop.folder / "nothing"))
 
 

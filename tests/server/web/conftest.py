@@ -16,5 +16,5 @@ from tests.support.small_shop import make_shop
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
     shop = with_serve(make_shop(tmp_path_factory.mktemp("shop"), epsilon="100"), f"{FINE}, rows: 50}}")
     robot = Login("robot", "robot", ceilings=Ceilings(per_query="0.5", per_day="0.5"))
-    with served_web(shop, robot=robot) as found:
+    with served_web(shop, robot=robot, maker=Login("maker", "maker", may=("summaries",))) as found:
         yield found

@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.server.web.api import problems
 from tests.support.served_web import ServedWeb
-from tests.support.small_shop import COUNT, MEANS, PRICE
+from tests.support.small_shop import COUNT, MEANS, PRICE, board
 
 NOTHING = {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
 
@@ -47,6 +47,26 @@ def test_an_answer_has_rows_types_intervals_and_its_price(web: ServedWeb) -> Non
         assert none is None and low < row[1] < high
     again = ask(web, "query", query(MEANS, 0.1)).json()
     assert (again["rows"], again["spent"], again["plan"]) == (found["rows"], NOTHING, found["plan"])
+    assert web.server.shop.spent() == before + PRICE
+
+
+def test_a_batch_has_its_price_and_a_list_of_answers(web: ServedWeb) -> None:
+    before = web.server.shop.spent()
+    cost = ask(web, "cost", query(board(1))).json()
+    assert cost["price"] == {**NOTHING, "epsilon": 0.1} and cost["errors"] == {}
+    explained = ask(web, "explain", query(board(1))).json()
+    assert any("at most ±" in line for line in explained["operators"]) and web.server.shop.spent() == before
+    found = ask(web, "query", query(board(1))).json()
+    cities, whole = found["answers"]
+    assert [column["name"] for column in cities["columns"]] == ["city", "n"] and len(cities["rows"]) == 3
+    assert [column["name"] for column in whole["columns"]] == ["n", "s"] and len(whole["rows"]) == 1
+    for each in (cities, whole):
+        for row, intervals in zip(each["rows"], each["intervals"], strict=True):
+            for value, interval in zip(row, intervals, strict=True):
+                assert interval is None if isinstance(value, str) else interval[0] < value < interval[1]
+    assert found["columns"] == found["rows"] == [] and found["spent"] == cost["price"] and found["entry"]
+    again = ask(web, "query", query(board(1))).json()
+    assert again["answers"] == found["answers"] and again["spent"] == NOTHING
     assert web.server.shop.spent() == before + PRICE
 
 

@@ -14,7 +14,7 @@ import pytest
 from dpsql.server.statements import Refused
 from tests.support.served_shop import TENTH, login
 from tests.support.served_web import ServedWeb, post, served_web, token_of
-from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, make_shop
+from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, board, make_shop
 
 PAGES = ("/", "/query", "/history", "/tables", "/connect", "/codes/DP201")
 CUSTODIANS = ("/", "/refusals", "/sessions", "/ledger", "/policy")
@@ -60,6 +60,36 @@ def test_a_price_is_looked_at_then_paid_then_free(web: ServedWeb) -> None:
     assert "2 * SUM(amount)" in history and "ε 0.1" in history
     line = [e for e in web.log.events if e.statement == MEANS][-2]
     assert (line.what, line.name, line.price, line.outcome) == ("statement", "ana", "ε 0.1", "ok") and line.entry
+
+
+def test_a_batch_is_looked_at_then_paid_and_shown_one_table_after_another(web: ServedWeb) -> None:
+    ana, shop = web.client("ana"), web.server.shop
+    before = shop.spent()
+    priced = post(ana, "/query/price", sql=board(3), epsilon="0.1").text
+    assert "Pay ε 0.1 and run" in priced and "batch of 2 queries" in priced and "at most ±" in priced
+    assert "Say how much to spend" in post(ana, "/query/price", sql=board(3)).text and shop.spent() == before
+    paid = post(ana, "/query/run", sql=board(3), epsilon="0.1").text
+    assert "Spent ε 0.1" in paid and "Answer 1" in paid and "Answer 2" in paid and "Bonn" in paid
+    assert "The rows of answer 2" in paid and paid.count('class="width"') == 5
+    assert shop.spent() == before + PRICE
+    assert "Run it, for nothing" in post(ana, "/query/price", sql=board(3), epsilon="0.1").text
+
+
+def test_a_summary_is_looked_at_then_paid_then_dropped(web: ServedWeb) -> None:
+    maker, shop = web.client("maker"), web.server.shop
+    made = "CREATE DP SUMMARY cities ON orders (city) WITH (epsilon = 0.2)"
+    entries = shop.entries()
+    priced = post(maker, "/query/price", sql=made).text
+    assert "Pay ε 0.2 and run" in priced and "<code>city</code>" in priced and "σ of a cell" in priced
+    assert "What other prices would give" not in priced and shop.entries() == entries
+    assert "DP903" in post(web.client("ana"), "/query/price", sql=made).text
+    assert "Spent ε 0.2" in post(maker, "/query/run", sql=made).text and shop.entries() > entries
+    entries = shop.entries()
+    asked = post(maker, "/query/price", sql="DROP DP SUMMARY cities").text
+    assert "Drop it" in asked and "Nobody is charged" in asked and shop.entries() == entries
+    assert "cities" in post(maker, "/query/price", sql="SHOW dpsql.summaries").text.partition("caption")[2]
+    assert "Spent nothing" in post(maker, "/query/run", sql="DROP DP SUMMARY cities").text
+    assert shop.entries() == entries + 1
 
 
 def test_a_refusal_has_its_place_and_its_repair(web: ServedWeb) -> None:
@@ -193,7 +223,8 @@ def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> Non
     finally:
         pool._free.put_nowait(seats[0])  # type: ignore[arg-type]
     assert "was stopped" in answers[0].text and ben.get("/").status_code == 200
-    assert ">ended<" in post(carol, "/sessions", "/sessions", door="1", key=key, do="end").text
+    ended = post(carol, "/sessions", "/sessions", door="1", key=key, do="end").text
+    assert ">ended<" in ended and "SIGHUP" in ended and "start the server" not in ended
     assert ben.get("/").status_code == 303
     noted = [(e.what, e.statement) for e in web.log.events if e.name == "carol" and e.what == "stop"]
     assert noted == [("stop", "the statement of ben"), ("stop", "the session of ben")]

@@ -14,6 +14,7 @@ from dpsql.server.web.mcp.tools import TOOLS
 from tests.support.agent import CURRENT, Agent
 from tests.support.served import PASSWORD
 from tests.support.served_web import ServedWeb
+from tests.support.small_shop import board
 
 WRONG = "SELECT city, SUM(amounts) AS s FROM orders GROUP BY city"
 QUARTER = {"epsilon": "0.25"}
@@ -59,6 +60,18 @@ def test_an_agent_is_refused_repairs_pays_and_is_cut_off_at_its_ceiling(web: Ser
     assert left["structuredContent"]["ceilings"]["per_day"] == "0.5" and left["structuredContent"]["account"] == "robot"
     noted = [(e.name, e.outcome) for e in web.log.events[lines:] if e.what == "statement"]
     assert {name for name, _ in noted} == {"robot"} and {o for _, o in noted} == {"ok", "DP103", "DP401", "DP413"}
+
+
+def test_a_batch_is_told_as_data_and_in_words(web: ServedWeb) -> None:
+    agent, before = Agent(web.api("ana")), web.server.shop.spent()
+    tenth = {"epsilon": "0.1"}
+    price = agent.call("cost", sql=board(2), settings=tenth)
+    assert price["structuredContent"]["price"]["epsilon"] == 0.1 and web.server.shop.spent() == before
+    found = agent.call("query", sql=board(2), settings=tenth)
+    assert [len(each["rows"]) for each in found["structuredContent"]["answers"]] == [3, 1]
+    words = found["content"][0]["text"]
+    assert words.startswith("city | n\nBonn | ") and "\n\nn | s\n" in words and "\n\ncharged ε 0.1" in words
+    assert web.server.shop.spent() == before + Fraction(1, 10)
 
 
 CALLS: dict[str, dict[str, Any]] = {

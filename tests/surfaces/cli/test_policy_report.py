@@ -65,6 +65,7 @@ def test_the_page_has_its_sections_and_loads_nothing(dpsql: Call, clinic: Clinic
     assert not any(name.startswith("on") or name in ("src", "srcset", "action") for name, _ in page.attributes)
     assert "url(" not in source and "@import" not in source
     assert {value for name, value in page.attributes if name == "href"} == {d.source for d in DEPLOYMENTS}
+    assert "<td colspan=2></td><th scope=col colspan=2>has some property" in source and "></th>" not in source
     assert page.tags.count("svg") >= 1 and "There is no ledger yet" in page.text
     assert "prefers-color-scheme:dark" in source and "@media print" in source
 

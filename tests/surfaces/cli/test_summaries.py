@@ -32,6 +32,8 @@ def test_the_shell_makes_lists_uses_and_drops_one(dpsql: Call, clinic: Clinic) -
 def test_query_and_explain_take_the_statement(dpsql: Call, clinic: Clinic) -> None:
     looked = dpsql("explain", clinic.policy, CREATE)
     assert looked.status == 0 and looked.out.rstrip().endswith("cost: ε 0.5")
+    elsewhere = dpsql("query", clinic.policy, f"EXPLAIN {CREATE}")
+    assert elsewhere.codes == {"DP012"} and "leave EXPLAIN out:  dpsql explain POLICY SQL" in elsewhere.err
     made = dpsql("query", clinic.policy, CREATE, "--analyst", "ana")
     assert made.status == 0 and made.out == "summary s is made: spent ε 0.5, of ε 0.5 in all\n"
     again = dpsql("query", clinic.policy, CREATE, "--analyst", "ana")

@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from dpsql.core.policy.policy import Policy
+from dpsql.frontend.text.summary_statements import CREATE
 from dpsql.policy.tools.show import declared_of, promises, whose_rows
 from dpsql.server.statements import Login, Refused, Value
 from dpsql.server.web.api import problems
@@ -18,6 +19,8 @@ from dpsql.server.web.api.bodies import Question, Questions, values_for
 from dpsql.server.web.asking import Asker, Cost, Given, Waiting
 
 Data = dict[str, Any]
+_PRICED: Final = ("SELECT", "BATCH", CREATE)
+"""Commands that may be charged."""
 
 
 async def query(asker: Asker, asked: Question, waiting: Waiting) -> Given:
@@ -62,9 +65,10 @@ async def batch(asker: Asker, asked: Questions) -> Data:
         found.append(_priced(cost))
         left = problems.loss(cost.left)
         price = {} if cost.is_nominal else problems.loss(cost.price) or {}
-        if cost.hash not in known:  # an equal question is paid once
+        said = cost.hash or question.sql  # a summary has several plans
+        if said not in known:  # an equal question is paid once
             total = {name: total[name] + Decimal(repr(price.get(name, 0.0))) for name in total}
-        known.add(cost.hash)
+        known.add(said)
     price_of_all = {name: float(amount) for name, amount in total.items()}
     fits = left is None or all(price_of_all[name] <= left[name] for name in total)
     answerable = not any("refused" in item or item["price"] is None for item in found)
@@ -96,7 +100,7 @@ def tables(policy: Policy) -> Data:
 async def _costed(asker: Asker, asked: Question, *, tree: bool = True) -> Cost:
     settings = asked.settings.settings()
     described = await asker.described(asked.sql, settings)
-    if described.command != "SELECT":
+    if described.command not in _PRICED:
         raise problems.not_a_query()
     return await asker.cost(asked.sql, values_for(described.parameters, asked.parameters), settings, tree=tree)
 
@@ -112,18 +116,26 @@ def _priced(cost: Cost) -> Data:
 
 
 def given(found: Given) -> Data:
-    """The answer to a query."""
+    """The answer to a query, or the answers to those of a batch."""
     answer = found.answer
     return {
-        "columns": [{"name": name, "type": type_.name} for name, type_ in found.columns],
-        "rows": [[plain(row[at]) for at in found.places] for row in answer.rows],
-        "intervals": [[_interval(row, found.ends.get(n)) for n in range(len(found.places))] for row in answer.rows],
+        **_rows(found),
+        "answers": [_rows(each) for each in found.more],
         "confidence": 0.95,
         "spent": problems.loss(answer.spent),
         "notes": list(answer.notices),
         "warnings": [problems.finding(d) for d in answer.warnings],
         "plan": answer.plan or None,
         "entry": answer.entry or None,
+    }
+
+
+def _rows(found: Given) -> Data:
+    rows = found.answer.rows
+    return {
+        "columns": [{"name": name, "type": type_.name} for name, type_ in found.columns],
+        "rows": [[plain(row[at]) for at in found.places] for row in rows],
+        "intervals": [[_interval(row, found.ends.get(n)) for n in range(len(found.places))] for row in rows],
     }
 
 

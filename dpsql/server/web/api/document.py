@@ -141,6 +141,11 @@ def _schemas() -> Schema:
         "confidence": number,
         "notes": _list(text),
     }
+    rows = {
+        "columns": _list(_object({"name": text, "type": text})),
+        "rows": _list(_list({})),
+        "intervals": _list(_list(_or_null({"type": "array", "items": width, "minItems": 2, "maxItems": 2}))),
+    }
     span = _object(dict.fromkeys(("start", "end", "line", "column"), whole))
     column = {"name": text, "type": _or_null(text), "nullable": {"type": "boolean"}, "declared": _list(text)}
     return {
@@ -158,10 +163,10 @@ def _schemas() -> Schema:
             }),
             "description": "RFC 9457; spent is null where a run was charged and ended without an answer",
         },
+        "Rows": _object(rows),
         "Answer": _object({
-            "columns": _list(_object({"name": text, "type": text})),
-            "rows": _list(_list({})),
-            "intervals": _list(_list(_or_null({"type": "array", "items": width, "minItems": 2, "maxItems": 2}))),
+            **rows,
+            "answers": {**_list(_ref("Rows")), "description": "of a batch, in place of rows of its own"},
             "confidence": number,
             "spent": _or_null(_ref("Loss")),
             "notes": _list(text),

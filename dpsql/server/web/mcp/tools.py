@@ -155,11 +155,10 @@ async def _query(asked: Asked, question: Question) -> Told:
 
     def told() -> Told:
         data = answers.given(given)
-        lines = [" | ".join(one_line(c["name"]) for c in data["columns"])]
-        lines += [" | ".join(map(_cell, row, ends)) for row, ends in zip(data["rows"], data["intervals"], strict=True)]
+        lines = [line for rows in data["answers"] or [data] for line in (*_lines_of(rows), "")]
         notes = [one_line(note) for note in data["notes"]]
         warnings = [f"warning {w['code']}: {w['message']}" for w in data["warnings"]]
-        return Told(data, "\n".join([*lines, "", *notes, *warnings]).strip())
+        return Told(data, "\n".join([*lines, *notes, *warnings]).strip())
 
     return await asyncio.to_thread(told)  # many rows: others have their turn
 
@@ -170,6 +169,14 @@ async def _rule(asked: Asked, wanted: OfCode) -> Told:
     except Rejected as error:
         raise Malformed(one_line(error.diagnostics[0].message)) from None
     return Told({"code": code.code, "title": code.title, "page": page}, page)
+
+
+def _lines_of(rows: Data) -> list[str]:
+    head = " | ".join(one_line(c["name"]) for c in rows["columns"])
+    return [
+        head,
+        *(" | ".join(map(_cell, row, ends)) for row, ends in zip(rows["rows"], rows["intervals"], strict=True)),
+    ]
 
 
 def _cell(value: object, interval: Sequence[object] | None) -> str:
@@ -237,9 +244,9 @@ TOOLS: Final[Mapping[str, Tool]] = {
     ),
     "query": Tool(
         "Run a query: spends budget",
-        "Answers one SELECT with noise, and charges its price for good, unless the same question was answered before: "
-        "then it is free. Each noisy number comes with its interval at 95 %, and the answer with what was charged and "
-        "what is left.",
+        "Answers one SELECT, or several counts and sums of the same rows as DP BATCH (SELECT …; SELECT …), with noise, "
+        "and charges its price for good, unless the same question was answered before: then it is free. Each noisy "
+        "number comes with its interval at 95 %, and the answer with what was charged and what is left.",
         Question, alone("Answer"), _query, spends=True,
     ),
     "rule": Tool(

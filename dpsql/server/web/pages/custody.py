@@ -112,7 +112,7 @@ def sessions(frame: Frame, visitors: Sequence[tuple[int, Visitor]], said: str = 
         "Sessions",
         h.p(said, class_="said", role="status") if said else None,
         h.p("A statement that is stopped stays charged. Who is ended may log in again: to keep him out, take his name "
-            "out of the file of users and start the server anew.", class_="lead"),
+            "out of the file of users and let the server read it anew (SIGHUP).", class_="lead"),
         table(("Name", "Door", "From", "Runs now", ""), rows, caption="Who is there", class_="stack"),
     )  # fmt: skip
 

@@ -95,7 +95,7 @@ def price(frame: Frame, written: Written, cost: Cost, curve: Sequence[tuple[str,
             h.div(h.dt("enough for"), h.dd(f"{cost.times:,} such")) if cost.times is not None else None,
             class_="figures",
         ),
-        _errors(cost.errors),
+        _errors(cost.errors, "Column" if cost.plan else "Counts by"),
         pay,
         h.p("Its answer is stored: asked again, it is free.", class_="note"),
     ]
@@ -109,9 +109,20 @@ def price(frame: Frame, written: Written, cost: Cost, curve: Sequence[tuple[str,
         written,
         h.section(unpriced if cost.is_nominal else priced, class_="card price", aria_labelledby="cost"),
         _curve(frame, written, curve),
-        card("How it would be computed", _tree(cost.tree), _released(cost.plan),
+        card("How it would be computed", _tree(cost.tree) if cost.plan else _lines(cost.tree), _released(cost.plan),
              h.ul([h.li(note) for note in _notes(cost)], class_="notes")),
     )  # fmt: skip
+
+
+def drop(frame: Frame, written: Written) -> bytes:
+    """What dropping a summary would do."""
+    act = h.form(
+        _hidden(frame, written, written.epsilon),
+        h.button("Drop it", type="submit", class_="main"),
+        method="post", action="/query/run",
+    )  # fmt: skip
+    said = "Nobody is charged. The summary's name is forgotten, for all accounts; what was paid for stays stored."
+    return query(frame, written, card("What it would do", h.p(said), act))
 
 
 def _too_dear(cost: Cost) -> str:
@@ -138,14 +149,14 @@ def _amount_of(amounts: Mapping[str, str], part: str) -> float:
     return _float(amounts.get(part, "")) or 0.0
 
 
-def _errors(errors: Mapping[str, float | None]) -> Node:
+def _errors(errors: Mapping[str, float | None], of: str) -> Node:
     if not errors:
         return None
     rows: list[list[Node]] = [
         [h.code(name), "known with the answer: it depends on the data" if width is None else f"± {width:,.6g}"]
         for name, width in errors.items()
     ]
-    return table(("Column", "Largest error, 95 %"), rows, caption="Largest error of each column", class_="fit")
+    return table((of, "Largest error, 95 %"), rows, caption="Largest errors", class_="fit")
 
 
 def _curve(frame: Frame, written: Written, curve: Sequence[tuple[str, Mapping[str, float | None]]]) -> Node:
@@ -190,6 +201,10 @@ def _tree(operators: Sequence[tuple[int, str, str]]) -> Node:
     return h.ol(found, class_="tree") if found else None
 
 
+def _lines(told: Sequence[tuple[int, str, str]]) -> Node:
+    return h.pre("\n".join(line for _, line, _ in told), tabindex="0")
+
+
 def _released(plan: Mapping[str, Any]) -> Node:
     rows: list[list[Node]] = []
     for release in plan.get("releases", []):
@@ -218,6 +233,9 @@ def answered(frame: Frame, written: Written, given: Given) -> bytes:
     answer = given.answer
     spent = answer.spent or "nothing"
     rest = [note for note in answer.notices if not _SHOWN.search(note)]
+    several: list[Node] = [
+        [h.h3(f"Answer {n}"), result(each, f"The rows of answer {n}")] for n, each in enumerate(given.more, 1)
+    ]
     left = next((n.partition("; ")[2] for n in answer.notices if n.startswith("charged")), "")
     return query(
         frame,
@@ -225,7 +243,7 @@ def answered(frame: Frame, written: Written, given: Given) -> bytes:
         h.section(
             h.h2("Answer", id="answer"),
             h.p(h.strong(f"Spent {spent}"), f"; {left}" if left else "", class_="spent-line", role="status"),
-            result(given),
+            several or result(given),
             h.ul([h.li(note) for note in rest], class_="notes") if rest else None,
             class_="card answer", aria_labelledby="answer",
         ),
@@ -238,7 +256,7 @@ def refused(frame: Frame, written: Written, found: Sequence[Diagnostic]) -> byte
     return query(frame, written, refusal(found))
 
 
-def result(given: Given) -> Node:
+def result(given: Given, caption: str = "The rows of the answer") -> Node:
     """Rows, each noisy number with its ±."""
     rows: list[list[Node]] = []
     for row in given.answer.rows[:MOST_ROWS]:
@@ -251,7 +269,7 @@ def result(given: Given) -> Node:
     numbers = [at for at, (_, type_) in enumerate(given.columns) if type_.kind in _NUMBERS]
     more = len(given.answer.rows) - len(rows)
     return [
-        table([h.span(name) for name, _ in given.columns], rows, numbers, "The rows of the answer", "fit"),
+        table([h.span(name) for name, _ in given.columns], rows, numbers, caption, "fit"),
         h.p(f"{more:,} rows more are not shown here: psql and the API give all.", class_="note") if more else None,
         h.p("no rows", class_="note") if not rows else None,
     ]
