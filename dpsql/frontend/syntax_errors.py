@@ -51,7 +51,7 @@ def syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) -> 
     span = Span(meant[0].start, meant[0].end + 1) if len(meant) == 1 else span
     # Where the parser knows what is missing, nothing has to be guessed from the words around it.
     counted = missing is not None or "number of provided arguments" in description
-    known = _keyword_as_name(source, span) or _format_mark(source)
+    known = _batch(source) or _keyword_as_name(source, span) or _format_mark(source)
     known = known or (None if counted else _known_mistake(source, span))
     if known is not None:
         description, span, advice = known
@@ -76,6 +76,7 @@ _CLAUSES = (
     "BETWEEN",
     "QUALIFY",
 )
+_BATCH = re.compile(r"\s*(DP\s+BATCH)\b", re.IGNORECASE)
 _KEYWORD_AS_NAME = re.compile(r"(?<![\w.\"])(UNION|EXCEPT|INTERSECT|HAVING)(?=\s*[,=<>)])", re.IGNORECASE)
 _STATEMENTS = re.compile(
     r"ALTER|CREATE|DROP|FORCE|GRANT|INSERT|INSTALL|LOCK|RETURNING|REVOKE|ROLLBACK|UNCACHE", re.IGNORECASE
@@ -83,6 +84,15 @@ _STATEMENTS = re.compile(
 """Keywords of the parser that stand in no query."""
 _FORMAT_MARK = re.compile(r"(?:[=<>(,]|\b(?:AND|LIKE|BETWEEN))\s*(%(?:s|\((\w+)\)s)\b)", re.IGNORECASE)
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
+
+
+def _batch(source: Source) -> tuple[str, Span, str] | None:
+    """What servers take, and the check, where one query is asked."""
+    found = _BATCH.match(code_of(source.text))
+    if found is None:
+        return None
+    advice = "in Python con.batch([sql, …]),  dpsql query POLICY --batch FILE,  in the shell \\batch FILE"
+    return "a batch is asked of a server so, and here otherwise", Span(*found.span(1)), advice
 
 
 def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | None:

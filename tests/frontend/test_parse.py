@@ -80,6 +80,15 @@ def test_an_empty_text_at_the_end_after_a_parameter(text: str) -> None:
     assert parse(Source(text)).tree is not None
 
 
+def test_a_batch_says_where_it_is_asked() -> None:
+    sql = "-- tiles\nDP /* a */ BATCH (SELECT COUNT(*) FROM t; SELECT 1)"
+    with pytest.raises(Rejected) as refusal:
+        parse(Source(sql))
+    (found,) = refusal.value.diagnostics
+    assert found.code == "DP010" and "--batch FILE" in found.help[0]
+    assert found.span is not None and sql[found.span.start : found.span.end] == "DP /* a */ BATCH"
+
+
 def test_what_the_first_word_is() -> None:
     with pytest.raises(Rejected) as refusal:
         parse(Source("/* select */ -- please\n  drop table t"))
