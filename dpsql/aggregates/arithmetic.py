@@ -2,7 +2,7 @@
 
 *Claim.* Each number is the one that the formula gives in fractions, rounded once. *Why.* A formula's numerator and
 denominator are integers for each row, computed exactly (`core/noise/integer_columns.py`), and their quotient is the
-nearest floating-point number. *Tested by* tests/aggregates/test_arithmetic.py, against the formulas in fractions.
+nearest floating-point number. *Tested by* tests/deep/aggregates/test_arithmetic.py, against the formulas in fractions.
 """
 
 from __future__ import annotations

@@ -119,3 +119,12 @@ def test_nothing_that_a_program_left_behind_is_tracked(root: Path) -> None:
     tracked = [name for name in listed.stdout.split("\0") if name]
     assert "pyproject.toml" in tracked and generated(tracked) == []
     assert len(generated(["benchmarks/spark-warehouse/t.db/part-0", "a/_SUCCESS", "ledger", "LICENSE"])) == 3
+
+
+def test_what_a_claim_is_tested_by_exists(root: Path) -> None:
+    named = {
+        (path.relative_to(root).as_posix(), test)
+        for path in (root / "dpsql").rglob("*.py")
+        for test in re.findall(r"\btests/[\w/]+\.py\b", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50 and [each for each in sorted(named) if not (root / each[1]).exists()] == []

@@ -6,7 +6,7 @@ reads them if it has this clip, this grid and these ends. Its center is even or 
 an odd number they would not be. A copy says for which bounds it holds them. *When it would be false.* Another rounding
 in a copy than in a query. What a component adds lies between its ends all the same: a copy that holds others is not
 opened, and nobody writes to one that is.
-*Tested by* tests/planner/test_read_stored_integers.py, tests/service/test_prepared.py.
+*Tested by* tests/service/test_prepared.py.
 
 Example:
     >>> before_after(read_stored_integers, "SELECT SUM(cost) FROM visits", prepared=True)

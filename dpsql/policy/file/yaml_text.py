@@ -125,7 +125,7 @@ class _Builder:
     def problem(self, message: str, span: Span, *help: str) -> Diagnostic:
         end = max(span.start + 1, span.end)
         return Diagnostic(
-            "DP002", f"policy is not valid YAML: {message}", self.source, Span(span.start, end), help=help
+            "DP002", f"this file is not valid YAML: {message}", self.source, Span(span.start, end), help=help
         )
 
     def take(self, event: Event) -> None:

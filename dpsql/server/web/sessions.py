@@ -3,7 +3,7 @@
 *Claim.* A session is its holder's alone, ends when it is not used, and at the latest after half a day. *Why.* A token
 has 256 bits of the operating system, is kept here as a hash only, and is good at the one listener, and in the one way
 (cookie or bearer), that it was made for. *When it would be false.* If a token stood in a page, a URL or a log. *Tested
-by* tests/server/web/test_sessions.py.
+by* tests/server/web/test_login.py.
 """
 
 from __future__ import annotations

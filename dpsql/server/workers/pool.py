@@ -4,7 +4,7 @@
 answered, as far as the declared moments do (`pace.py`). *Why.* The first are asked of a worker in which no statement
 ever runs that reads private rows; the others wait for a worker that is free only when its last answer has left. *When
 it would be false.* If a stored answer were looked up by a worker that runs. What the processes take from each other
-(processors, disks) no clock of ours hides. *Tested by* tests/server/test_pool.py.
+(processors, disks) no clock of ours hides. *Tested by* tests/server/test_pace.py, tests/server/test_gateway.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 nothing that opens a connection of its own, keeps its two descriptors where no library finds them, and writes to no
 other; a reply is made by a run, which charges first (`service/pipeline.py`). *When it would be false.* If a library
 printed rows to descriptors 1 or 2, which lead nowhere here. Where the data is on a server, its client has a connection.
-*Tested by* tests/server/test_workers.py, tests/deep/server/test_killed_workers.py.
+*Tested by* tests/deep/server/test_workers.py.
 """
 
 from __future__ import annotations
