@@ -115,7 +115,7 @@ SPARK_PYTEST := PATH="$(abspath $(BIN)):$$PATH" .venv-engines/spark/bin/python -
 test-spark: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	$(SPARK_PYTEST) $(PYTEST_ARGS)
 
-# At port SPARK_PORT, or the next one that is free.
+# At port SPARK_PORT; 0 takes any that is free.
 SPARK_PORT ?= 15002
 spark-server: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	@exec .venv-engines/spark/bin/python -W ignore -m tests.engines_elsewhere.spark.servers $(SPARK_PORT)

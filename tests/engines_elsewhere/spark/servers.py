@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -218,9 +219,13 @@ def running(settings: Mapping[str, str] | None = None, master: str = "local[2]")
 
 
 def main(port: str) -> None:
-    """Run a cluster to try, at this port or the next free one, until Ctrl-C."""
+    """Run a cluster to try, at this port, until Ctrl-C."""
     if reason := why_not():
         sys.exit(reason)
+    try:
+        socket.create_server(("127.0.0.1", int(port))).close()
+    except OSError:
+        sys.exit(f"port {port} is not free: make spark-server SPARK_PORT=0 takes one that is")
     with contextlib.suppress(KeyboardInterrupt), running({"spark.connect.grpc.binding.port": port}) as server:
         print(server.address)
         print(
