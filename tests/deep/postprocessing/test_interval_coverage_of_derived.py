@@ -3,8 +3,8 @@
 The bounded truth is what the same post-processing gives without noise. Each form is computed for 4,000 replicates at
 once, each of four groups with noise of its own by the real mechanisms; one row of each is looked at, so that they miss
 independently. Where no interval is given (a denominator that may be 0) nothing is missed. An exact binomial test
-rejects "at least 95 %" with a false alarm of probability 1e-6 each. Twins: intervals a fifth too narrow cover about
-91 %, of the best of four an interval at 95 % holds 85 %, and of odds one that takes the noise above and below for
+rejects "at least 95 %" with a false alarm of probability 1e-9 each. Twins: intervals two fifths too narrow cover 83 %
+at most, of the best of four an interval at 95 % holds 90 %, and of odds one that takes the noise above and below for
 independent less than 90 %.
 """
 
@@ -40,7 +40,7 @@ from dpsql.postprocessing.intervals.linear import Sequence as Noise
 from dpsql.postprocessing.intervals.noise_classes import Classes, classes
 from dpsql.postprocessing.run import post_process
 
-ALPHA = 1e-6
+ALPHA = 1e-9
 LEVEL = Fraction(95, 100)
 REPLICATES = 4000
 SHOWN = 2
@@ -133,7 +133,7 @@ TIGHT = {
     "one below the other": f"SELECT rep, 3 AS g, s AS v FROM ({COUNTS}) AS c WHERE g = 3 "
     f"UNION ALL SELECT rep, {SHOWN}, k / n FROM ({COUNTS}) AS c WHERE g = {SHOWN}",
 }
-"""Whose intervals are exact, so that a fifth less is too little."""
+"""Whose intervals are exact, so that two fifths less are too little."""
 OTHERS = {
     "CASE by a noisy number": _IN_ROWS.format("CASE WHEN n > 300 THEN n ELSE k END"),
     "the larger of two": _IN_ROWS.format("greatest(n, s / 4.2)"),
@@ -281,8 +281,8 @@ def test_under_gaussian_noise(name: str, gaussian: Laboratory) -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TIGHT)
-def test_twins_a_fifth_narrower_are_refuted(name: str, laplace: Laboratory) -> None:
-    assert too_many(laplace.misses(FORMS[name], 2, stretch=0.8))
+def test_twins_two_fifths_narrower_are_refuted(name: str, laplace: Laboratory) -> None:
+    assert too_many(laplace.misses(FORMS[name], 2, stretch=0.6))
 
 
 def test_the_best_of_four(laplace: Laboratory) -> None:
