@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import pytest
@@ -105,8 +106,15 @@ def no_weights(m: pytest.MonkeyPatch) -> None:
     m.setattr(weighted, "over_rows", mutated)
 
 
+def no_weights_of_cells(m: pytest.MonkeyPatch) -> None:
+    def mutated(d: Any, value: str, factor: int, magnitude: int, floors: Any) -> str:
+        return f"{factor // prod(floors.values())} * CAST({value} AS BIGINT)"
+
+    m.setattr(weighted, "scaled", mutated)
+
+
 def sums_not_clipped_per_id(m: pytest.MonkeyPatch) -> None:
-    m.setattr(weighted, "_clipped_sum", lambda d, c, i, rows: f"CAST(m{i} AS BIGINT)")
+    m.setattr(weighted, "_clipped_sum", lambda parts, i, rows: f"CAST(m{i} AS BIGINT)")
 
 
 def m_for_2m(m: pytest.MonkeyPatch) -> None:
@@ -196,12 +204,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "the smaller slope": Mutant(smaller_slope, CASES["quantile"], "l1 norm of the change of QUANTILE(age, 0.9)"),
     "quantiles without weights": Mutant(
-        no_weights, CASES["quantile, weighted"], "l1 norm of the change of QUANTILE(x, 0.5)"
+        no_weights_of_cells, CASES["quantile, weighted"], "l1 norm of the change of QUANTILE(x, 0.5)"
     ),
     "modes four times as sharp": Mutant(
         sharper_choices(4), replace(CASES["mode"], epsilon="0.5"), "narrower than stated", 10_000
     ),
-    "modes without weights": Mutant(no_weights, CASES["mode, weighted"], "l1 norm of the change of MODE(kind)"),
+    "modes without weights": Mutant(
+        no_weights_of_cells, CASES["mode, weighted"], "l1 norm of the change of MODE(kind)"
+    ),
     "no threshold": Mutant(no_threshold, TOWNS, "keys of one side alone: δ ≥ 0.99"),
 }  # fmt: skip
 
