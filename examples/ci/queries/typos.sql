@@ -3,6 +3,6 @@ SELECT regoin, COUNT(*) AS n FROM patients GROUP BY region;
 
 SELECT AVG(age) AS age FROM patiens;
 
-SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC FETCH FIRST 2 ROWS ONLY;
+SELECT ward, COUNT_STAR() AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 2;
 
 SELECT COUNT(*) AS n FORM visits;

