@@ -166,8 +166,8 @@ def test_ctrl_c_while_waiting_for_the_same_question(nursery: Nursery, shop: Shop
         assert time.monotonic() < deadline
     time.sleep(0.5)
     assert shop.entries() == 1  # the other one waits
-    for child in children:
-        os.kill(child, signal.SIGINT)
+    for child, output in zip(children, outputs, strict=True):
+        nursery.interrupt(child, output)
     codes = nursery.wait()
     assert set(codes) == {130} and lines(outputs) == []
     # Both were told to stop: the one that ran had paid, the other one at most got its turn in between.
