@@ -29,7 +29,7 @@ def text_files(root: Path) -> Iterator[Path]:
             if (
                 path.is_file()
                 and path.suffix in TEXT
-                and "__pycache__" not in path.parts
+                and not {"__pycache__", "cache"} & set(path.relative_to(root).parts)
                 and path.stat().st_size < 10**6
             ):
                 yield path
