@@ -114,7 +114,8 @@ def listening(read: Callable[..., RawTable], fetched: list[Any]) -> Callable[...
         found = read(connection, sql, stop)
         rows = list(found.rows())
         fetched.append(bag(rows))
-        if not re.search(r"ORDER BY[^()]*$", sql) and rows:
+        _, order, rest = sql.rpartition("ORDER BY")
+        if not (order and rest.count("(") == rest.count(")")) and rows:
             rows.sort(key=lambda row: [(value is None, str(value)) for value in row])
             return RawTable(found.names, tuple(map(list, zip(*rows, strict=True))))
         return found
