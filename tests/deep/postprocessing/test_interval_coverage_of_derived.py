@@ -3,7 +3,7 @@
 The bounded truth is what the same post-processing gives without noise. Each form is computed for 4,000 replicates at
 once, each of four groups with noise of its own by the real mechanisms; one row of each is looked at, so that they miss
 independently. Where no interval is given (a denominator that may be 0) nothing is missed. An exact binomial test
-rejects "at least 95 %" with a false alarm of probability 1e-9 each. Twins: intervals two fifths too narrow cover 83 %
+rejects "at least 95 %" with a false alarm of probability 1e-6 each. Twins: intervals two fifths too narrow cover 83 %
 at most, of the best of four an interval at 95 % holds 90 %, and of odds one that takes the noise above and below for
 independent less than 90 %.
 """
@@ -40,7 +40,7 @@ from dpsql.postprocessing.intervals.linear import Sequence as Noise
 from dpsql.postprocessing.intervals.noise_classes import Classes, classes
 from dpsql.postprocessing.run import post_process
 
-ALPHA = 1e-9
+ALPHA = 1e-6
 LEVEL = Fraction(95, 100)
 REPLICATES = 4000
 SHOWN = 2

@@ -1,6 +1,6 @@
 """Long queries on a real terminal: a bar that grows for who asks, Ctrl-C at random moments, and no file left behind.
 
-How fast a cancelled query gives way is measured by benchmarks/cancel.py; here it only has to within a minute.
+How fast a cancelled query gives way is measured by benchmarks/cancel.py; here it only has to within ten seconds.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_without_being_asked_nothing_is_drawn(policy: Path) -> None:
 def test_a_bar_grows_on_a_terminal_for_who_asks(policy: Path) -> None:
     status, shown = on_a_terminal(ask(policy, "--progress"))
     percents = [int(n) for n in PERCENT.findall(shown)]
-    assert status == 0 and percents == sorted(percents) and len(set(percents)) >= 2, shown
+    assert status == 0 and percents == sorted(percents) and len(set(percents)) >= 3, shown
     assert 0 <= percents[0] < percents[-1] <= 100
     bar, end, answer = shown.rpartition(b"\r\x1b[2K")
     assert end and b"query" in bar and answer.split()[0] == b"count(*)" and not PERCENT.search(answer)
@@ -113,7 +113,7 @@ def test_ctrl_c_on_a_terminal_gives_the_session_back(policy: Path, name: str, ti
     found = cancel.cancel(policy, WORKS[name], times, progress=True)
     assert found.unusable == 0 and found.status == 0 and found.left == []
     assert len(found.waits) == times, "too many queries had ended before Ctrl-C"
-    assert max(found.waits) < 60
+    assert max(found.waits) < 10
     # One ε for each answer: the first small one, the first long one, late ones, a small one each round. Then the rest.
     answered = 1 + (not WORKS[name].locked) + found.late + times + found.late
     assert before + answered <= spent(policy) <= before + answered + times
