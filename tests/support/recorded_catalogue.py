@@ -1,8 +1,8 @@
 """What clients asked a PostgreSQL 15 about its schema, and what it answered: `tests/fixtures/catalogue/recorded.json`.
 
 Of each statement: who sent it, its text, its values, and the names, types and rows of the answer. `{oid:visits}` stands
-for a table's number, which differs. Rows of the system's own tables, types and functions are left out where there are
-many; `whole` says whether all rows are there.
+for a table's number and `{oid:type visits}` for that of its rows' type: they differ between servers. Rows of the
+system's own tables, types and functions are left out where there are many; `whole` says whether all rows are there.
 """
 
 from __future__ import annotations

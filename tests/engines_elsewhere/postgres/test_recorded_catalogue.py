@@ -49,6 +49,8 @@ def test_a_server_answers_as_it_was_recorded(one_server: Server, update: bool) -
 def _answer(connection: psycopg.Connection[Any], statement: dict[str, Any]) -> dict[str, Any]:
     oids = {n: connection.execute(f"SELECT '{n}'::regclass::oid").fetchone()[0] for n in r.NAMES}  # type: ignore[index]
     types = dict(connection.execute("SELECT oid, format_type(oid, NULL) FROM pg_type").fetchall())
+    rows_of = "SELECT 'type ' || typname, oid FROM pg_type WHERE ltrim(typname, '_') = ANY (%s)"
+    numbers = oids | dict(connection.execute(rows_of, [list(r.NAMES)]).fetchall())
     cursor = psycopg.RawCursor(connection)
     values = [r.with_oids(v, oids) for v in statement["values"]]
     cursor.execute(str(r.with_oids(statement["sql"], oids)).encode(), values or None)
@@ -56,7 +58,7 @@ def _answer(connection: psycopg.Connection[Any], statement: dict[str, Any]) -> d
     assert result is not None
     rows = [
         [
-            None if (v := result.get_value(i, j)) is None else r.without_oids(v.decode(), oids)
+            None if (v := result.get_value(i, j)) is None else r.without_oids(v.decode(), numbers)
             for j in range(result.nfields)
         ]
         for i in range(result.ntuples)
