@@ -133,12 +133,21 @@ def query(
 
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
     policy, sql = policy_and_query(policy, sql, file or batch)
-    if batch is not None:
-        from dpsql.cli.commands import query_batch
-
-        return query_batch.run(policy, batch, asked, analyst, ledger, format, skip_refused)
     return command.run(
-        policy, sql, file, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit, progress
+        policy,
+        sql,
+        file,
+        batch,
+        skip_refused,
+        asked,
+        analyst,
+        ledger,
+        fresh,
+        format,
+        dialect,
+        threads,
+        memory_limit,
+        progress,
     )
 
 

@@ -76,13 +76,15 @@ def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str] | None:
     return found
 
 
-def one_query(sql: str | None, file: str | None) -> Source:
-    """The text of a command that takes one query: its argument, `-f FILE`, or standard input (`-`).
+def one_query(sql: str | None, file: str | None, batch: str | None = None) -> Source:
+    """The text of a command that takes one query: its argument, `-f FILE`, `--batch FILE`, or standard input (`-`).
 
     Raises Rejected DP903 if there is none, or two, or it cannot be read.
     """
-    if sql is not None and file is not None:
-        raise reject("DP903", "a query was given twice: as an argument and with --file", help=["leave one of them out"])
+    given = {"as an argument": sql, "with --file": file, "with --batch": batch}
+    if len(ways := [way for way, value in given.items() if value is not None]) > 1:
+        raise reject("DP903", f"a query was given twice: {' and '.join(ways)}", help=["leave one of them out"])
+    file = file if batch is None else batch
     if sql is None and file is None:
         raise reject(
             "DP903", "no query was given",

@@ -87,12 +87,15 @@ _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", r
 
 
 def _batch(source: Source) -> tuple[str, Span, str] | None:
-    """What servers take, and the check, where one query is asked."""
+    """A batch where one query alone is taken, as by a cursor."""
     found = _BATCH.match(code_of(source.text))
     if found is None:
         return None
-    advice = "in Python con.batch([sql, …]),  dpsql query POLICY --batch FILE,  in the shell \\batch FILE"
-    return "a batch is asked of a server so, and here otherwise", Span(*found.span(1)), advice
+    return (
+        "a batch is not one query, but several",
+        Span(*found.span(1)),
+        "in Python  con.batch_of(sql)  or  con.batch([…])",
+    )
 
 
 def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | None:

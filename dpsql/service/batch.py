@@ -33,6 +33,7 @@ from dpsql.service.batch_design import (
     require_additive,
 )
 from dpsql.service.batch_release import BatchAnswer, BatchRelease, answer_of
+from dpsql.service.check import to_look
 from dpsql.service.planning import Question
 from dpsql.service.settings import Amount, settled
 
@@ -79,6 +80,10 @@ class Batch:
         """The query that measures all marginals, each at its share. Raises Rejected."""
         return self.planned_with(settled({"epsilon": epsilon, "rho": rho}, self._session.settings))
 
+    def previewed(self, settings: Settings) -> Plan:
+        """As `planned_with`, at a nominal ε where no one is known, so that it can always be shown. Raises Rejected."""
+        return self.planned_with(to_look(settings, self._session.policy))
+
     def planned_with(self, settings: Settings) -> Plan:
         """As `plan`, with settings that are complete. Raises Rejected."""
         design, policy = self.design, self._session.policy
@@ -102,7 +107,7 @@ class Batch:
 
     def explain(self, epsilon: Amount | None = None, *, rho: Amount | None = None) -> str:
         """What is measured, at which share, and the ± of each member's numbers. Raises Rejected."""
-        return self.explained(self.plan(epsilon, rho=rho))
+        return self.explained(self.previewed(settled({"epsilon": epsilon, "rho": rho}, self._session.settings)))
 
     def explained(self, plan: Plan) -> str:
         """`explain`, of a plan of this batch."""

@@ -39,6 +39,13 @@ NOMINAL_EPSILON, NOMINAL_DELTA = Fraction(1), Fraction(1, 10**9)
 """What the check prices a query at when neither it nor the policy says: ε and δ are given at the run."""
 
 
+def to_look(settings: Settings, policy: Policy) -> Settings:
+    """With the policy's ε, or a nominal one, where these do not say how much to spend: to look, and not to run."""
+    if settings.epsilon is not None or settings.rho is not None or settings.max_error:
+        return settings
+    return replace(settings, epsilon=policy.defaults.epsilon or NOMINAL_EPSILON)
+
+
 def check(
     sql: str,
     policy: Policy | str | PathLike[str],
@@ -210,7 +217,8 @@ def check_batch(
     """A plan that costs what a run of a batch does, and why queries are left out of it. Lists of values that public
     tables have are not known here: what needs them is left to the run. Raises Rejected: all that a run would refuse.
     """
-    prepared, public, written = as_prepared(policy), PublicFacts(), written_in(Source(text))
+    prepared, public = as_prepared(policy), PublicFacts()
+    written, skips = written_in(Source(text))
     members, refused = read_members(written, prepared, skip=True)
     design = None
     try:
@@ -221,7 +229,7 @@ def check_batch(
     if design is not None and not public.missing:
         refused = dict(design.refused)
     found = tuple(d for place in sorted(refused) for d in refused[place].diagnostics)
-    if found and not skip_refused:
+    if found and not (skip_refused or skips):
         raise Rejected(found)
     if design is None or public.missing:
         return static_plan(_count(next(iter(members.values())).from_text), policy, settings=settings), found

@@ -14,7 +14,7 @@ from dpsql.frontend.bind.clock import may_ask, moment
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings import Settings
-from dpsql.service.check import NOMINAL_DELTA, NOMINAL_EPSILON
+from dpsql.service.check import NOMINAL_DELTA, to_look
 from dpsql.service.kept_plans import Plans
 from dpsql.service.public_facts import FactStore
 
@@ -59,8 +59,7 @@ class Planner:
 
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
-        if settings.epsilon is None and settings.rho is None and not settings.max_error:
-            settings = replace(settings, epsilon=self.policy.defaults.epsilon or NOMINAL_EPSILON)
+        settings = to_look(settings, self.policy)
         try:
             return self.plan(question, settings)
         except Rejected as refusal:

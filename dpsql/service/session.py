@@ -116,11 +116,12 @@ class Session:
         return Batch(self, statements, skip_refused)
 
     def batch_of(self, text: str, name: str = "<sql>", *, skip_refused: bool = False) -> Batch:
-        """As `batch`, of all statements of one text. Refusals name their places in it. name: of the text, for these.
+        """As `batch`, of all statements of a text, or of the one DP BATCH that it is. Refusals name places in it.
 
-        Raises Rejected DP903: none is in it.
+        name: of the text, for these. Raises Rejected DP903: none is in it; DP010: a batch that cannot be read.
         """
-        return Batch(self, written_in(Source(text, name)), skip_refused)
+        written, skips = written_in(Source(text, name))
+        return Batch(self, written, skip_refused or skips)
 
     def summary(self, name: str, table: str, columns: Sequence[str], k: int = 2) -> SummaryQuery:
         """All marginals of at most k of these columns, to look at and to make: later counts are answered from them.

@@ -80,12 +80,12 @@ def test_an_empty_text_at_the_end_after_a_parameter(text: str) -> None:
     assert parse(Source(text)).tree is not None
 
 
-def test_a_batch_says_where_it_is_asked() -> None:
+def test_a_batch_is_not_one_query() -> None:
     sql = "-- tiles\nDP /* a */ BATCH (SELECT COUNT(*) FROM t; SELECT 1)"
     with pytest.raises(Rejected) as refusal:
         parse(Source(sql))
     (found,) = refusal.value.diagnostics
-    assert found.code == "DP010" and "--batch FILE" in found.help[0]
+    assert found.code == "DP010" and "con.batch_of(sql)" in found.help[0]
     assert found.span is not None and sql[found.span.start : found.span.end] == "DP /* a */ BATCH"
 
 

@@ -25,6 +25,14 @@ from dpsql.frontend.text.split import Statement, split_statements
         ("SELECT '日本;🙂'; SELECT 'é'", ["SELECT '日本;🙂'", "SELECT 'é'"]),
         ("COPY t TO 'x;y'; SET a = 'b;c'; SELECT 3", ["COPY t TO 'x;y'", "SET a = 'b;c'", "SELECT 3"]),
         ("SELECT $1; SELECT $1, ''", ["SELECT $1", "SELECT $1, ''"]),
+        ("DP BATCH (SELECT 1; SELECT (2)); SELECT 3;", ["DP BATCH (SELECT 1; SELECT (2))", "SELECT 3"]),
+        (
+            "SELECT 0; explain /* ; */ -- ;\n dp batch (SELECT 1; SELECT 2) ; SELECT 3",
+            ["SELECT 0", "explain /* ; */ -- ;\n dp batch (SELECT 1; SELECT 2)", "SELECT 3"],
+        ),
+        ("EXPLAIN SELECT 'EXPLAIN DP BATCH (a'; SELECT 1", ["EXPLAIN SELECT 'EXPLAIN DP BATCH (a'", "SELECT 1"]),
+        ("DP BATCH; SELECT 1", ["DP BATCH", "SELECT 1"]),
+        ("DP BATCH (SELECT 1; SELECT 2", ["DP BATCH (SELECT 1; SELECT 2"]),
         ("SELECT 1; SELECT 'open; SELECT 2", ["SELECT 1; SELECT 'open; SELECT 2"]),
     ],
 )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dpsql.api.connection import connect
+from dpsql.api.connection import Connection, connect
 from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.json_text import document
 from dpsql.cli.options import ExplainFormat
-from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Error, reject
+from dpsql.frontend.text.batch_statement import batch_statement
 from dpsql.frontend.text.summary_statements import summary_statement
 from dpsql.planner.explain.stable_json import as_json, dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
+from dpsql.service.batch import Batch
 from dpsql.service.planning import Question
 from dpsql.service.settings import Asked
+from dpsql.service.summary import SummaryQuery
 
 
 def run(
@@ -30,8 +34,10 @@ def run(
     source = one_query(sql, file)
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            if summary_statement(source.text) is not None:
-                print(connection.summary_of(source.text).explain(asked.get("epsilon"), rho=asked.get("rho")))
+            if (other := _other(connection, source)) is not None:
+                if format is ExplainFormat.JSON:
+                    raise reject("DP903", "a batch or a summary is explained as text", help=["--format text"])
+                print(other.explain(asked.get("epsilon"), rho=asked.get("rho")))
                 return 0
             plan = connection.previewed(Question(source.text, dialect=dialect), asked)
             charge = connection.charge_to_show(plan)
@@ -44,6 +50,13 @@ def run(
             found = as_json(plan, charge)
             print(document({**found, "engine_sql": _statements(plan)}) if engine_sql else dumps(plan, charge))
     return 0
+
+
+def _other(connection: Connection, source: Source) -> Batch | SummaryQuery | None:
+    """What is explained that is no query."""
+    if summary_statement(source.text) is not None:
+        return connection.summary_of(source.text)
+    return connection.batch_of(source.text, source.name) if batch_statement(source.text) is not None else None
 
 
 def _statements(plan: Plan) -> list[dict[str, str]]:

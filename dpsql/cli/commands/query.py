@@ -7,11 +7,13 @@ import sys
 from dpsql.api.connection import Connection, connect
 from dpsql.cli import exits
 from dpsql.cli.answer import WITH_WIDTHS, footer_of, print_answer
+from dpsql.cli.commands import batches
 from dpsql.cli.inputs import one_query, pointing_into
 from dpsql.cli.options import Format
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import one_line
+from dpsql.frontend.text.batch_statement import batch_statement
 from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement, summary_statement
 from dpsql.results.answer import Release
 from dpsql.service.planning import Question
@@ -23,6 +25,8 @@ def run(
     policy: str,
     sql: str | None,
     file: str | None,
+    batch: str | None,
+    skip_refused: bool,
     asked: Asked,
     analyst: str | None,
     ledger: str | None,
@@ -34,10 +38,13 @@ def run(
     progress: bool,
 ) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
-    source = one_query(sql, file)
+    source = one_query(sql, file, batch)
     with connect(
         policy, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit, progress=progress
     ) as connection:
+        if batch is not None or batch_statement(source.text) is not None:
+            found = connection.batch_of(source.text, source.name, skip_refused=skip_refused)
+            return batches.run(found, asked, format)
         try:
             if (statement := summary_statement(source.text)) is not None:
                 return _summary(connection, statement, source.text, asked)

@@ -16,8 +16,8 @@ from dpsql.cli import exits
 from dpsql.cli.shell.command import Options
 from dpsql.cli.shell.commands import accounts
 from dpsql.cli.shell.commands.query_commands import kept_files
+from dpsql.cli.shell.commands.running import Cancelled
 from dpsql.cli.shell.commands.set_commands import assign
-from dpsql.cli.shell.commands.statements import Cancelled
 from dpsql.cli.shell.config import Config, from_environment, load_config
 from dpsql.cli.shell.input.history import History, default_path
 from dpsql.cli.shell.input.reading import Step, interactive, run_steps, run_stream

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlglot
+from sqlglot import Token, TokenType
 
 from dpsql.frontend.parse import UNREADABLE, require_dialect
 
 _COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_DEEPER = {sqlglot.TokenType.L_PAREN: 1, sqlglot.TokenType.R_PAREN: -1}
+_DEEPER = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
+_EXPLAINED_BATCH = re.compile(r"\bEXPLAIN(?=(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+\bDP\s+BATCH\b)", re.IGNORECASE | re.DOTALL)
 _OURS = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
 
 
@@ -73,32 +75,56 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
     A text without tokens in this dialect has no comments. Raises Rejected DP903 for an unknown dialect.
     """
     require_dialect(dialect)
-    try:
-        tokens = sqlglot.tokenize(text + "\n", read=dialect)  # the line's end: as in parse
-    except UNREADABLE:
+    tokens = tokens_of(text, dialect)
+    if tokens is None:
         return Parts((Statement(text, 0, shape_of(text.split())),), ())
-    found: list[Statement] = []
     comments: list[Comment] = []
-    words: list[str] = []
-    start = end = behind = rest = depth = 0
+    behind = 0
     for token in tokens:
         comments += _comments(text, behind, token.start)
         behind = token.end + 1
-        if token.token_type in _DEEPER and [w.upper() for w in words[:2]] == ["DP", "BATCH"]:
-            depth += _DEEPER[token.token_type]
-        if token.token_type is sqlglot.TokenType.SEMICOLON and depth <= 0:
-            if words:
-                found.append(Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)))
-            words, rest, depth = [], behind, 0
-            continue
-        if not words:
-            start = token.start
-        end = behind
-        words.append(text[token.start : end])
-    if words:
-        found.append(Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)))
     comments += _comments(text, behind, len(text))
-    return Parts(tuple(found), tuple(comments))
+    return Parts(tuple(statement for statement, _ in cut(text, tokens) if statement is not None), tuple(comments))
+
+
+def tokens_of(text: str, dialect: str = "duckdb") -> list[Token] | None:
+    """The tokens of a text; None where it has none in this dialect (an open quote, say).
+
+    sqlglot makes one token of what follows EXPLAIN, up to a semicolon. A batch holds some: there it is read as a name.
+    """
+    read = _EXPLAINED_BATCH.sub("_______", text) if "batch" in text.lower() else text
+    try:
+        return sqlglot.tokenize(read + "\n", read=dialect)  # the line's end: as in parse
+    except UNREADABLE:
+        return None
+
+
+def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, int | None]]:
+    """Each statement of a text, None for an empty one, and the offset behind its semicolon; None where it has none.
+
+    tokens: all of the text's.
+    """
+    words: list[str] = []
+    start = end = rest = 0
+    depth = -1  # of brackets in a batch; -1 where there is none
+    for token in tokens:
+        word = text[token.start : token.end + 1]
+        if depth < 0 and word.upper() == "BATCH" and words and words[-1].upper() == "DP":
+            depth = 0
+        elif depth >= 0:
+            depth += _DEEPER.get(token.token_type, 0)
+        if token.token_type is TokenType.SEMICOLON and depth <= 0:
+            yield _statement(text, start, end, words, rest), token.end + 1
+            words, rest, depth = [], token.end + 1, -1
+            continue
+        start, end = start if words else token.start, token.end + 1
+        words.append(word)
+    if words:
+        yield _statement(text, start, end, words, rest), None
+
+
+def _statement(text: str, start: int, end: int, words: list[str], rest: int) -> Statement | None:
+    return Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)) if words else None
 
 
 def lead_of(text: str, start: int, end: int) -> str:

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-import sqlglot
-from sqlglot import Token, TokenType
+from sqlglot import TokenType
 
-from dpsql.frontend.parse import UNREADABLE
-from dpsql.frontend.text.split import Statement, lead_of
+from dpsql.frontend.text.split import Statement, cut, tokens_of
 
 Quoting = Literal["", "'", '"']
 """How a variable is put in: as it is, as a text literal, as a quoted name."""
@@ -35,33 +33,23 @@ class Scanned:
 
 def scan(text: str, dialect: str = "duckdb") -> Scanned | None:
     """The finished statements of a text, empty ones left out; None if it ends within a string, a name or a comment."""
-    tokens = _tokens(text, dialect)
+    tokens = tokens_of(text, dialect)
     if tokens is None:
         return None
-    found: list[Statement] = []
-    start: int | None = None
-    end = rest = 0
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            if start is not None:
-                found.append(Statement(text[start:end], start, lead=lead_of(text, rest, start)))
-            start, rest = None, token.end + 1
-            continue
-        start = token.start if start is None else start
-        end = token.end + 1
-    return Scanned(tuple(found), rest)
+    ended = [(statement, rest) for statement, rest in cut(text, tokens) if rest is not None]
+    return Scanned(tuple(s for s, _ in ended if s is not None), ended[-1][1] if ended else 0)
 
 
 def is_empty(text: str, dialect: str = "duckdb") -> bool:
     """Whether a text holds nothing but spaces and finished comments."""
-    return not text.strip() or _tokens(text, dialect) == []
+    return not text.strip() or tokens_of(text, dialect) == []
 
 
 def ends_outside(text: str, dialect: str = "duckdb") -> bool:
     """Whether what follows a text would be SQL, and not part of a string or a comment."""
     if not text.strip():
         return True
-    tokens = _tokens(text + "\\", dialect)
+    tokens = tokens_of(text + "\\", dialect)
     return bool(tokens) and tokens is not None and tokens[-1].start == len(text)
 
 
@@ -70,7 +58,7 @@ def with_variables(text: str, value: Callable[[str], str | None], dialect: str =
 
     A text that ends within a string or a comment stays whole.
     """
-    tokens = _tokens(text, dialect) or []
+    tokens = tokens_of(text, dialect) or []
     parts: list[str] = []
     done = 0
     for colon, named in pairwise(tokens):
@@ -89,10 +77,3 @@ def with_variables(text: str, value: Callable[[str], str | None], dialect: str =
 def quoted(value: str, quoting: Quoting) -> str:
     """A variable's value as it is put into a text."""
     return value if not quoting else f"{quoting}{value.replace(quoting, quoting * 2)}{quoting}"
-
-
-def _tokens(text: str, dialect: str) -> list[Token] | None:
-    try:
-        return sqlglot.tokenize(text + "\n", read=dialect)  # the line's end: as in parse
-    except UNREADABLE:
-        return None

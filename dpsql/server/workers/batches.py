@@ -12,7 +12,6 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import Error
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
 from dpsql.results.answer import Release
 from dpsql.results.interval_columns import ENDS
 from dpsql.server.asked import DIALECT, asked
@@ -21,7 +20,6 @@ from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.notices import cost_told, price_told, too_many_rows
 from dpsql.service.batch import Batch
 from dpsql.service.batch_release import BatchAnswer
-from dpsql.service.check import NOMINAL_EPSILON
 from dpsql.service.session import Session
 from dpsql.service.settings import settled
 
@@ -34,7 +32,8 @@ def batch_reply(
     Raises dpsql.Error.
     """
     batch = session.batch_of(ask.sql, skip_refused=ask.batch == "skip")
-    plan = batch.planned_with(_settings(ask, session))
+    settings = replace(settled(asked(ask.settings), session.settings), dialect=DIALECT, asked=ask.asked)
+    plan = (batch.previewed if ask.wish in ("explain", "cost") else batch.planned_with)(settings)
     refused = tuple(replace(d, severity="warning") for each in batch.design.refused.values() for d in each.diagnostics)
 
     def answered(release: Release) -> Answer:
@@ -65,14 +64,6 @@ def batch_reply(
             return Reply(ask.id, replace(answered(release), entry=entry, warnings=refused), plan=plan.hash)
         case "spent" | "entry":
             raise AssertionError(f"{ask.wish} is no wish of a batch")
-
-
-def _settings(ask: Ask, session: Session) -> Settings:
-    """As a query's; what only looks takes a nominal ε where nobody says one, as EXPLAIN of a query does."""
-    settings = replace(settled(asked(ask.settings), session.settings), dialect=DIALECT, asked=ask.asked)
-    if ask.wish in ("explain", "cost") and settings.epsilon is None and settings.rho is None:
-        settings = replace(settings, epsilon=session.policy.defaults.epsilon or NOMINAL_EPSILON)
-    return settings
 
 
 def _cost(session: Session, plan: Plan, count: int) -> Answer:

@@ -234,6 +234,25 @@ def test_a_batch_names_what_it_leaves_out(dpsql: Call, clinic: Clinic, tmp_path:
     assert "DP903" in csv_refused.err
 
 
+def test_a_batch_is_one_statement(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    """As an argument, in a file of queries, in a file of a batch; explained for nothing, as text alone."""
+    sql = f"DP BATCH ({COUNT}; SELECT region, COUNT(*) AS n FROM patients GROUP BY region)"
+    file = tmp_path / "board.sql"
+    file.write_text(f"{sql};")
+    shown = dpsql("explain", clinic.policy, sql)
+    assert shown.status == 0 and "batch of 2 queries, 5 numbers" in shown.out
+    assert dpsql("explain", clinic.policy, sql, "--format", "json").codes == {"DP903"}
+    asked = ("--epsilon", "0.2", "--analyst", "ana")
+    assert "(2 answers)  spent ε 0.2;" in dpsql("query", clinic.policy, sql, *asked).out
+    for again in (("--file", str(file)), ("--batch", str(file))):
+        assert "(2 answers)  spent ε 0;" in dpsql("query", clinic.policy, *again, *asked).out
+    skipping = sql.replace("(", "SKIP REFUSED (SELECT MAX(age) FROM patients; ", 1)
+    done = dpsql("query", clinic.policy, skipping, *asked)
+    assert done.status == 0 and done.codes == {"DP101"} and "(2 answers)" in done.out
+    assert dpsql("query", clinic.policy, sql.rstrip(")"), *asked).codes == {"DP010"}
+    assert dpsql("query", clinic.policy, sql, "--batch", str(file)).codes == {"DP903"}
+
+
 def test_the_environment_names_policy_ledger_analyst_and_spending(
     dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:

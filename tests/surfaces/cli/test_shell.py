@@ -172,6 +172,33 @@ def test_a_batch_of_a_file_shows_its_price_first(dpsql: Call, clinic: Clinic, tm
         assert dpsql("shell", clinic.policy, "-c", wrong).codes == {"DP903"}
 
 
+BATCH = f"DP BATCH ({COUNT};\n  SELECT region, COUNT(*) AS n FROM patients GROUP BY region)"
+
+
+def test_a_batch_is_one_statement_of_the_shell(dpsql: Call, clinic: Clinic) -> None:
+    """Its semicolons end nothing; looked at it is free, its price is said first, and again it costs nothing."""
+    text = f"\\epsilon 0.1\nEXPLAIN -- it\n{BATCH};\n\\cost {BATCH.replace(chr(10), '')}\n{BATCH};{BATCH};\n{COUNT};"
+    done = dpsql("shell", clinic.policy, stdin=text.encode())
+    assert done.status == 0 and not done.err
+    lines = [line for line in done.out.splitlines() if "together" in line or "spent" in line or line.startswith("cost")]
+    assert lines[:3] == ["cost: ε 0.1"] + 2 * ["2 queries, together: would cost ε 0.1"]
+    assert lines[3].startswith("(2 answers)  spent ε 0.1;")
+    assert lines[4] == "2 queries, together: would cost nothing" and lines[5].startswith("(2 answers)  spent ε 0;")
+    assert lines[6].startswith("(1 row)  spent ε 0.1")  # a query by itself is another one
+
+
+def test_what_is_refused_of_a_batch_has_its_place_in_the_input(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    """Also of one that goes on without it; of a batch without its end all that follows."""
+    file = tmp_path / "board.sql"
+    wrong = BATCH.replace("region, COUNT(*) AS n", "MAX(age)").replace(" GROUP BY region", "")
+    file.write_text(
+        f"{COUNT};\n {wrong};\n  {wrong.replace('BATCH', 'BATCH SKIP REFUSED')};\nDP BATCH ({COUNT};\n{COUNT};"
+    )
+    done = dpsql("shell", clinic.policy, "-f", str(file), "-v", "ON_ERROR_STOP=0")
+    assert [line.split(":", 1)[1] for line in done.err.splitlines() if "-->" in line] == ["3:10", "5:10", "6:1"]
+    assert done.out.count("spent") == 2 and "(1 answer)" in done.out
+
+
 # What psql's and DuckDB's users type ----------------------------------------------------------------------------------
 
 BOTH = "SELECT region, smoker, COUNT(*) AS n FROM patients GROUP BY ALL"

@@ -12,7 +12,8 @@ import pytest
 
 import dpsql
 from dpsql.cli.shell.app import confirmed
-from dpsql.cli.shell.commands.statements import Cancelled, cost, run_statement
+from dpsql.cli.shell.commands.running import Cancelled
+from dpsql.cli.shell.commands.statements import cost, run_statement
 from dpsql.cli.shell.commands.table import run_command
 from dpsql.cli.shell.input.items import Meta, Place
 from dpsql.cli.shell.state import Shell
@@ -120,7 +121,7 @@ def test_a_price_is_told_from_one_plan(
 
     monkeypatch.setattr(Planner, "plan", counted)
     shell.set_amount("confidence", "0.99")
-    cost(shell, COUNT)
+    cost(shell, COUNT, Place())
     (width,) = (line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.startswith("  n "))
     assert len(made) == 1
     assert float(width) == shell.connection.sql(COUNT).accuracy(confidence="0.99")["n"]

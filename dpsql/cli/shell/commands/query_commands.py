@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsql.api.statements import Explain, special
 from dpsql.cli.inputs import read_file
-from dpsql.cli.shell.commands import statements
+from dpsql.cli.shell.commands import batches, running, statements
 from dpsql.cli.shell.input.items import Place
 from dpsql.cli.shell.input.meta_words import unquoted, words
 from dpsql.cli.shell.output.output import Output, open_new
@@ -102,9 +102,20 @@ def _look(shell: Shell, arguments: list[str], show: statements.Look) -> None:
         sql = sql[:-1].rstrip()
     try:
         meant = special(sql, shell.dialect)
-        show(shell, meant.sql if isinstance(meant, Explain) else sql)
+        show(shell, meant.sql if isinstance(meant, Explain) else sql, place)
     except Error as error:
-        raise statements.located(error, sql, place) from None
+        raise running.located(error, sql, place) from None
+
+
+def batch(shell: Shell, arguments: list[str]) -> None:
+    """The queries of a file, measured together. Raises dpsql.Error."""
+    file, *wanted = arguments or [""]
+    if not file or not set(wanted) <= {"skip", "explain"}:
+        raise reject("DP903", "\\batch needs a file", help=["write  \\batch FILE [skip] [explain]"])
+    source = read_queries(shell, Path(file))
+    text = with_variables(source.text, shell.variables.get, shell.dialect)
+    found = shell.connection.batch_of(text, source.name, skip_refused="skip" in wanted)
+    (batches.explain if "explain" in wanted else batches.do)(shell, found)
 
 
 def show_pending(shell: Shell, arguments: list[str]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dpsql.cli.shell.commands import batch_command as together
 from dpsql.cli.shell.commands import query_commands as asking
 from dpsql.cli.shell.commands import refused_commands as refused
 from dpsql.cli.shell.commands import set_commands as setting
@@ -79,7 +78,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\p", "\\print"), "", "Show what was typed, or the last query.", asking.show_pending, 0),
         Command(("\\r", "\\reset"), "", "Forget what was typed.", asking.reset, 0),
         Command(("\\i", "\\include"), "FILE", "Run a file.", asking.include),
-        Command(("\\batch",), "FILE [skip] [explain]", "Counts and sums of a file at one price.", together.batch, 3),
+        Command(("\\batch",), "FILE [skip] [explain]", "Counts and sums of a file at one price.", asking.batch, 3),
         Command(("\\ir",), "FILE", "Run a file; its name counts from the file that names it.", asking.include_relative),
         Command(("\\history", "\\s"), "[N|FILE|off|clear]", "Inputs: show, save, keep none, forget.", asking.history),
     ),

@@ -9,7 +9,8 @@ from typing import Final, Literal, TextIO
 
 from dpsql.cli import exits
 from dpsql.cli.inputs import one_query, read_file
-from dpsql.cli.shell.commands.statements import Cancelled, run_statement
+from dpsql.cli.shell.commands.running import Cancelled
+from dpsql.cli.shell.commands.statements import run_statement
 from dpsql.cli.shell.commands.table import run_command
 from dpsql.cli.shell.input.items import Feed, Item, Meta, Sql
 from dpsql.cli.shell.state import Shell

@@ -1,32 +1,26 @@
-"""`dpsql query --batch`: the counts and sums of a file, measured together and paid for once."""
+"""`dpsql query` of a batch: the counts and sums of a file, measured together and paid for once."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from dpsql.api.connection import connect
 from dpsql.cli.answer import as_json_bounds, loss_json
 from dpsql.cli.batch_answers import tables
 from dpsql.cli.exits import complain
-from dpsql.cli.inputs import read_file, read_stdin
 from dpsql.cli.json_text import document
 from dpsql.cli.options import Format
 from dpsql.diagnostics.errors import reject
+from dpsql.service.batch import Batch
 from dpsql.service.batch_release import BatchAnswer
 from dpsql.service.settings import Asked
 
 
-def run(
-    policy: str, file: str, asked: Asked, analyst: str | None, ledger: str | None, format: Format, skip_refused: bool
-) -> int:
+def run(batch: Batch, asked: Asked, format: Format) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
     if format not in (Format.TABLE, Format.JSON):
         raise reject("DP903", f"a batch is not printed as {format.value}", help=["--format table  or  --format json"])
-    source = read_stdin() if file == "-" else read_file(file)
-    with connect(policy, analyst=analyst, ledger=ledger) as connection:
-        batch = connection.batch_of(source.text, source.name, skip_refused=skip_refused)
-        release = batch.run(asked.get("epsilon"), rho=asked.get("rho"))
+    release = batch.run(asked.get("epsilon"), rho=asked.get("rho"))
     for refusal in release.refused.values():
         complain(refusal.diagnostics)
     if format is Format.JSON:
