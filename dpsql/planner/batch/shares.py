@@ -136,10 +136,13 @@ def _descended(
 ) -> dict[Marginal, float]:
     """Multiplies each share by a root of what a little more of it would save, until all would save the same."""
     shares = {m: s / sum(start.values()) for m, s in start.items()}
+    volumes = {m: volume(m, sizes) for m in shares}
+    above = {b: [m for m in shares if set(b) <= set(m)] for b, s in spreads.items() if s}
+    below = {m: [b for b in above if set(b) <= set(m)] for m in shares}
     for _ in range(_STEPS):
-        theta = _theta(shares, gaussian)
-        slopes = {b: s / precision(b, theta, sizes) ** 2 for b, s in spreads.items() if s}
-        saved = {m: sum(v for b, v in slopes.items() if set(b) <= set(m)) / volume(m, sizes) for m in shares}
+        precisions = {m: t / volumes[m] for m, t in _theta(shares, gaussian).items()}
+        slopes = {b: spreads[b] / sum([precisions.get(m, 0.0) for m in over]) ** 2 for b, over in above.items()}
+        saved = {m: sum([slopes[b] for b in below[m]]) / volumes[m] for m in shares}
         if gaussian:
             shares = {m: s * math.sqrt(saved[m]) for m, s in shares.items()}
         else:
