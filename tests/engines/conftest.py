@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import duckdb
 import pytest
@@ -12,22 +13,29 @@ from dpsql.engines.duckdb.engine import DuckDBEngine
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, template: Path) -> Path:
     """clinic.duckdb with tables, a view and a schema; people.parquet, people.csv, parts/*.parquet."""
-    con = duckdb.connect(str(tmp_path / "clinic.duckdb"))
+    return copytree(template, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What tests have copies of."""
+    made = tmp_path_factory.mktemp("template")
+    con = duckdb.connect(str(made / "clinic.duckdb"))
     con.execute("CREATE TABLE Patients (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL, age INTEGER, u INTEGER UNIQUE)")
     con.execute("INSERT INTO Patients VALUES (1, 'ann', 30, 1), (2, 'bob', 40, 2), (271828182, 'eve', NULL, NULL)")
     con.execute("CREATE TABLE visits (patient BIGINT REFERENCES Patients(id), cost DECIMAL(18,2))")
     con.execute("CREATE VIEW adults AS SELECT id, age FROM Patients WHERE age >= 18")
     con.execute("CREATE SCHEMA ref")
     con.execute("CREATE TABLE ref.codes (code VARCHAR, label VARCHAR)")
-    con.execute(f"COPY Patients TO '{tmp_path}/people.parquet'")
-    con.execute(f"COPY Patients TO '{tmp_path}/people.csv'")
-    (tmp_path / "parts").mkdir()
+    con.execute(f"COPY Patients TO '{made}/people.parquet'")
+    con.execute(f"COPY Patients TO '{made}/people.csv'")
+    (made / "parts").mkdir()
     for i in range(3):
-        con.execute(f"COPY (SELECT {i} AS part) TO '{tmp_path}/parts/p{i}.parquet'")
+        con.execute(f"COPY (SELECT {i} AS part) TO '{made}/parts/p{i}.parquet'")
     con.close()
-    return tmp_path
+    return made
 
 
 @pytest.fixture

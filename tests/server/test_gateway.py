@@ -59,7 +59,7 @@ def test_a_query_is_paid_once_and_given_again(server: Served, shop: Shop) -> Non
 
 
 def test_custodians_read_of_all_and_analysts_of_themselves(tmp_path: Path) -> None:
-    shop = make_shop(tmp_path / "shop")
+    shop = with_serve(make_shop(tmp_path / "shop"), f"{FINE}}}")
     with served(shop, inside(shop)) as server:
         read_by_roles(server)
 

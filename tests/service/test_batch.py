@@ -12,6 +12,7 @@ import pytest
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from tests.support.built_once import build
 
 POLICY = """
 version: 1
@@ -47,6 +48,12 @@ budgets: {total: {epsilon: 1e12, delta: 0.1}, analysts: {ana: {epsilon: 1e12, de
 ledger: shop.sqlite
 """
 HUGE = 10**9
+TABLES = """
+CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, age INTEGER, region VARCHAR, vip BOOLEAN NOT NULL, town VARCHAR,
+  day DATE, price DECIMAL(4, 1));
+CREATE TABLE visits (id BIGINT NOT NULL, ward VARCHAR NOT NULL);
+CREATE TABLE tours (id BIGINT NOT NULL, ward VARCHAR NOT NULL);
+"""
 ROWS = """
 INSERT INTO people SELECT i, CASE WHEN i % 17 = 0 THEN NULL ELSE i % 13 - 1 END,
   CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN 'elsewhere' WHEN 2 THEN 'south' ELSE 'north' END, i % 3 = 0, 't' || i % 4,
@@ -59,13 +66,7 @@ INSERT INTO tours SELECT * FROM visits;
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop.yaml").write_text(POLICY, encoding="utf-8")
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as db:
-        db.execute(
-            "CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, age INTEGER, region VARCHAR, vip BOOLEAN NOT NULL, "
-            "town VARCHAR, day DATE, price DECIMAL(4, 1));"
-            "CREATE TABLE visits (id BIGINT NOT NULL, ward VARCHAR NOT NULL);"
-            "CREATE TABLE tours (id BIGINT NOT NULL, ward VARCHAR NOT NULL);" + ROWS
-        )
+    build(tmp_path / "shop.duckdb", TABLES + ROWS)
     return tmp_path
 
 

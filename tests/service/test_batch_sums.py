@@ -12,6 +12,7 @@ import pytest
 
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
+from tests.support.built_once import build
 
 POLICY = """
 version: 1
@@ -58,8 +59,7 @@ INSERT INTO visits SELECT i % 40, CASE i % 4 WHEN 0 THEN 'a' WHEN 1 THEN 'b' ELS
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop.yaml").write_text(POLICY, encoding="utf-8")
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as db:
-        db.execute(ROWS)
+    build(tmp_path / "shop.duckdb", ROWS)
     return tmp_path
 
 

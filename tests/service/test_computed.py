@@ -14,6 +14,7 @@ import dpsql
 from dpsql.answers.address import Addresses
 from dpsql.core.release.noisy import exact_totals
 from dpsql.service.preparing.prepare import prepare
+from tests.support.built_once import build
 
 POLICY = """
 version: 1
@@ -79,8 +80,7 @@ PREPARED = POLICY.replace("of: buyer}\n", "of: buyer}\n    prepared: true\n")
 
 
 def made(folder: Path) -> Path:
-    with duckdb.connect(str(folder / "shop.duckdb")) as connection:
-        connection.execute(DATA)
+    build(folder / "shop.duckdb", DATA)
     (folder / "shop.yaml").write_text(POLICY)
     return folder / "shop.yaml"
 

@@ -16,6 +16,7 @@ from dpsql.engines.duckdb.copies import read_manifest
 from dpsql.service.open_data import open_data
 from dpsql.service.preparing.manifest import Manifest
 from dpsql.service.preparing.prepare import prepare
+from tests.support.built_once import build
 
 POLICY = """\
 version: 1
@@ -45,8 +46,7 @@ CREATE TABLE lines AS SELECT i % 45 AS nr, (i % 9)::INTEGER AS qty FROM range(20
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
-        connection.execute(DATA)
+    build(tmp_path / "shop.duckdb", DATA)
     (tmp_path / "shop.yaml").write_text(POLICY)
     return tmp_path / "shop.yaml"
 
@@ -281,8 +281,7 @@ PLAIN = MONEY.replace("    prepared: true\n", "").replace("50", "{rows: 50, enfo
 
 
 def make_paid(folder: Path) -> Path:
-    with duckdb.connect(str(folder / "shop.duckdb")) as connection:
-        connection.execute(PAID)
+    build(folder / "shop.duckdb", PAID)
     (folder / "shop.yaml").write_text(MONEY)
     return folder / "shop.yaml"
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql.api.connection import Connection, connect
@@ -28,6 +27,7 @@ from dpsql.service.check import check
 from dpsql.service.planning import Question
 from dpsql.service.service import Service
 from dpsql.service.session import Session
+from tests.support.built_once import build
 
 POLICY = """\
 version: 1
@@ -69,8 +69,7 @@ BY_PLACE = "SELECT place, COUNT(*) AS n FROM walks GROUP BY place"
 
 def folder(at: Path, accounts: str = EPSILON, data: str = DATA) -> Path:
     at.mkdir(exist_ok=True)
-    with duckdb.connect(str(at / "walks.duckdb")) as database:
-        database.execute(data)
+    build(at / "walks.duckdb", data)
     (at / "walks.yaml").write_text(POLICY.replace("ACCOUNTS\n", accounts), encoding="utf-8")
     return at
 

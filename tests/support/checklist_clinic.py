@@ -16,6 +16,7 @@ import pytest
 import dpsql
 from dpsql.api.connection import Connection
 from dpsql.cli.main import main
+from tests.support.built_once import build
 from tests.support.canary import CANARY, MARKER
 
 DELTA = "1e-3"
@@ -116,26 +117,28 @@ class Clinic:
                 con.execute(statement)
 
 
+def _made(folder: Path, policy: str, *statements: str) -> Clinic:
+    found = Clinic(folder)
+    found.policy.write_text(policy)
+    build(folder / "d.duckdb", ";\n".join([*SCHEMA, *PUBLIC_ROWS, *statements]))
+    return found
+
+
 @pytest.fixture
 def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Clinic]:
     """Builds a clinic: with its private rows or without, with other SQL after that, with another policy."""
 
-    def build(*statements: str, private: bool = True, policy: str = POLICY) -> Clinic:
-        clinic = Clinic(tmp_path_factory.mktemp("clinic"))
-        clinic.policy.write_text(policy)
-        clinic.execute(*SCHEMA, *PUBLIC_ROWS, *(PRIVATE_ROWS if private else ()), *statements)
-        return clinic
+    def made(*statements: str, private: bool = True, policy: str = POLICY) -> Clinic:
+        folder = tmp_path_factory.mktemp("clinic")
+        return _made(folder, policy, *(PRIVATE_ROWS if private else ()), *statements)
 
-    return build
+    return made
 
 
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Clinic:
     """The clinic with its rows, shared by the tests of one file; nobody may change it."""
-    found = Clinic(tmp_path_factory.mktemp("clinic"))
-    found.policy.write_text(POLICY)
-    found.execute(*SCHEMA, *PUBLIC_ROWS, *PRIVATE_ROWS)
-    return found
+    return _made(tmp_path_factory.mktemp("clinic"), POLICY, *PRIVATE_ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import duckdb
 
 from dpsql.core.engine import Engine
 from dpsql.engines.duckdb.engine import DuckDBEngine
+from tests.support.built_once import build
 
 CANARY = 271828182
 _ROWS = f"SELECT i::BIGINT AS i, 'x{CANARY}' AS t FROM range(3) r(i) UNION ALL SELECT NULL, NULL"
@@ -19,8 +20,7 @@ _NUMBERS = f"CREATE TABLE numbers AS {_ROWS}"
 
 
 def locked(folder: Path) -> Engine:
-    with duckdb.connect(str(folder / "d.duckdb")) as con:
-        con.execute(_NUMBERS)
+    build(folder / "d.duckdb", _NUMBERS)
     return DuckDBEngine.open(Path("d.duckdb"), {}, folder)
 
 

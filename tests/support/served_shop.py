@@ -26,7 +26,7 @@ TENTH = Settings(epsilon="0.1")
 ANA = Login("ana", "ana", address="127.0.0.1")
 BEN = Login("ben", "ben", address="127.0.0.1")
 PATIENCE = 600
-FINE = "{answers_at: [" + ", ".join(f"{tenth * 100}ms" for tenth in range(1, 600)) + ", 600s]"
+FINE = "{answers_at: [" + ", ".join(f"{ms}ms" for ms in (*range(10, 1000, 10), *range(1000, 60_000, 100))) + ", 600s]"
 """A `serve:` without its end, whose moments are so close that tests are not kept waiting."""
 PRELUDE = """
 import os, signal, sys

@@ -16,14 +16,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from dpsql.api.connection import Connection, connect
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
+from tests.support.built_once import build
 
 POLICY = """\
 version: 1
@@ -55,6 +54,12 @@ ledger: shop.ledger.sqlite
 ledger_head: state/head.json
 budgets:
   total: {epsilon: EPSILON, delta: 1e-6}
+"""
+DATA = """
+CREATE TABLE orders AS SELECT i % 300 AS customer, ['Bonn', 'Lyon', 'Oslo'][i % 3 + 1] AS city,
+    (i * 37 % 1000) / 10.0 AS amount, 'n' || i AS note FROM range(2000) AS t(i);
+CREATE TABLE cities AS FROM (VALUES ('Bonn', 'DE'), ('Lyon', 'FR'), ('Oslo', 'NO')) v(city, country);
+CREATE VIEW forever AS SELECT i FROM range(9000000000000) AS t(i);
 """
 COUNT = "SELECT COUNT(*) FROM orders"
 MEANS = "SELECT city, 2 * SUM(amount) AS twice FROM orders JOIN cities USING (city) GROUP BY city ORDER BY 2 DESC"
@@ -143,15 +148,7 @@ def make_shop(folder: Path, epsilon: str = "1000000") -> Shop:
     """Make a shop with this total ε."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "shop.yaml").write_text(POLICY.replace("EPSILON", epsilon))
-    with duckdb.connect(str(folder / "shop.duckdb")) as connection:
-        connection.execute(
-            "CREATE TABLE orders AS SELECT i % 300 AS customer, ['Bonn', 'Lyon', 'Oslo'][i % 3 + 1] AS city, "
-            "(i * 37 % 1000) / 10.0 AS amount, 'n' || i AS note FROM range(2000) AS t(i)"
-        )
-        connection.execute(
-            "CREATE TABLE cities AS FROM (VALUES ('Bonn', 'DE'), ('Lyon', 'FR'), ('Oslo', 'NO')) v(city, country)"
-        )
-        connection.execute("CREATE VIEW forever AS SELECT i FROM range(9000000000000) AS t(i)")
+    build(folder / "shop.duckdb", DATA)
     return Shop(folder)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
+from tests.support.built_once import build
 
 POLICY = """
 version: 1
@@ -94,6 +94,5 @@ def make_board(folder: Path, policy: str = POLICY) -> Path:
     """Make the data and its policy; the policy's path."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "board.yaml").write_text(policy, encoding="utf-8")
-    with duckdb.connect(str(folder / "board.duckdb")) as db:
-        db.execute(TABLES + ROWS)
+    build(folder / "board.duckdb", TABLES + ROWS)
     return folder / "board.yaml"

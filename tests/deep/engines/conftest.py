@@ -1,5 +1,5 @@
 """A small database with a canary."""
 
-from tests.engines.conftest import engine, folder
+from tests.engines.conftest import engine, folder, template
 
-__all__ = ["engine", "folder"]
+__all__ = ["engine", "folder", "template"]
