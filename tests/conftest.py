@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.support.canary",  # planted private values are looked for in whatever the session puts out
     "tests.support.checklist_clinic",
     "tests.support.example_data",
+    "tests.support.opened_once",
     "tests.support.scanned_once",
 ]
 

@@ -19,7 +19,8 @@ from dpsql.planner.settings import Settings
 from dpsql.results.answer import Release
 from dpsql.service.query import Query
 from dpsql.service.settings import settled
-from tests.support.club import POLICY, opened
+from tests.support.club import POLICY
+from tests.support.opened_once import opened
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 TILLS = "SELECT COUNT(*) FILTER (WHERE amount = 1) AS one FROM tills"

@@ -19,7 +19,8 @@ from dpsql.core.ledger.refusals import unusable
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError
 from dpsql.results.answer import Release
-from tests.support.club import POLICY, opened
+from tests.support.club import POLICY
+from tests.support.opened_once import opened
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 BY_CITY = "SELECT city, COUNT(*) AS n, SUM(age) AS s, AVG(hours) AS h FROM members JOIN visits USING (id) GROUP BY city"

@@ -13,6 +13,7 @@ import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from tests.support.built_once import build
+from tests.support.opened_once import opened
 
 POLICY = """
 version: 1
@@ -63,16 +64,21 @@ INSERT INTO tours SELECT * FROM visits;
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "shop.yaml").write_text(POLICY, encoding="utf-8")
-    build(tmp_path / "shop.duckdb", TABLES + ROWS)
-    return tmp_path
+def made(folder: Path) -> Path:
+    (folder / "shop.yaml").write_text(POLICY, encoding="utf-8")
+    build(folder / "shop.duckdb", TABLES + ROWS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Only read."""
+    return made(tmp_path_factory.mktemp("shop"))
 
 
 @pytest.fixture
 def con(folder: Path) -> Iterator[dpsql.Connection]:
-    with dpsql.connect(folder / "shop.yaml", analyst="ana", ledger=":memory:") as found:
+    with dpsql.Connection(*opened(folder / "shop.yaml"), "ana", ":memory:") as found:
         yield found
 
 
@@ -174,13 +180,12 @@ def test_the_price_is_one_and_the_second_run_is_free(con: dpsql.Connection) -> N
     assert sorted(map(str, (a.rows for a in again))) == sorted(map(str, (a.rows for a in first)))
 
 
-def test_the_design_is_of_texts_alone(con: dpsql.Connection, folder: Path) -> None:
+def test_the_design_is_of_texts_alone(con: dpsql.Connection, tmp_path: Path) -> None:
     """Other rows, the same marginals and shares."""
     first = con.batch(MEMBERS).design
-    con.close()
-    with duckdb.connect(str(folder / "shop.duckdb")) as db:
+    with duckdb.connect(str(made(tmp_path) / "shop.duckdb")) as db:
         db.execute("DELETE FROM people WHERE id % 2 = 0; UPDATE people SET region = 'west'")
-    with dpsql.connect(folder / "shop.yaml", analyst="ana", ledger=":memory:") as other:
+    with dpsql.connect(tmp_path / "shop.yaml", analyst="ana", ledger=":memory:") as other:
         second = other.batch(MEMBERS).design
     assert first.shares == second.shares
     assert first.sql == second.sql

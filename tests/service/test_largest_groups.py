@@ -10,13 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
-import dpsql
 from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.errors import Rejected
+from tests.support.built_once import build
+from tests.support.opened_once import opened
 
 POLICY = """\
 version: 1
@@ -65,16 +65,15 @@ LARGEST = "SELECT stop FROM trips GROUP BY stop ORDER BY COUNT(DISTINCT rider) D
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bus")
-    with duckdb.connect(str(made / "bus.duckdb")) as database:
-        database.execute(DATA)
+    build(made / "bus.duckdb", DATA)
     (made / "bus.yaml").write_text(POLICY, encoding="utf-8")
     return made
 
 
 @pytest.fixture
 def con(folder: Path) -> Iterator[Connection]:
-    with dpsql.connect(folder / "bus.yaml", ledger=":memory:") as opened:
-        yield opened
+    with Connection(*opened(folder / "bus.yaml"), ledger=":memory:") as found:
+        yield found
 
 
 def answered(con: Connection, sql: str, **settings: Any) -> list[Any]:

@@ -28,6 +28,7 @@ from dpsql.service.planning import Question
 from dpsql.service.service import Service
 from dpsql.service.session import Session
 from tests.support.built_once import build
+from tests.support.opened_once import opened
 
 POLICY = """\
 version: 1
@@ -86,8 +87,8 @@ def ledger() -> MemoryLedger:
 
 @pytest.fixture
 def con(walks: Path, ledger: MemoryLedger) -> Iterator[Connection]:
-    with connect(walks / "walks.yaml", ledger=ledger) as opened:
-        yield opened
+    with Connection(*opened(walks / "walks.yaml"), ledger=ledger) as found:
+        yield found
 
 
 def session(con: Connection, analyst: str = "ana") -> Session:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 
 from dpsql.api.connection import Connection, connect
-from dpsql.core.engine import Engine
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.policy.policy import Policy
-from dpsql.policy.load import parse_policy
-from dpsql.service.open_data import open_data
+from tests.support.built_once import build
+from tests.support.opened_once import opened
 
 POLICY = """\
 version: 1
@@ -65,47 +60,14 @@ CREATE TABLE cities AS FROM (VALUES ('Bonn', 'Germany'), ('Lyon', 'France'), ('O
 
 
 @pytest.fixture(scope="session")
-def club_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def club_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database and two policies: `club.yaml` without defaults, `given.yaml` with ε = 0.25 and δ = 1e-9."""
     folder = tmp_path_factory.mktemp("club")
-    with duckdb.connect(str(folder / "club.duckdb")) as database:
-        database.execute(DATA)
+    build(folder / "club.duckdb", DATA)
     (folder / "club.yaml").write_text(POLICY.replace("DEFAULTS\n", ""), encoding="utf-8")
     given = POLICY.replace("DEFAULTS", "defaults: {epsilon: 0.25, delta: 1e-9}")
     (folder / "given.yaml").write_text(given, encoding="utf-8")
-    yield folder
-    while _ENGINES:
-        _ENGINES.pop().close()
-    _opened.cache_clear()
-
-
-class Kept:
-    """An engine that is not closed with the first session over it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def close(self) -> None:
-        """Not yet."""
-
-
-def opened(policy: Path | str) -> tuple[Policy, Kept]:
-    """A policy, given as its file or text, and its data, opened once for all tests of a process."""
-    completed, engine = _opened(policy)
-    return completed, Kept(engine)
-
-
-@cache
-def _opened(policy: Path | str) -> tuple[Policy, Engine]:
-    completed, engine = open_data(parse_policy(policy) if isinstance(policy, str) else policy, None, None, None, None)
-    _ENGINES.append(engine)
-    return completed, engine
-
-
-_ENGINES: list[Engine] = []
+    return folder
 
 
 @pytest.fixture
