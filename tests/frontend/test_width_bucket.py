@@ -43,7 +43,8 @@ def test_decimals_are_counted_exactly_and_parts_without_rows_are_there(
     values = [Decimal(i) / 100 for i in range(-200, 300)]
     with duckdb.connect() as plain:
         plain.execute("CREATE TABLE t (d DECIMAL(10, 2), x DOUBLE)")
-        plain.executemany("INSERT INTO t VALUES (?, ?)", [(v, float(v)) for v in values])
+        listed = [number for v in values for number in (v, float(v))]
+        plain.execute(f"INSERT INTO t VALUES {', '.join(['(?, ?)'] * len(values))}", listed)
         plain.execute("INSERT INTO t VALUES (NULL, 'nan'), (NULL, 'inf'), (NULL, '-inf')")
         with dpsql.connect(plain, policy=tmp_path / "p.yaml", ledger=MemoryLedger()) as con:
             sql = f"SELECT width_bucket(d, {lo}, {hi}, {n}) AS b, COUNT(*) AS n FROM t GROUP BY b"

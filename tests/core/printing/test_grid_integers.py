@@ -85,7 +85,7 @@ def test_doubles(tmp_path: Path, low: float, high: float, aggregate: str) -> Non
     values = [None, NAN, INF, -INF, 0.0, -0.0, 5e-324, 1.7e308, -1.7e308, *map(float, inside), *ends]
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (x DOUBLE)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(v,) for v in values])
+        connection.execute(f"INSERT INTO t VALUES {', '.join(['(?)'] * len(values))}", list(values))
         found = [row[0] for row in connection.execute(f"SELECT {sql} FROM t ORDER BY rowid").fetchall()]
     assert found == [pure(v, c) for v in values]
     assert all(v is None or c.lo <= v <= c.hi for v in found)

@@ -55,7 +55,8 @@ def test_the_engine_computes_what_is_claimed(y: tuple[int, int], x: tuple[int, i
         rows.append((whole[0] - whole[0] % steps[0], float(whole[1] - whole[1] % steps[1])))
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (i INTEGER, y BIGINT, x DOUBLE)")
-    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(i, *row) for i, row in enumerate(rows)])
+    listed = [value for i, row in enumerate(rows) for value in (i, *row)]
+    connection.execute(f"INSERT INTO t VALUES {', '.join(['(?, ?, ?)'] * len(rows))}", listed)
     found = [v for (v,) in connection.execute(f"SELECT {sql} FROM t ORDER BY i").fetchall()]
     for (a, b), value in zip(rows, found, strict=True):
         u = _clipped(max(min(a, y[1]), y[0]), c.grid, c.center, c.lo, c.hi)

@@ -7,17 +7,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import pytest
 
 from dpsql.answers.account import Account
 from dpsql.answers.resolve import all_new, resolve
-from dpsql.api.connection import Connection, connect
+from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.core.release.noisy import Given
 from dpsql.planner.plan import Plan
-from dpsql.policy.policy import Policy
+from tests.core.release.conftest import Members
 
 BOTH = "SELECT COUNT(*) AS n, SUM(age) AS s FROM members"
 POLICY = {
@@ -43,12 +42,9 @@ def ledger() -> MemoryLedger:
 
 
 @pytest.fixture
-def clients(ledger: MemoryLedger) -> Iterator[tuple[Connection, Connection]]:
+def clients(members: Members, ledger: MemoryLedger) -> Iterator[tuple[Connection, Connection]]:
     """ana and ben, with accounts in one ledger. ana has asked for both numbers at ε = 1."""
-    database = duckdb.connect()
-    database.execute("CREATE TABLE members AS SELECT i AS id, CAST(i % 80 AS INTEGER) AS age FROM range(1000) t(i)")
-    policy = Policy.from_dict(POLICY)
-    found = tuple(connect(database.cursor(), policy=policy, analyst=name, ledger=ledger) for name in ("ana", "ben"))
+    found = tuple(Connection(*members(POLICY), name, ledger) for name in ("ana", "ben"))
     found[0].execute(BOTH, epsilon=1)
     yield found[0], found[1]
     for con in found:

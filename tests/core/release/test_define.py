@@ -7,11 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 
-from dpsql.api.connection import Connection, connect
+from dpsql.api.connection import Connection
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.released import Answer
@@ -20,7 +19,7 @@ from dpsql.core.noise.mechanisms import Additive, made_by
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.core.release.charge import Request, charge, define, price
 from dpsql.core.release.noisy import Estimate, Given, Source, Sums, draw_release, wanted
-from dpsql.policy.policy import Policy
+from tests.core.release.conftest import Members
 from tests.core.release.test_charge import POLICY
 
 CREATE = "CREATE DP SUMMARY s ON members (age) WITH (k = 1, epsilon = 1)"
@@ -32,11 +31,9 @@ def ledger() -> MemoryLedger:
 
 
 @pytest.fixture
-def con(ledger: MemoryLedger) -> Iterator[Connection]:
+def con(members: Members, ledger: MemoryLedger) -> Iterator[Connection]:
     """ana has asked for a count, and for another one."""
-    database = duckdb.connect()
-    database.execute("CREATE TABLE members AS SELECT i AS id, CAST(i % 80 AS INTEGER) AS age FROM range(1000) t(i)")
-    with connect(database, policy=Policy.from_dict(POLICY), analyst="ana", ledger=ledger) as found:
+    with Connection(*members(POLICY), "ana", ledger) as found:
         found.execute("SELECT COUNT(*) AS n FROM members", epsilon=1)
         found.execute("SELECT COUNT(*) AS n FROM members WHERE age < 40", epsilon=0.5)
         yield found

@@ -9,11 +9,10 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql.answers.resolve import all_new, resolve
-from dpsql.api.connection import Connection, connect
+from dpsql.api.connection import Connection
 from dpsql.cli.commands.budget import history_rows, queries_of
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
@@ -25,7 +24,7 @@ from dpsql.core.release.noisy import Given, draw_release
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.plan import Plan
-from dpsql.policy.policy import Policy
+from tests.core.release.conftest import Members
 from tests.core.release.test_charge import POLICY
 
 FIRST, THEN = "SELECT COUNT(*) AS n FROM members", "SELECT SUM(age) AS s FROM members"
@@ -39,11 +38,10 @@ def accountant(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def policy(accountant: str) -> Policy:
+def policy_of(accountant: str) -> dict[str, object]:
     total = {"rho": 100} if accountant == "zcdp" else {"epsilon": 100}
     total |= {"delta": 0.001} if accountant != "pure_dp" else {}
-    return Policy.from_dict({**POLICY, "privacy": {"accountant": accountant}, "budgets": {"total": total}})
+    return {**POLICY, "privacy": {"accountant": accountant}, "budgets": {"total": total}}
 
 
 @pytest.fixture
@@ -52,12 +50,9 @@ def ledger(accountant: str) -> MemoryLedger:
 
 
 @pytest.fixture
-def con(policy: Policy, ledger: MemoryLedger) -> Iterator[Connection]:
-    database = duckdb.connect()
-    database.execute("CREATE TABLE members AS SELECT i AS id, CAST(i % 80 AS INTEGER) AS age FROM range(1000) t(i)")
-    found = connect(database, policy=policy, analyst="ana", ledger=ledger)
-    yield found
-    found.close()
+def con(members: Members, accountant: str, ledger: MemoryLedger) -> Iterator[Connection]:
+    with Connection(*members(policy_of(accountant)), "ana", ledger) as found:
+        yield found
 
 
 @pytest.fixture
@@ -241,9 +236,7 @@ def test_what_was_drawn_first_is_kept_where_the_run_ends_between(
     assert not resolve(then, con.service.account("ana")).is_held(then)
 
 
-def test_an_entry_that_only_names_is_kept_by_every_ledger(
-    asked: Planned, tmp_path: Path, accountant: str, policy: Policy
-) -> None:
+def test_an_entry_that_only_names_is_kept_by_every_ledger(asked: Planned, tmp_path: Path, accountant: str) -> None:
     then = asked(THEN, "3/4")
     file, head = tmp_path / "a.sqlite", tmp_path / "heads" / "a"
     with SqliteLedger.open(file, head, "club", accountant) as book:
