@@ -20,8 +20,8 @@ def limit_on_rows(release: Release) -> int | None:
     rows is the number of the id's rows in the relation. Where an id has rows in one group at most, a limit on the rows
     of a group is such a C. *When it would be false.* Under limits on groups, or on the rows of one of several groups;
     for a release that keeps only some groups of an id; for releases of different relations, or limits. *Tested by*
-    tests/service/test_batch_ids.py, tests/deep/postprocessing/test_consistent_totals.py,
-    tests/deep/answers/test_summaries.py.
+    tests/service/test_batch_ids.py, tests/deep/service/test_batch_ids.py,
+    tests/deep/postprocessing/test_consistent_totals.py, tests/deep/answers/test_summaries.py.
     """
     node = release.input
     if not isinstance(node, BoundContributions):

@@ -206,11 +206,11 @@ def test_a_copy_holds_what_was_computed(shop: Path) -> None:
             if "paid" not in sql and "code" not in sql:  # bounds of its own; a key that is measured
                 computed = sql.format(**{name: name for name in WRITTEN})
                 assert totals(con, computed) == totals(con, sql.format(**WRITTEN)), sql
-            bounds = "SELECT SUM(paid), COUNT(paid) FROM orders"
-            assert totals(con, bounds) == totals(con, bounds.replace("paid", "CLIP(price * (1 - off), 0, 9)"))
-            pieces = "SELECT SUM(pieces), COUNT(*) FROM lines"
-            assert totals(con, pieces) == totals(con, pieces.replace("pieces", "CLIP(qty * 2, 0, 9)"))
-            assert totals(con, "SELECT SUM(packed) FROM lines") == totals(con, "SELECT SUM(qty / 4) FROM lines")
+        bounds = "SELECT SUM(paid), COUNT(paid) FROM orders"
+        assert totals(con, bounds) == totals(con, bounds.replace("paid", "CLIP(price * (1 - off), 0, 9)"))
+        pieces = "SELECT SUM(pieces), COUNT(*) FROM lines"
+        assert totals(con, pieces) == totals(con, pieces.replace("pieces", "CLIP(qty * 2, 0, 9)"))
+        assert totals(con, "SELECT SUM(packed) FROM lines") == totals(con, "SELECT SUM(qty / 4) FROM lines")
     changed = bounded.replace("price / 100", "price / 10")
     shop.write_text(changed)
     with pytest.raises(dpsql.CannotOpen, match="prepare"):

@@ -292,11 +292,11 @@ def test_what_may_be_asked_is_what_is_answered(dpsql: Call, clinic: Clinic) -> N
     done = dpsql("shell", clinic.policy, "-c", "\\d+ visits")
     for line in done.out.splitlines()[2:9]:
         name, *_, asked = (part.strip() for part in line.split("|"))
+        if name in ("visit_id", "patient_id"):
+            continue
         for aggregate in ("SUM", "AVG", "MEDIAN", "MODE"):
             plain = aggregate in asked.replace("SUM(CLIP(…))", "").replace(";", ",").replace(" ", "").split(",")
             status = dpsql("explain", clinic.policy, f"SELECT {aggregate}({name}) FROM visits", "--epsilon", "1").status
-            if name in ("visit_id", "patient_id"):
-                continue
             assert (status == 0) == plain, (name, aggregate)
 
 
