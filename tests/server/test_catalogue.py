@@ -43,7 +43,9 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
     return Catalogue(load_policy(place), "ana")
 
 
-def oids(catalogue: Catalogue) -> dict[str, int]:
+@pytest.fixture(scope="module")
+def numbers(catalogue: Catalogue) -> dict[str, int]:
+    """The oids of the tables."""
     return {
         name: int(catalogue.answer(f"SELECT oid FROM pg_class WHERE relname = '{name}'").rows[0][0]) for name in r.NAMES
     }
@@ -72,9 +74,8 @@ def of_the_system(row: list[str | None], sql: str) -> bool:
 
 
 @pytest.mark.parametrize("statement", RECORDED, ids=[f"{i}-{s['client']}" for i, s in enumerate(RECORDED)])
-def test_as_postgresql_answered(statement: dict[str, Any], catalogue: Catalogue) -> None:
+def test_as_postgresql_answered(statement: dict[str, Any], catalogue: Catalogue, numbers: dict[str, int]) -> None:
     """Names, types, and rows, but for those of PostgreSQL's own tables, types and functions."""
-    numbers = oids(catalogue)
     sql = str(r.with_oids(statement["sql"], numbers))
     assert Catalogue.concerns(sql)
     answer = catalogue.answer(sql, [r.with_oids(v, numbers) for v in statement["values"]])

@@ -141,3 +141,25 @@ def test_pipes_load_nothing_for_terminals(clinic: Clinic, tmp_path: Path) -> Non
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0 and "(1 row)" in done.stdout and done.stdout.splitlines()[-1] == "", done.stderr
+
+
+def test_what_may_be_asked_is_what_is_answered(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, "-c", "\\d+ visits")
+    for line in done.out.splitlines()[2:9]:
+        name, *_, asked = (part.strip() for part in line.split("|"))
+        if name in ("visit_id", "patient_id"):
+            continue
+        for aggregate in ("SUM", "AVG", "MEDIAN", "MODE"):
+            plain = aggregate in asked.replace("SUM(CLIP(…))", "").replace(";", ",").replace(" ", "").split(",")
+            status = dpsql("explain", clinic.policy, f"SELECT {aggregate}({name}) FROM visits", "--epsilon", "1").status
+            assert (status == 0) == plain, (name, aggregate)
+
+
+def test_octaves_that_an_account_holds(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change("    max_rows_per_unit: 12", "    max_rows_per_unit: search #")
+    assert "octaves" not in dpsql("shell", clinic.policy, "--analyst", "ana", "-c", "\\d+ visits").out
+    asked = ["-c", "SET limits = search", "-c", "SELECT COUNT(*) AS n FROM visits"]
+    assert dpsql("shell", clinic.policy, "--analyst", "ana", "--epsilon", "1", *asked).status == 0
+    found = dpsql("shell", clinic.policy, "--analyst", "ana", "--epsilon", "1", "-c", "\\d+ visits").out
+    assert "you hold the octaves of COUNT(*): a query at ε 1 takes at most" in found and "about so many" in found
+    assert "octaves" not in dpsql("shell", clinic.policy, "-c", "\\d+ visits").out  # nobody else holds them

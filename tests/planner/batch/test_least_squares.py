@@ -70,24 +70,6 @@ def test_without_noise_an_estimate_is_the_number(
     assert measured.estimate(number, exact) == pytest.approx(float(over_cells(number) @ counts), abs=1e-6)
 
 
-@pytest.mark.parametrize("gaussian", [True, False])
-@given(st.lists(numbers(), min_size=1, max_size=6))
-def test_shares_are_the_price_and_beat_the_plain_ones(gaussian: bool, asked: list[Number]) -> None:
-    """They add up to the whole, and to a smaller variance than equal shares of the marginals read."""
-    spreads = shares.spread(asked, SIZES)
-    wanted = sorted({n.columns for n in asked})
-    found = shares.best_shares(spreads, wanted, SIZES, gaussian)
-    assert sum(found.values()) == 1
-    assert all(share > 0 for share in found.values())
-
-    def total(parts: dict[Marginal, Fraction]) -> float:
-        theta = {m: float(p) if gaussian else float(p) ** 2 for m, p in parts.items()}
-        return shares.total_variance(spreads, theta, SIZES)
-
-    equal = {m: Fraction(1, len(wanted)) for m in wanted}
-    assert total(found) <= total(equal) * 1.01
-
-
 def test_shares_depend_on_what_is_asked() -> None:
     """A twin: shares of another workload are worse for this one."""
     first = [Number((1,), np.array([1.0, 0, 0])) for _ in range(5)]
