@@ -69,7 +69,7 @@ BAD: list[tuple[SqlType, list[Any]]] = [
 @pytest.mark.parametrize(("type_", "values"), GOOD, ids=lambda x: str(x)[:40])
 def test_keys_as_the_engine_gives_them(type_: SqlType, values: list[Any]) -> None:
     assert are_keys([(v,) for v in values], [type_])
-    with duckdb.connect() as engine:
+    with duckdb.cursor() as engine:
         given = [engine.execute(f"SELECT CAST(? AS {type_})", [v]).fetchall()[0][0] for v in values]
     assert are_keys([(str(v) if type_ == UUID and v is not None else v,) for v in given], [type_])
 

@@ -76,7 +76,7 @@ def test_values_have_one_type_for_each_column(rows: str, types: list[str], expec
     node = values_of(sql, parameters)
     assert [str(c.type) for c in node.columns] == types and list(node.rows) == expected
     if not any(isinstance(v, bool) for row in expected for v in row):
-        with duckdb.connect() as engine:
+        with duckdb.cursor() as engine:
             assert engine.execute(sql, parameters).fetchall() == expected
 
 

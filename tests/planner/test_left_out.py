@@ -72,7 +72,7 @@ def planned(con: dpsql.Connection, key: str, where: str) -> tuple[bool, set[obje
     (release,) = plan.releases
     sources = key_sources(release.measured.node)
     assert sources is not None and len(sources) == 1
-    found = duckdb.connect().execute(f"WITH t AS ({ROWS}) SELECT DISTINCT {key} FROM t {where}").fetchall()
+    found = duckdb.execute(f"WITH t AS ({ROWS}) SELECT DISTINCT {key} FROM t {where}").fetchall()
     return any("are left out" in note for note in plan.notes), {k for (k,) in sources[0].keys}, {k for (k,) in found}
 
 

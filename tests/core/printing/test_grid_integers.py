@@ -83,8 +83,8 @@ def test_doubles(tmp_path: Path, low: float, high: float, aggregate: str) -> Non
         for f in (float, lambda x: math.nextafter(x, INF), lambda x: math.nextafter(x, -INF))
     ]
     values = [None, NAN, INF, -INF, 0.0, -0.0, 5e-324, 1.7e308, -1.7e308, *map(float, inside), *ends]
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t (x DOUBLE)")
+    with duckdb.cursor() as connection:
+        connection.execute("CREATE TEMP TABLE t (x DOUBLE)")
         connection.execute(f"INSERT INTO t VALUES {', '.join(['(?)'] * len(values))}", list(values))
         found = [row[0] for row in connection.execute(f"SELECT {sql} FROM t ORDER BY rowid").fetchall()]
     assert found == [pure(v, c) for v in values]
@@ -184,8 +184,8 @@ def test_decimals(tmp_path: Path, type_: str, low: str, high: str, aggregate: st
     raw = [i for i in (0, 1, -1, most, -most, *near, *halves, *inside, *drawn) if abs(i) <= most]
     values = [None, *(Decimal(f"{i}E-{scale}") for i in raw)]
     listed = ", ".join(f"({i}, CAST({'NULL' if v is None else f'{v:f}'} AS {type_}))" for i, v in enumerate(values))
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {listed}) t(i, x)")
+    with duckdb.cursor() as connection:
+        connection.execute(f"CREATE TEMP TABLE t AS SELECT * FROM (VALUES {listed}) t(i, x)")
         found = [row[0] for row in connection.execute(f"SELECT {sql} FROM t ORDER BY i").fetchall()]
     assert found == [halves_away(v, c) for v in values]
     assert all(v is None or c.lo <= v <= c.hi for v in found)

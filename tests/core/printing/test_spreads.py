@@ -74,11 +74,11 @@ def test_spreads_of_a_person(function: str, type_: str, low: float, high: float)
     some += [chance.randint(int(low), int(high)) for _ in range(20) if type_ != "double"]
     people += [chance.choices(some, k=chance.randint(1, 9)) for _ in range(40)]
     rows = [(i, value) for i, values in enumerate(people) for value in values]
-    con = duckdb.connect()
-    con.execute(f"CREATE TABLE t (id INTEGER, x {type_})")
+    con = duckdb.cursor()
+    con.execute(f"CREATE TEMP TABLE t (id INTEGER, x {type_})")
     con.execute(f"INSERT INTO t VALUES {', '.join(['(?, ?)'] * len(rows))}", [v for row in rows for v in row])
     found = dict(con.execute(sql).fetchall())
-    con.execute("CREATE OR REPLACE TABLE t AS FROM t ORDER BY hash(x, 3), id")
+    con.execute("CREATE OR REPLACE TEMP TABLE t AS FROM t ORDER BY hash(x, 3), id")
     assert dict(con.execute(sql).fetchall()) == found, "another order, other numbers"
     grid = max(abs(low), abs(high)) * 2.0**-29 if type_ in ("double", "bigint") else 0
     assert bounds.hi is not None and bounds.lo == 0
@@ -110,8 +110,8 @@ def test_the_bounds_are_reached(function: str) -> None:
 def test_sums_of_distinct_values(function: str, type_: str, values: list[object]) -> None:
     """What is clipped to the same value is one value."""
     sql, _ = _called(f"{function}(DISTINCT x)", type_, 0, 7)
-    con = duckdb.connect()
-    con.execute(f"CREATE TABLE t (id INTEGER, x {type_})")
+    con = duckdb.cursor()
+    con.execute(f"CREATE TEMP TABLE t (id INTEGER, x {type_})")
     con.executemany("INSERT INTO t VALUES (1, ?)", [(v,) for v in values])
     ((_, found),) = con.execute(sql).fetchall()
     each = {min(v, 7) for v in values if isinstance(v, int | float) and not math.isnan(v)}
@@ -136,8 +136,8 @@ def test_refused(function: str, bounds: str, code: str) -> None:
 def test_no_number_of_rows_fails(function: str, type_: str, low: float, high: float) -> None:
     """As if each row were there 2³¹ times, or 2⁶²: below 2³² rows it is what it is, and NULL from there on."""
     sql, claimed = _called(f"{function}(x)", type_, low, high)
-    db = duckdb.connect()
-    db.execute(f"CREATE TABLE t (id INTEGER, x {type_})")
+    db = duckdb.cursor()
+    db.execute(f"CREATE TEMP TABLE t (id INTEGER, x {type_})")
     db.execute(f"INSERT INTO t VALUES (1, {high}), (1, {low})")
     for power, few in ((30, True), (31, False), (62, False)):
         times = f"{2**power}::HUGEINT * "

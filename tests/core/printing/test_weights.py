@@ -85,7 +85,7 @@ def added(d: Dialect, term: Term, rows: Sequence[Partial]) -> list[int]:
     held = ", ".join(f"{sql} AS {name}" for name, sql in term.columns.items())
     counted = ", ".join(f"{sql} AS {name}" for name, sql in term.per_id.items())
     both = ", ".join(["*", *term.shared])
-    with duckdb.connect() as connection:
+    with duckdb.cursor() as connection:
         if d.weighs_in_windows:
             found = connection.execute(
                 f"SELECT place, {term.chosen} FROM (SELECT {both} FROM (SELECT *, {counted}, {term.above} AS is_above "
