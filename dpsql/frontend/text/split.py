@@ -15,7 +15,10 @@ from dpsql.frontend.parse import UNREADABLE, require_dialect
 
 _COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DEEPER = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
-_EXPLAINED_BATCH = re.compile(r"\bEXPLAIN(?=(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+\bDP\s+BATCH\b)", re.IGNORECASE | re.DOTALL)
+_EXPLAINED_BATCH = re.compile(
+    r"\bEXPLAIN(?=(?>\s{1,200}|--[^\n]{0,200}\n|/\*.{0,200}?\*/){0,8}+\bDP\s{1,200}BATCH\b)", re.IGNORECASE | re.DOTALL
+)
+"""Behind each EXPLAIN so much is read at most: else a text of many could make it read all of the rest for each."""
 _OURS = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
 
 
