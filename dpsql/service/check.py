@@ -218,7 +218,7 @@ def check_batch(
     tables have are not known here: what needs them is left to the run. Raises Rejected: all that a run would refuse.
     """
     prepared, public = as_prepared(policy), PublicFacts()
-    written, skips = written_in(Source(text))
+    written, skips, _ = written_in(Source(text))
     members, refused = read_members(written, prepared, skip=True)
     design = None
     try:

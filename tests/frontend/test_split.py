@@ -30,6 +30,14 @@ from dpsql.frontend.text.split import Statement, split_statements
             "SELECT 0; explain /* ; */ -- ;\n dp batch (SELECT 1; SELECT 2) ; SELECT 3",
             ["SELECT 0", "explain /* ; */ -- ;\n dp batch (SELECT 1; SELECT 2)", "SELECT 3"],
         ),
+        (
+            "EXPLAIN (COST) DP BATCH (SELECT 1; SELECT 2; SELECT 3)",
+            ["EXPLAIN (COST) DP BATCH (SELECT 1; SELECT 2; SELECT 3)"],
+        ),
+        (
+            "prepare q AS DP BATCH (SELECT 1; SELECT 2; SELECT 3)",
+            ["prepare q AS DP BATCH (SELECT 1; SELECT 2; SELECT 3)"],
+        ),
         ("EXPLAIN SELECT 'EXPLAIN DP BATCH (a'; SELECT 1", ["EXPLAIN SELECT 'EXPLAIN DP BATCH (a'", "SELECT 1"]),
         ("DP BATCH; SELECT 1", ["DP BATCH", "SELECT 1"]),
         ("DP BATCH (SELECT 1; SELECT 2", ["DP BATCH (SELECT 1; SELECT 2"]),

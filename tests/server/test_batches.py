@@ -57,6 +57,15 @@ def test_ends_of_intervals_stand_behind_their_numbers(server: Served) -> None:
         assert low < n < high  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("text", ["DP /* {} */ BATCH (" + WHOLE + ")", f"DP BATCH ({WHOLE}) -- {{}}"])
+def test_a_comment_that_would_not_hold_is_refused(server: Served, text: str) -> None:
+    before = server.shop.spent()
+    with pytest.raises(Refused) as refused:
+        server.ask(text.format("dpsql: epsilon=0.01"))
+    (found,) = refused.value.diagnostics
+    assert found.code == "DP902" and server.shop.spent() == before
+
+
 def test_a_refused_query_has_its_place_or_is_left_out(server: Served) -> None:
     before = server.shop.spent()
     whole = PARTLY.replace(" SKIP REFUSED", "")
