@@ -46,9 +46,9 @@ _SHOW: Final = re.compile(
 class Spoken:
     """sql: the query that is meant, at its place in the statement. form: of an EXPLAIN; None for what is answered.
 
-    command: the first word of its tag. batch: of `DP BATCH (…)`, whose queries `sql` then is, whether "all" of them
-    have to be answered, or those that are refused are left out ("skip"); empty of anything else. summary: what makes or
-    drops one, or, explained, would make it.
+    command: the first word of its tag. batch: of `DP BATCH (…)`, whether "all" of its queries have to be answered, or
+    those that are refused are left out ("skip"); empty of anything else. summary: what makes or drops one, or,
+    explained, would make it.
     """
 
     sql: str
@@ -91,10 +91,10 @@ def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
     read = batch_statement(sql)
     if read is None:
         return None
-    settings_before(Source(sql), DIALECT)  # the front has read what is before it; a comment elsewhere is refused
     if form == "json":
         raise reject("DP903", "a batch is explained as text", help=["EXPLAIN DP BATCH (…)"])
-    return Spoken(read.queries, form, command, "skip" if read.skip_refused else "all")
+    settings_before(Source(sql), DIALECT)  # where one stands that would not hold
+    return Spoken(sql, form, command, "skip" if read.skip_refused else "all")
 
 
 def _explained(text: str, form: Form, sql: str) -> CreateSummary | None:
