@@ -92,10 +92,10 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
 def tokens_of(text: str, dialect: str = "duckdb") -> list[Token] | None:
     """The tokens of a text; None where it has none in this dialect (an open quote, say).
 
-    sqlglot makes one token of what follows EXPLAIN, PREPARE and the like, up to a semicolon. A batch holds some: where
-    there is one, these words are read as names.
+    sqlglot makes one token of what follows EXPLAIN, PREPARE and the like, up to a semicolon, of which a batch holds
+    some: here these words are names.
     """
-    read = _commands(dialect).sub(lambda word: "_" * len(word[0]), text) if "batch" in text.lower() else text
+    read = _commands(dialect).sub(lambda word: "_" * len(word[0]), text)
     try:
         return sqlglot.tokenize(read + "\n", read=dialect)  # the line's end: as in parse
     except UNREADABLE:

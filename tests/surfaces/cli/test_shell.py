@@ -117,6 +117,11 @@ def test_variables(dpsql: Call, clinic: Clinic) -> None:
     assert done.out == "north 'north' \"north\"\nnorth,t\nnorth,:r\n"
 
 
+def test_variables_of_what_is_explained(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, stdin=f"\\set x 50\nEXPLAIN {COUNT} WHERE age < :x;".encode())
+    assert done.status == 0 and "filter age < 50" in done.out
+
+
 def test_looking_spends_nothing_and_makes_no_ledger(dpsql: Call, clinic: Clinic) -> None:
     looks = [
         "\\d",
