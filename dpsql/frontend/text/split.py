@@ -109,6 +109,26 @@ def _commands(dialect: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b", re.IGNORECASE)
 
 
+@dataclass(slots=True)
+class Brackets:
+    """Where in the brackets of a DP BATCH a text is, token by token. depth: -1 outside of them. last: word, in capitals."""
+
+    depth: int = -1
+    last: str = ""
+
+    def ends(self, token: Token, word: str) -> bool:
+        """Whether this token, which is written so, ends a statement; what follows is outside then."""
+        before, self.last = self.last, word.upper()
+        if self.depth < 0 and before == "DP" and self.last == "BATCH":
+            self.depth = 0
+        elif self.depth >= 0:
+            self.depth += _DEEPER.get(token.token_type, 0)
+        if token.token_type is not TokenType.SEMICOLON or self.depth > 0:
+            return False
+        self.depth, self.last = -1, ""
+        return True
+
+
 def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, int | None]]:
     """Each statement of a text, None for an empty one, and the offset behind its semicolon; None where it has none.
 
@@ -116,16 +136,12 @@ def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, 
     """
     words: list[str] = []
     start = end = rest = 0
-    depth = -1  # of brackets in a batch; -1 where there is none
+    inside = Brackets()
     for token in tokens:
         word = text[token.start : token.end + 1]
-        if depth < 0 and word.upper() == "BATCH" and words and words[-1].upper() == "DP":
-            depth = 0
-        elif depth >= 0:
-            depth += _DEEPER.get(token.token_type, 0)
-        if token.token_type is TokenType.SEMICOLON and depth <= 0:
+        if inside.ends(token, word):
             yield _statement(text, start, end, words, rest, token.start), token.end + 1
-            words, rest, depth = [], token.end + 1, -1
+            words, rest = [], token.end + 1
             continue
         start, end = start if words else token.start, token.end + 1
         words.append(word)
