@@ -111,7 +111,7 @@ def _commands(dialect: str) -> re.Pattern[str]:
 
 @dataclass(slots=True)
 class Brackets:
-    """Where in the brackets of a DP BATCH a text is, token by token. depth: -1 outside of them. last: word, in capitals."""
+    """Where in the brackets of a DP BATCH a text is, token by token. depth: -1 outside. last: word, in capitals."""
 
     depth: int = -1
     last: str = ""
