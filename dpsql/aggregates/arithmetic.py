@@ -34,10 +34,10 @@ def linear(parts: Sequence[tuple[int, Fraction]], columns: Sequence[Integers], h
     return combined(scaled, 0, height), whole
 
 
-def typed(values: Integers, whole: int, type_: SqlType) -> list[object]:
+def typed(values: Integers, whole: int, type_: SqlType) -> Sequence[object]:
     """values / whole in an SQL type: exact where the type is, else rounded once."""
     if type_.kind is Kind.INTEGER:
-        return list(rounded(values, 1, whole))
+        return rounded(values, 1, whole)
     if type_.kind is Kind.DECIMAL:
         found = rounded(values, 10**type_.scale, whole)
         return list(map(_EXACT.scaleb, found, repeat(-type_.scale)))

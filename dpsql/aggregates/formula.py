@@ -36,7 +36,7 @@ class Formula(Recipe):
         return False
 
     @abstractmethod
-    def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
+    def values(self, noisy: NoisyRelease, type_: SqlType) -> Sequence[object]:
         """The released numbers, one for each row of the release, in the column's type."""
 
     @abstractmethod

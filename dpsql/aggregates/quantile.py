@@ -53,7 +53,7 @@ class QuantileFormula(Formula):
         """With the component at another place."""
         return replace(self, component=to[self.component])
 
-    def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
+    def values(self, noisy: NoisyRelease, type_: SqlType) -> Sequence[object]:
         """Exact where the type is. Of several quantiles of the same values the lower one is never above the other."""
         from dpsql.aggregates.arithmetic import typed
         from dpsql.core.noise.integer_columns import Integers

@@ -30,7 +30,7 @@ class WeightedSum(Formula):
     def terms(self, components: Sequence[Component]) -> Terms:
         """Components, each with what one of its integers is worth."""
 
-    def values(self, noisy: NoisyRelease, type_: SqlType) -> list[object]:
+    def values(self, noisy: NoisyRelease, type_: SqlType) -> Sequence[object]:
         """Exact where the type is, else rounded once."""
         from dpsql.aggregates.arithmetic import linear, typed
 

@@ -43,7 +43,7 @@ def to_store(
     found = []
     for i in wanted(measured, given):
         terms = terms_of(measured, i)
-        keys = None if terms.threshold is None else ShownKeys(noisy.keys, *terms.threshold)
+        keys = None if terms.threshold is None else ShownKeys(tuple(noisy.keys), *terms.threshold)
         address = base.address(measured.node.components[i], over) if keys is None else base.address_of_keys()
         found.append(
             Answer(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpsql.aggregates.formula import formula
 from dpsql.core.ir.components import Output
 from dpsql.core.release.noisy import NoisyRelease
 
 
-def released_columns(noisy: NoisyRelease, drawn: NoisyRelease | None = None) -> list[list[object]]:
-    """One list per output of the release, in the SQL type of its column.
+def released_columns(noisy: NoisyRelease, drawn: NoisyRelease | None = None) -> list[Sequence[object]]:
+    """A column for each output of the release, in the SQL type of its column.
 
     drawn: the same as it was drawn, where totals were made the sums of their parts: what is no sum is made of that.
     """

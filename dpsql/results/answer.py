@@ -169,8 +169,12 @@ class Release:
         with frames.extra("arrow"):
             return frames.to_arrow(*self._framed(intervals, level))
 
-    def _framed(self, intervals: bool, level: float | Fraction) -> tuple[dict[str, list[Any]], Sequence[SqlType]]:
-        return with_ends(self, _confidence(level)) if intervals else (self.to_dict(), self.types)
+    def _framed(
+        self, intervals: bool, level: float | Fraction
+    ) -> tuple[Mapping[str, Sequence[Any]], Sequence[SqlType]]:
+        if intervals:
+            return with_ends(self, _confidence(level))
+        return dict(zip(unique_names(self.columns), self._table.columns, strict=True)), self.types
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow's interface between libraries: `polars.DataFrame(answer)`, `pyarrow.table(answer)`. Needs pyarrow."""

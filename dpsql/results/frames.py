@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.noise.integer_columns import Integers
 from dpsql.diagnostics.errors import Rejected, reject
 
 if TYPE_CHECKING:
@@ -39,15 +40,20 @@ def extra(name: str) -> Iterator[None]:
         ) from None  # fmt: skip
 
 
+def _held(values: Column) -> Any:
+    """The 64-bit integers that a column is held in, of which no list need be made; else the column."""
+    return values.array if isinstance(values, Integers) and values.array.dtype == "int64" else values
+
+
 def to_arrow(columns: Mapping[str, Column], types: Sequence[SqlType]) -> pyarrow.Table:
     """An Arrow table. Raises Rejected DP903 for a value that Arrow has no place for."""
     import pyarrow
 
-    arrays = [_arrow_array(name, values, t) for (name, values), t in zip(columns.items(), types, strict=True)]
+    arrays = [_arrow_array(name, _held(values), t) for (name, values), t in zip(columns.items(), types, strict=True)]
     return pyarrow.Table.from_arrays(arrays, names=list(columns))
 
 
-def _arrow_array(name: str, values: Column, type_: SqlType) -> pyarrow.Array:
+def _arrow_array(name: str, values: Any, type_: SqlType) -> pyarrow.Array:
     import pyarrow
 
     for wanted in _arrow_types(type_):
@@ -88,11 +94,11 @@ def to_polars(columns: Mapping[str, Column], types: Sequence[SqlType]) -> polars
     import polars
 
     return polars.DataFrame(
-        [_polars_series(name, values, t) for (name, values), t in zip(columns.items(), types, strict=True)]
+        [_polars_series(name, _held(values), t) for (name, values), t in zip(columns.items(), types, strict=True)]
     )
 
 
-def _polars_series(name: str, values: Column, type_: SqlType) -> polars.Series:
+def _polars_series(name: str, values: Any, type_: SqlType) -> polars.Series:
     import polars
 
     if type_.kind is Kind.UUID:
@@ -137,16 +143,18 @@ def to_pandas(columns: Mapping[str, Column], types: Sequence[SqlType]) -> pandas
     found: dict[str, pandas.Series[Any]] = {}
     for (name, values), type_ in zip(columns.items(), types, strict=True):
         with contextlib.suppress(ValueError, TypeError, OverflowError):
-            found[name] = _pandas_series(values, type_)
+            found[name] = _pandas_series(_held(values), type_)
         if name not in found:
             raise _no_place(name, type_, "pandas")
     return pandas.DataFrame(found)
 
 
-def _pandas_series(values: Column, type_: SqlType) -> pandas.Series[Any]:
+def _pandas_series(values: Any, type_: SqlType) -> pandas.Series[Any]:
     import numpy
     import pandas
 
+    if isinstance(values, numpy.ndarray):
+        return pandas.Series(values.copy())  # which nobody else may write to
     missing = any(value is None for value in values)
     match type_.kind:
         case Kind.INTEGER:

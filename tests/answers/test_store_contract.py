@@ -17,6 +17,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ def store_keys(path: Path, **other: object) -> None:
     """Two keys in place of what is stored, with something else in them."""
     stored = {"threshold": 1, "r": 1, "g": 1, "delta": "0", "height": 2, "columns": [[["int"], ["1", "2"]]]}
     _execute(path, f"UPDATE answers SET shown = '{json.dumps({**stored, **other})}'")
+
+
+def test_the_hash_of_a_row_is_that_of_its_json() -> None:
+    """Earlier versions made it so: what they stored is found."""
+    row = (*row_of(answer(values=tuple(range(20_000))))[:-1], 'é🙂"\\\n\0')
+    assert hash_of(row) == sha256(json.dumps(list(row)).encode()).hexdigest()
 
 
 class StoreContract:

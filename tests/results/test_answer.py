@@ -13,8 +13,11 @@ import pytest
 from dpsql.aggregates.formula import Bounds, output_intervals
 from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Output
+from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected
+from dpsql.results import frames
 from dpsql.results.answer import Release, column_intervals, first_rows, half_widths, unique_names
 
 MIXED = """\
@@ -49,6 +52,28 @@ def test_the_forms_agree(mixed: Release) -> None:
         assert list(frame[name]) == table[name].to_pylist() == polar[name].to_list() == plain[name]
     assert table["fees"].to_pylist() == plain["fees"] and table["day"].to_pylist() == plain["day"]
     assert frame["nothing"].isna().all() and table["nothing"].null_count == 3 == polar["nothing"].null_count()
+
+
+def test_integers_are_handed_on_as_they_are_held(shared: Connection) -> None:
+    """No list is made of them; a frame is the caller's own; what noise carried out of a narrow type has a wider one."""
+    answer = shared.sql("SELECT city, COUNT(*) AS n FROM members GROUP BY city").run(epsilon=4)
+    before = answer.to_dict()["n"]
+    frame, table, polar = answer.df(), answer.arrow(), answer.pl()
+    frame["n"] *= 2
+    assert answer.to_dict()["n"] == table["n"].to_pylist() == polar["n"].to_list() == before != list(frame["n"])
+    held = {"n": Integers.of([1, -1, 300])}
+    for name, fits in (("BIGINT", "int64"), ("TINYINT", "int64"), ("SMALLINT", "int16"), ("UTINYINT", "int64")):
+        type_ = SqlType(Kind.INTEGER, name=name)
+        assert frames.to_arrow(held, [type_])["n"].to_pylist() == [1, -1, 300]
+        assert str(frames.to_arrow(held, [type_])["n"].type) == fits
+        polar = frames.to_polars(held, [type_])
+        assert polar["n"].to_list() == [1, -1, 300] and str(polar["n"].dtype).lower() == fits
+        assert frames.to_pandas(held, [type_])["n"].dtype == "int64"
+    wide = {"n": Integers.of([2**70])}
+    huge = [SqlType(Kind.INTEGER, name="HUGEINT")]
+    for made in (frames.to_arrow(wide, huge)["n"].to_pylist(), frames.to_polars(wide, huge)["n"].to_list()):
+        assert made == [2**70]
+    assert list(frames.to_pandas(wide, huge)["n"]) == [2**70]
 
 
 def test_frames_with_intervals(shared: Connection) -> None:

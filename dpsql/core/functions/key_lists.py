@@ -10,6 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import chain, islice
 from operator import eq
+from typing import Any
 
 from dpsql.core.functions.domains import ENUMERABLE, DateRange, Midnights, TimestampRange, from_keys
 from dpsql.core.functions.registry import literal
@@ -27,6 +28,8 @@ class LazyKeys(Sequence[tuple[LiteralValue, ...]]):
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
+        self.worked_out: dict[str, Any] = {}
+        """What follows from this very object's keys, kept with them: those of an equal one may be TRUE for 1."""
 
     def __len__(self) -> int:
         return min(self.domain.size, sys.maxsize)  # far above any cap on keys

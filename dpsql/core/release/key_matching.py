@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from operator import itemgetter
 from typing import overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,15 @@ class Keys(Sequence[Key]):
         """Those at these positions, or those where this is true."""
         chosen = np.flatnonzero(at) if at.dtype == np.bool_ else at.astype(np.intp, copy=False)
         return Keys([taken(column, chosen) for column in self.columns], len(chosen))
+
+
+def columns_of(keys: Sequence[Key], width: int) -> Sequence[Values]:
+    """Keys of this many columns column by column."""
+    if isinstance(keys, Keys):
+        return keys.columns
+    if isinstance(keys, LazyKeys) and (integers := _integers(keys)) is not None:
+        return [Integers(integers)]
+    return [list(map(itemgetter(i), keys)) for i in range(width)]
 
 
 def taken(column: Values, at: NDArray[np.intp]) -> Values:
@@ -144,10 +153,6 @@ def places(keys: Sequence[Key], asked: Sequence[Key]) -> Places:
     return np.where(own[nearest] == wanted, nearest, -1)
 
 
-_LISTS: WeakKeyDictionary[LazyKeys, NDArray[np.int64] | None] = WeakKeyDictionary()
-"""Public lists as arrays: a plan's list is asked for at every run."""
-
-
 def _integers(keys: Sequence[Key]) -> NDArray[np.int64] | None:
     """The keys of one column as an array; None unless all are integers of 64 bits, and there are some."""
     if isinstance(keys, Keys) and len(keys.columns) == 1 and isinstance(keys.columns[0], Integers):
@@ -155,9 +160,10 @@ def _integers(keys: Sequence[Key]) -> NDArray[np.int64] | None:
         return array if len(array) and array.dtype == np.int64 else None
     if not isinstance(keys, LazyKeys):
         return _as_array(keys)
-    if keys not in _LISTS:
-        _LISTS[keys] = _as_array(keys)
-    return _LISTS[keys]
+    if "integers" not in keys.worked_out:  # a plan's list is asked for at every run
+        keys.worked_out["integers"] = _as_array(keys)
+    found: NDArray[np.int64] | None = keys.worked_out["integers"]
+    return found
 
 
 def _as_array(keys: Sequence[Key]) -> NDArray[np.int64] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, product
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.engine import Engine
+from dpsql.core.functions.key_lists import LazyKeys
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
@@ -27,7 +27,7 @@ from dpsql.core.noise.mechanisms import Additive, AdditiveNoise, made_by
 from dpsql.core.release.drawing import Ask, Noise, drawn
 from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
-from dpsql.core.release.key_matching import Keys, numbered, places
+from dpsql.core.release.key_matching import Keys, columns_of, numbered, places
 from dpsql.core.release.key_order import in_order
 from dpsql.core.release.planned import PlannedRelease
 
@@ -41,7 +41,7 @@ class NoisyRelease:
     """
 
     planned: PlannedRelease
-    keys: tuple[Key, ...]
+    keys: Sequence[Key]
     columns: tuple[Integers, ...]
     estimate: Estimate | None = None
 
@@ -62,7 +62,7 @@ class NoisyRelease:
         return tuple(zip(*self.columns, strict=True)) if self.columns else ((),) * len(self.keys)
 
     @property
-    def key_columns(self) -> list[Sequence[LiteralValue]]:
+    def key_columns(self) -> Sequence[Sequence[LiteralValue]]:
         """The keys column by column."""
         return columns_of(self.keys, self.width)
 
@@ -259,7 +259,9 @@ def noised(
     are shown.
     """
     planned, columns, shown = _noised(planned, given, len(keys), exact, noise)
-    held = tuple(keys) if shown.all() else tuple(compress(keys, shown.tolist()))
+    held = keys if isinstance(keys, LazyKeys) else tuple(keys)  # a million keys of a public list are not written out
+    if not shown.all():
+        held = tuple(compress(held, shown.tolist()))
     return NoisyRelease(planned, held, tuple(columns))
 
 
@@ -365,11 +367,6 @@ def with_texts(column: Sequence[Any]) -> Sequence[Any]:
     if isinstance(column, Integers) or UUID not in set(map(type, column)):
         return column
     return [str(v) if isinstance(v, UUID) else v for v in column]
-
-
-def columns_of(keys: Sequence[Key], width: int) -> list[Sequence[LiteralValue]]:
-    """Keys of this many columns column by column."""
-    return [list(map(itemgetter(i), keys)) for i in range(width)]
 
 
 def public_keys(sources: Sequence[KeySource], width: int) -> Sequence[Key]:

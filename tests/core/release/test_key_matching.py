@@ -15,7 +15,7 @@ from dpsql.core.functions.key_lists import LazyKeys
 from dpsql.core.functions.value import Domain
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release import key_matching as matching
-from dpsql.core.release.key_matching import Keys, numbered, places
+from dpsql.core.release.key_matching import Keys, columns_of, numbered, places
 
 SMALL = st.integers(-4, 4)
 HUGE = st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, -(1 << 100), 0])
@@ -24,7 +24,7 @@ KEYS = [st.tuples(SMALL), st.tuples(SMALL | HUGE), st.tuples(EQUAL), st.tuples(S
 LISTS = st.sampled_from(KEYS).flatmap(lambda kind: st.lists(st.lists(kind, max_size=7), max_size=3))
 
 
-def columns_of(part: list[Any], width: int, *, arrays: bool) -> list[Any]:
+def written(part: list[Any], width: int, *, arrays: bool) -> list[Any]:
     """The columns of some keys; as an engine hands them over where they are integers of 64 bits."""
     found = [[key[i] for key in part] for i in range(width)]
     if not arrays:
@@ -35,7 +35,7 @@ def columns_of(part: list[Any], width: int, *, arrays: bool) -> list[Any]:
 @given(LISTS, st.booleans())
 def test_keys_are_numbered_once_each(parts: list[list[Any]], arrays: bool) -> None:
     width = max((len(key) for part in parts for key in part), default=1)
-    columns = [columns_of(part, width, arrays=arrays) for part in parts]
+    columns = [written(part, width, arrays=arrays) for part in parts]
     distinct, at = numbered(columns, [len(part) for part in parts])
     assert len(set(distinct)) == len(distinct) == len({key for part in parts for key in part})
     assert len(at) == len(parts)
@@ -51,7 +51,7 @@ def test_places_are_those_of_a_dictionary(parts: list[list[Any]]) -> None:
     expected = [position.get(key, -1) for key in asked]
     assert places(keys, asked).tolist() == expected
     if keys and keys[0]:
-        held = Keys(columns_of(keys, len(keys[0]), arrays=True), len(keys))
+        held = Keys(written(keys, len(keys[0]), arrays=True), len(keys))
         assert places(held, asked).tolist() == expected
 
 
@@ -81,3 +81,15 @@ def test_keys_are_made_where_they_are_asked_for_and_show_nothing() -> None:
 )
 def test_arrays_are_only_for_what_they_hold(keys: Sequence[Any], expected: bool) -> None:
     assert (matching._integers(keys) is not None) == expected
+
+
+@pytest.mark.parametrize("values", [(3, 1, 2), (False, True), (0, 1), (2**70, 1), ("b", "a"), (1, None)])
+def test_columns_of_a_public_list_are_its_own_values(values: tuple[Any, ...]) -> None:
+    """Of integers without a tuple for each; TRUE stays TRUE, though an equal list of 1 was seen before."""
+    null, listed = None in values, tuple(v for v in values if v is not None)
+    for keys in (LazyKeys(Domain(listed, null)), Keys([list(values)], len(values)), [(v,) for v in values]):
+        (column,) = columns_of(keys, 1)
+        assert list(column) == list(values) and list(map(type, column)) == list(map(type, values))
+    held = LazyKeys(Domain(listed, null))
+    in_64_bits = all(type(v) is int and v < 2**63 for v in values)
+    assert isinstance(columns_of(held, 1)[0], Integers) == in_64_bits
