@@ -204,7 +204,7 @@ class Session:
             return found
 
     def _for_nothing(self, compiled: Callable[[Settings], Plan], settings: Settings, refusal: Rejected) -> Plan | None:
-        """A plan that is answered from a summary that the account has; None if there is none."""
+        """A plan that is answered from what the account has, where there are summaries; None if it is not."""
         if any(d.code != "DP401" for d in refusal.diagnostics) or settings.max_error:
             return None
         try:
@@ -214,8 +214,7 @@ class Session:
             found = resolve(plan, self._account()())
         except (Rejected, CannotOpen):
             return None
-        from_summary = any(given.estimate is not None for given in found.given)
-        return plan if from_summary and found.is_held(plan) and found.price.is_nothing else None
+        return plan if found.is_held(plan) and found.price.is_nothing else None
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""
