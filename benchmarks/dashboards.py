@@ -2,7 +2,7 @@
 
     python -m benchmarks.dashboards [--size short] [--json FILE]
 
-`short` has pure ε for 1,000 counts alone, and Private-PGM, whose fit takes minutes, for 1,000 counts at ρ.
+`short` has Private-PGM, whose fit takes a minute, from 1,000 counts on.
 
 Counts of one to three columns with =, ranges and IN, drawn once from a fixed seed, over real flights and a made-up
 census. All contestants have the same price for all counts together, ρ = 0.005 or ε = 1, and a repeated count is free.
@@ -173,7 +173,7 @@ def compared(of: Table, count: int, price: Price, settings: Settings, folder: Pa
     found["PMW-Bypass"] = {
         "rms": best[0], **best[1], "asking": asking, "seconds": (time.process_time() - begun) / len(tries)
     }  # fmt: skip
-    if settings.size == "short" and count < 1_000:  # a fit takes minutes
+    if settings.size == "short" and count < 1_000:  # a fit takes a minute
         return found
     try:
         begun = _of_children()
@@ -285,8 +285,8 @@ def markdown(figures: Figures) -> str:
         "error is bias for the most part: cells that no query corrected stay as they were guessed. "
         + _of_histograms(cases),
         "Private-PGM is fitted to the same noisy marginals as the batch, and lets no cell be less than nothing. That "
-        "helps where most cells are empty, as in the census, and costs minutes; its answers are biased, and none has a "
-        "± of its own. Where it was not run there is a dash. More steps of its fit may leave less error; it had "
+        "helps where most cells are empty, as in the census, and takes a minute; its answers are biased, and none has "
+        "a ± of its own. Where it was not run there is a dash. More steps of its fit may leave less error; it had "
         + ", ".join(f"{c['private-PGM']['iterations']:,} ({c['set']})" for c in cases if "private-PGM" in c)
         + ".",
         *(f"{name} is missing: {reason}." for name, reason in figures["without"].items()),

@@ -24,7 +24,7 @@ SETTINGS: Final = ("epsilon", "delta", "rho", "confidence", "allow_dearer", "cov
 and each answer is told its own."""
 
 _PERHAPS: Final = re.compile(r"\b(?:SET|RESET|SHOW|EXPLAIN)\b", re.IGNORECASE)
-_END: Final = r"(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+"
+_END: Final = r"(?:\s|--[^\r\n]*+|(?>/\*.*?\*/))*+"
 """Spaces and comments, which the tokenizer takes for part of a command. Each is read in one way only: else the time
 would double with each comment."""
 _SET: Final = re.compile(

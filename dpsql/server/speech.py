@@ -10,8 +10,10 @@ from typing import Final, Literal
 
 from dpsql.api.statements import Explain, in_full, special
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, SqlType
+from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.split import split_statements
 from dpsql.frontend.text.summary_statements import (
     CREATE,
@@ -44,9 +46,9 @@ _SHOW: Final = re.compile(
 class Spoken:
     """sql: the query that is meant, at its place in the statement. form: of an EXPLAIN; None for what is answered.
 
-    command: the first word of its tag. batch: of `DP BATCH (…)`, whose queries `sql` then is, whether "all" of them
-    have to be answered, or those that are refused are left out ("skip"); empty of anything else. summary: what makes or
-    drops one, or, explained, would make it.
+    command: the first word of its tag. batch: of `DP BATCH (…)`, whether "all" of its queries have to be answered, or
+    those that are refused are left out ("skip"); empty of anything else. summary: what makes or drops one, or,
+    explained, would make it.
     """
 
     sql: str
@@ -60,7 +62,8 @@ class Spoken:
 def spoken(sql: str) -> Spoken:
     """What a statement asks, read once for all steps on its way.
 
-    Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option; DP010 for what is begun and not ended.
+    Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for an unknown option; DP010 for what is begun and not ended;
+    DP902 for a comment that sets nothing.
     """
     form: Form = "text"
     written = sql
@@ -84,13 +87,14 @@ def spoken(sql: str) -> Spoken:
 
 
 def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
-    """What `DP BATCH [SKIP REFUSED] (…)` asks; None for anything else. Raises Rejected DP010, DP903."""
+    """What `DP BATCH [SKIP REFUSED] (…)` asks; None for anything else. Raises Rejected DP010, DP903, DP902."""
     read = batch_statement(sql)
     if read is None:
         return None
     if form == "json":
         raise reject("DP903", "a batch is explained as text", help=["EXPLAIN DP BATCH (…)"])
-    return Spoken(read.queries, form, command, "skip" if read.skip_refused else "all")
+    settings_before(Source(sql), DIALECT)  # where one stands that would not hold
+    return Spoken(sql, form, command, "skip" if read.skip_refused else "all")
 
 
 def _explained(text: str, form: Form, sql: str) -> CreateSummary | None:

@@ -7,7 +7,7 @@ How ε is divided between them follows from the texts alone, before anything is 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -59,8 +59,15 @@ class Batch:
     PrivacyLoss(epsilon=0.5)
     """
 
-    def __init__(self, session: Session, statements: Sequence[Statement | Written], skip_refused: bool) -> None:
-        self._session, self._skip = session, skip_refused
+    def __init__(
+        self,
+        session: Session,
+        statements: Sequence[Statement | Written],
+        skip_refused: bool,
+        heard: Callable[[Settings], Settings] = lambda settings: settings,
+    ) -> None:
+        """heard: settings as the batch itself says them, in a comment before it."""
+        self._session, self._skip, self._heard = session, skip_refused, heard
         self._statements = [_written(statement) for statement in statements]
         self._found: Design | None = None
 
@@ -82,11 +89,11 @@ class Batch:
 
     def previewed(self, settings: Settings) -> Plan:
         """As `planned_with`, at a nominal ε where no one is known, so that it can always be shown. Raises Rejected."""
-        return self.planned_with(to_look(settings, self._session.policy))
+        return self.planned_with(to_look(self._heard(settings), self._session.policy))
 
     def planned_with(self, settings: Settings) -> Plan:
         """As `plan`, with settings that are complete. Raises Rejected."""
-        design, policy = self.design, self._session.policy
+        design, policy, settings = self.design, self._session.policy, self._heard(settings)
         if settings.epsilon is None and settings.rho is None and policy.defaults.epsilon is None:
             raise reject("DP401", "no epsilon was given, and the policy has no default", help=["run(epsilon=0.5)"])
         asked = marginal_settings(settings, design)

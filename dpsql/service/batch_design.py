@@ -16,6 +16,8 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.comment_settings import Said
+from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.split import split_statements
 from dpsql.planner.batch import shares as allotted
 from dpsql.planner.batch.classes import Classes, classes_of
@@ -270,15 +272,16 @@ def _require_any(members: Mapping[int, Member], refused: Mapping[int, Rejected])
     raise reject("DP903", "a batch needs a query", help=["con.batch([sql, …])"])
 
 
-def written_in(text: Source) -> tuple[list[Written], bool]:
-    """The statements of a text, or of the one DP BATCH that it is; whether that one leaves out what is refused.
+def written_in(text: Source) -> tuple[list[Written], bool, tuple[Said, ...]]:
+    """The statements of a text, or of the one DP BATCH that it is; whether that one leaves out what is refused, and
+    what comments before it say.
 
-    Raises Rejected DP010: a batch that cannot be read.
+    Raises Rejected DP010: a batch that cannot be read; DP902: a comment that says nothing, or elsewhere in a batch.
     """
     batch = batch_statement(text.text)
     queries = text.text if batch is None else batch.queries
     written = [Written(s.text, (), text, s.start) for s in (s.whole for s in split_statements(queries))]
-    return written, batch is not None and batch.skip_refused
+    return written, batch is not None and batch.skip_refused, () if batch is None else settings_before(text)
 
 
 def marginal_settings(settings: Settings, design: Design) -> Settings:

@@ -21,7 +21,7 @@ from dpsql.frontend.text.batch_statement import BatchStatement, batch_statement
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
-from dpsql.planner.comments import with_comments
+from dpsql.planner.comments import with_comments, with_said
 from dpsql.planner.compile import compile_query
 from dpsql.planner.computed import understood
 from dpsql.planner.may_search import found_at_run_time
@@ -218,7 +218,8 @@ def check_batch(
     tables have are not known here: what needs them is left to the run. Raises Rejected: all that a run would refuse.
     """
     prepared, public = as_prepared(policy), PublicFacts()
-    written, skips = written_in(Source(text))
+    written, skips, said = written_in(Source(text))
+    settings = with_said(settings, said, Source(text))
     members, refused = read_members(written, prepared, skip=True)
     design = None
     try:

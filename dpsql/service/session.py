@@ -19,6 +19,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
+from dpsql.planner.comments import with_said
 from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings import Settings
@@ -118,10 +119,12 @@ class Session:
     def batch_of(self, text: str, name: str = "<sql>", *, skip_refused: bool = False) -> Batch:
         """As `batch`, of all statements of a text, or of the one DP BATCH that it is. Refusals name places in it.
 
-        name: of the text, for these. Raises Rejected DP903: none is in it; DP010: a batch that cannot be read.
+        What a comment before DP BATCH says holds for the batch, whatever its caller says. name: of the text, for these.
+        Raises Rejected DP903: none is in it; DP010: a batch that cannot be read; DP902: a comment that would not hold.
         """
-        written, skips = written_in(Source(text, name))
-        return Batch(self, written, skip_refused or skips)
+        source = Source(text, name)
+        written, skips, said = written_in(source)
+        return Batch(self, written, skip_refused or skips, lambda settings: with_said(settings, said, source))
 
     def summary(self, name: str, table: str, columns: Sequence[str], k: int = 2) -> SummaryQuery:
         """All marginals of at most k of these columns, to look at and to make: later counts are answered from them.
@@ -201,7 +204,7 @@ class Session:
             return found
 
     def _for_nothing(self, compiled: Callable[[Settings], Plan], settings: Settings, refusal: Rejected) -> Plan | None:
-        """A plan that is answered from a summary that the account has; None if there is none."""
+        """A plan that is answered from what the account has, where there are summaries; None if it is not."""
         if any(d.code != "DP401" for d in refusal.diagnostics) or settings.max_error:
             return None
         try:
@@ -211,8 +214,7 @@ class Session:
             found = resolve(plan, self._account()())
         except (Rejected, CannotOpen):
             return None
-        from_summary = any(given.estimate is not None for given in found.given)
-        return plan if from_summary and found.is_held(plan) and found.price.is_nothing else None
+        return plan if found.is_held(plan) and found.price.is_nothing else None
 
     def previewed(self, question: Question, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""

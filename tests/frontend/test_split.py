@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.text.batch_statement import batch_statement
 from dpsql.frontend.text.split import Statement, split_statements
+from dpsql.server.front.tokens import statements
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,16 @@ from dpsql.frontend.text.split import Statement, split_statements
             "SELECT 0; explain /* ; */ -- ;\n dp batch (SELECT 1; SELECT 2) ; SELECT 3",
             ["SELECT 0", "explain /* ; */ -- ;\n dp batch (SELECT 1; SELECT 2)", "SELECT 3"],
         ),
+        (
+            "EXPLAIN (COST) DP BATCH (SELECT 1; SELECT 2; SELECT 3)",
+            ["EXPLAIN (COST) DP BATCH (SELECT 1; SELECT 2; SELECT 3)"],
+        ),
+        (
+            "prepare q AS DP BATCH (SELECT 1; SELECT 2; SELECT 3)",
+            ["prepare q AS DP BATCH (SELECT 1; SELECT 2; SELECT 3)"],
+        ),
         ("EXPLAIN SELECT 'EXPLAIN DP BATCH (a'; SELECT 1", ["EXPLAIN SELECT 'EXPLAIN DP BATCH (a'", "SELECT 1"]),
+        ("DP -- ;\rBATCH -- (\r(SELECT 1; SELECT 2)", ["DP -- ;\rBATCH -- (\r(SELECT 1; SELECT 2)"]),
         ("DP BATCH; SELECT 1", ["DP BATCH", "SELECT 1"]),
         ("DP BATCH (SELECT 1; SELECT 2", ["DP BATCH (SELECT 1; SELECT 2"]),
         ("SELECT 1; SELECT 'open; SELECT 2", ["SELECT 1; SELECT 'open; SELECT 2"]),
@@ -61,3 +72,12 @@ def test_any_text_is_split_and_every_offset_is_right(text: str) -> None:
     for s in split_statements(text):
         assert isinstance(s, Statement) and s.start >= end and text[s.start : s.start + len(s.text)] == s.text
         end = s.start + len(s.text)
+
+
+def test_all_readers_end_a_line_alike() -> None:
+    """PostgreSQL and the parser end a comment where a line of old files ends, too."""
+    text = "DP BATCH -- queries\r(SELECT 1; -- another\rSELECT 2); SELECT 3"
+    first, second = split_statements(text)
+    assert [s.text.strip() for s in statements(text)] == [first.text, second.text]
+    batch = batch_statement(first.text)
+    assert batch is not None and [s.text for s in split_statements(batch.queries)] == ["SELECT 1", "SELECT 2"]

@@ -210,8 +210,8 @@ MUTATIONS = (
     Mutation(
         "served-ceiling-of-the-first-look",
         "dpsql/server/workers/ceilings.py",
-        "for receipt in self.service.ledger.history(self._last):",
-        "for receipt in () if self._last else self.service.ledger.history():",
+        "found = self.service.ledger.history(self._last)",
+        "found = () if self._last else self.service.ledger.history()",
         "a ceiling counts only what was charged before a worker first looked",
         ("tests/server/test_ceilings.py",),
     ),

@@ -57,6 +57,23 @@ def test_ends_of_intervals_stand_behind_their_numbers(server: Served) -> None:
         assert low < n < high  # type: ignore[operator]
 
 
+def test_a_comment_before_it_holds_where_no_front_reads_it(server: Served) -> None:
+    """As the API and the consoles send it."""
+    text = f"/* dpsql: epsilon=0.01 */ DP BATCH ({WHOLE} WHERE city = 'Oslo')"
+    before = server.shop.spent()
+    (cost,) = server.ask(f"EXPLAIN (COST) {text}").rows
+    assert cost[0] == server.ask(text).spent == "ε 0.01" and server.shop.spent() == before + Fraction(1, 100)
+
+
+@pytest.mark.parametrize("text", ["DP /* {} */ BATCH (" + WHOLE + ")", f"DP BATCH ({WHOLE}) -- {{}}"])
+def test_a_comment_that_would_not_hold_is_refused(server: Served, text: str) -> None:
+    before = server.shop.spent()
+    with pytest.raises(Refused) as refused:
+        server.ask(text.format("dpsql: epsilon=0.01"))
+    (found,) = refused.value.diagnostics
+    assert found.code == "DP902" and server.shop.spent() == before
+
+
 def test_a_refused_query_has_its_place_or_is_left_out(server: Served) -> None:
     before = server.shop.spent()
     whole = PARTLY.replace(" SKIP REFUSED", "")
@@ -110,7 +127,7 @@ def test_its_text_stays_together_and_is_read_in_its_place() -> None:
     assert all(text[s.start : s.start + len(s.text)] == s.text for s in found)
     said = spoken(found[3].text)
     assert (said.form, said.command, said.batch) == ("text", "EXPLAIN", "all")
-    assert said.sql.strip() == f"{CITIES};\n  {WHOLE};" and said.sql.index(CITIES) == found[3].text.index(CITIES)
+    assert said.sql.strip() == BOARD and said.sql.index(CITIES) == found[3].text.index(CITIES)
     assert spoken("SELECT 1") == Spoken("SELECT 1")
     assert [s.text for s in statements("SELECT (1; 2)")] == ["SELECT (1", " 2)"]
 

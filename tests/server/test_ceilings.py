@@ -14,7 +14,8 @@ import pytest
 from dpsql.core.ledger.ledger import Ceiling, Entry, Receipt
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
 from dpsql.server.statements import Ceilings
 from dpsql.server.workers.ceilings import Spending, ceilings_now, spent_since
 from dpsql.service.open_data import open_data
@@ -92,6 +93,26 @@ def test_a_ledger_is_read_on_from_where_it_was_read(tmp_path: Path) -> None:
         charges, spent = spending.of("ana")
         assert [charge.losses for charge in charges] == [{"customer": loss("1")}] * 3
         assert spent == {"customer": loss("3")} and read == [0, 1, 1, 1]
+
+
+def test_a_ledger_that_was_put_back_is_read_anew() -> None:
+    """Where the last entry that was read is gone for good, a login is refused once, and not until a restart."""
+    entries, after = [*HISTORY], list[Receipt | None]()
+
+    def history(last: Receipt | None = None) -> Sequence[Receipt]:
+        after.append(last)
+        if last is not None and last not in entries:
+            raise CannotOpen([Diagnostic("DP407", "an entry was removed")])
+        return entries[entries.index(last) + 1 if last is not None else 0 :]
+
+    found = spending(())
+    found.service.ledger.history = history  # type: ignore[method-assign]
+    assert len(found.of("ana")[0]) == 6
+    del entries[4:]
+    with pytest.raises(CannotOpen):
+        found.of("ana")
+    charges, ever = found.of("ana")
+    assert len(charges) == 4 and ever["u"] == loss("12.75") and after == [None, HISTORY[-1], None]
 
 
 def test_ceilings_are_in_the_ledgers_terms(tmp_path: Path) -> None:

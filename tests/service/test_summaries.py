@@ -244,6 +244,13 @@ def test_without_an_epsilon_it_answers_for_nothing_or_not_at_all(made: dpsql.Con
     assert made.budget.spent.epsilon == Fraction(1, 2) and bob.budget.spent == NOTHING
 
 
+def test_without_an_epsilon_the_better_of_what_the_account_has(made: dpsql.Connection) -> None:
+    """Also where that is an answer of the query by itself, which was bought."""
+    bought = made.sql(TILES[0]).run(epsilon=2, fresh=True)
+    again = made.sql(TILES[0]).run()
+    assert again.spent == NOTHING and again.rows == bought.rows and not from_summary(again.notes)
+
+
 def test_a_limit_per_query_holds_for_the_whole_summary(con: dpsql.Connection) -> None:
     careful = con.service.session("careful")
     query = careful.summary("board", "flights", ["month", "origin", "carrier", "hour", "late"])  # no part is above it

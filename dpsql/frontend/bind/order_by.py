@@ -76,8 +76,11 @@ def _amount(node: exp.Expr | None, binder: ExprBinder) -> int | None:
     if node is None:
         return None
     if isinstance(node, exp.Fetch):
-        options = node.args["limit_options"].args
-        allowed = () if options.get("percent") or options.get("with_ties") else ("limit_options",)
+        options = node.args.get("limit_options")
+        if options is None:
+            help = ["FETCH FIRST 10 ROWS ONLY"]
+            raise reject("DP010", "FETCH ends with ROWS ONLY", span=binder.span(node), help=help)
+        allowed = () if options.args.get("percent") or options.args.get("with_ties") else ("limit_options",)
         given = checked(node, binder.source, "direction", "count", *allowed).get("count")
         if given is None:  # FETCH FIRST ROW ONLY
             return 1

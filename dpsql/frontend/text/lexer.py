@@ -31,7 +31,7 @@ RESERVED = frozenset({
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
-_LINE = re.compile(r"[^\n]*")
+_LINE = re.compile(r"[^\r\n]*")
 _SIGN = re.compile(r"=>|::|<=|>=|<>|!=|\|\||//|\*\*|==|.", re.DOTALL)
 
 

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import sqlglot
 from sqlglot import Token, TokenType
@@ -15,7 +16,6 @@ from dpsql.frontend.parse import UNREADABLE, require_dialect
 
 _COMMENT = re.compile(r"--[^\r\n]*|#[^\r\n]*|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DEEPER = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
-_EXPLAINED_BATCH = re.compile(r"\bEXPLAIN(?=(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+\bDP\s+BATCH\b)", re.IGNORECASE | re.DOTALL)
 _OURS = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
 
 
@@ -24,13 +24,15 @@ class Statement:
     """One statement of a text, without its semicolon. `start`: its offset in the text, in characters.
 
     `shape` is a hash of its tokens: the same however they are spaced, broken into lines and commented.
-    `lead`: what stands before it from the first comment of dpsql on, which may say settings of it.
+    `lead`: what stands before it from the first comment of dpsql on, which may say settings of it. `trail`: what
+    stands behind it up to its semicolon, if a comment of dpsql is there, which would not hold.
     """
 
     text: str
     start: int
     shape: str = ""
     lead: str = ""
+    trail: str = ""
 
     @property
     def end(self) -> int:
@@ -39,8 +41,8 @@ class Statement:
 
     @property
     def whole(self) -> Statement:
-        """The same, beginning with its lead."""
-        return Statement(self.lead + self.text, self.start - len(self.lead), self.shape)
+        """The same with its lead and its trail."""
+        return Statement(self.lead + self.text + self.trail, self.start - len(self.lead), self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,41 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
 def tokens_of(text: str, dialect: str = "duckdb") -> list[Token] | None:
     """The tokens of a text; None where it has none in this dialect (an open quote, say).
 
-    sqlglot makes one token of what follows EXPLAIN, up to a semicolon. A batch holds some: there it is read as a name.
+    sqlglot makes one token of what follows EXPLAIN, PREPARE and the like, up to a semicolon, of which a batch holds
+    some: here these words are names.
     """
-    read = _EXPLAINED_BATCH.sub("_______", text) if "batch" in text.lower() else text
+    read = _commands(dialect).sub(lambda word: "_" * len(word[0]), text)
     try:
         return sqlglot.tokenize(read + "\n", read=dialect)  # the line's end: as in parse
     except UNREADABLE:
         return None
+
+
+@cache
+def _commands(dialect: str) -> re.Pattern[str]:
+    tokenizer = sqlglot.Dialect.get_or_raise(dialect).tokenizer_class
+    words = sorted(word for word, kind in tokenizer.KEYWORDS.items() if kind in tokenizer.COMMANDS)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Brackets:
+    """Where in the brackets of a DP BATCH a text is, token by token. depth: -1 outside. last: word, in capitals."""
+
+    depth: int = -1
+    last: str = ""
+
+    def ends(self, token: Token, word: str) -> bool:
+        """Whether this token, which is written so, ends a statement; what follows is outside then."""
+        before, self.last = self.last, word.upper()
+        if self.depth < 0 and before == "DP" and self.last == "BATCH":
+            self.depth = 0
+        elif self.depth >= 0:
+            self.depth += _DEEPER.get(token.token_type, 0)
+        if token.token_type is not TokenType.SEMICOLON or self.depth > 0:
+            return False
+        self.depth, self.last = -1, ""
+        return True
 
 
 def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, int | None]]:
@@ -106,25 +136,25 @@ def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, 
     """
     words: list[str] = []
     start = end = rest = 0
-    depth = -1  # of brackets in a batch; -1 where there is none
+    inside = Brackets()
     for token in tokens:
         word = text[token.start : token.end + 1]
-        if depth < 0 and word.upper() == "BATCH" and words and words[-1].upper() == "DP":
-            depth = 0
-        elif depth >= 0:
-            depth += _DEEPER.get(token.token_type, 0)
-        if token.token_type is TokenType.SEMICOLON and depth <= 0:
-            yield _statement(text, start, end, words, rest), token.end + 1
-            words, rest, depth = [], token.end + 1, -1
+        if inside.ends(token, word):
+            yield _statement(text, start, end, words, rest, token.start), token.end + 1
+            words, rest = [], token.end + 1
             continue
         start, end = start if words else token.start, token.end + 1
         words.append(word)
     if words:
-        yield _statement(text, start, end, words, rest), None
+        yield _statement(text, start, end, words, rest, len(text)), None
 
 
-def _statement(text: str, start: int, end: int, words: list[str], rest: int) -> Statement | None:
-    return Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start)) if words else None
+def _statement(text: str, start: int, end: int, words: list[str], rest: int, behind: int) -> Statement | None:
+    """words: none of an empty one. rest, behind: where what stands before it begins, and what stands behind it ends."""
+    if not words:
+        return None
+    trail = text[end:behind] if lead_of(text, end, behind) else ""
+    return Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start), trail)
 
 
 def lead_of(text: str, start: int, end: int) -> str:

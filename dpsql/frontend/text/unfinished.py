@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal
 
 from sqlglot import TokenType
 
-from dpsql.frontend.text.split import Statement, cut, tokens_of
+from dpsql.frontend.text.split import Brackets, Statement, cut, tokens_of
 
 Quoting = Literal["", "'", '"']
 """How a variable is put in: as it is, as a text literal, as a quoted name."""
@@ -38,6 +38,29 @@ def scan(text: str, dialect: str = "duckdb") -> Scanned | None:
         return None
     ended = [(statement, rest) for statement, rest in cut(text, tokens) if rest is not None]
     return Scanned(tuple(s for s, _ in ended if s is not None), ended[-1][1] if ended else 0)
+
+
+@dataclass(slots=True)
+class Looked:
+    """How far a text that grows line by line was looked at for an end of a statement.
+
+    *Claim.* What was looked at needs no second look. *Why.* It ended outside of strings and comments, so the tokens of
+    what follows are those that it has by itself; `brackets` knows all that ends a statement but those.
+    """
+
+    behind: int = 0
+    brackets: Brackets = field(default_factory=Brackets)
+
+    def ends(self, text: str, dialect: str) -> bool | None:
+        """Whether a statement ends in what came since; None if the text ends within a string, a name or a comment."""
+        new = text[self.behind :]
+        tokens, brackets = tokens_of(new, dialect), replace(self.brackets)
+        if tokens is None:
+            return None
+        if any(brackets.ends(token, new[token.start : token.end + 1]) for token in tokens):
+            return True
+        self.behind, self.brackets = len(text), brackets
+        return False
 
 
 def is_empty(text: str, dialect: str = "duckdb") -> bool:

@@ -20,7 +20,8 @@ Kind = Literal["word", "quoted", "string", "number", "sign"]
 MOST_TEXT: Final = 1_000_000
 """Characters of one message's text; a single statement may be shorter still."""
 _LONG: Final = 20_000
-_SPACE: Final = re.compile(r"(?:\s+|--[^\n]*)+")
+_LINE: Final = re.compile(r"--[^\r\n]*")
+_SPACE: Final = re.compile(rf"(?:\s+|{_LINE.pattern})+")
 _COMMENT: Final = re.compile(r"/\*|\*/")
 _DOLLAR: Final = re.compile(r"\$([^\W\d]\w*)?\$")
 _TOKEN: Final = re.compile(
@@ -83,11 +84,9 @@ def comments(text: str, end: int) -> Iterator[tuple[int, str]]:
     behind = 0
     for at in (*((t.start, t.end) for t in _until(text, end)), (end, end)):
         while behind < at[0]:
-            if text.startswith("--", behind):
-                line = text.find("\n", behind)
-                stop = len(text) if line < 0 else line
-                yield behind + 2, text[behind + 2 : stop]
-                behind = stop
+            if line := _LINE.match(text, behind):
+                yield behind + 2, line[0][2:]
+                behind = line.end()
             elif text.startswith("/*", behind):
                 stop = _behind_comment(text, behind)
                 yield behind + 2, text[behind + 2 : stop].removesuffix("*/")

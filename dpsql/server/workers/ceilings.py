@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from dpsql.core.ledger.ledger import Ceiling, Receipt
 from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
+from dpsql.diagnostics.errors import CannotOpen
 from dpsql.server.statements import Ceilings
 from dpsql.service.service import Service
 
@@ -41,6 +42,9 @@ class Spending:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._lock = threading.Lock()
+        self._start_over()
+
+    def _start_over(self) -> None:
         self._last: Receipt | None = None
         self._charges: dict[str, list[Charge]] = {}
         self._spent: dict[str, Losses] = {}
@@ -49,7 +53,12 @@ class Spending:
         """All charges of an account until now, oldest first, and their sum. Raises CannotOpen (DP407)."""
         own, names = self.service.policy.account(account), self.service.policy.unit_names
         with self._lock:
-            for receipt in self.service.ledger.history(self._last):
+            try:
+                found = self.service.ledger.history(self._last)
+            except CannotOpen:  # of a ledger that a custodian puts back, the last entry may never be there again
+                self._start_over()
+                raise
+            for receipt in found:
                 entry = receipt.entry.called(names)
                 charge = Charge(_moment(receipt.reserved_at), {unit: entry.in_account(unit) for unit in entry.units})
                 self._charges.setdefault(entry.analyst, []).append(charge)

@@ -255,7 +255,7 @@ def test_every_public_name_is_documented() -> None:
             if not m.startswith("_") and callable(found := getattr(getattr(dpsql, name), m)) and type(found) is not type
         }
         unrun = {"df", "pl", "arrow", "fetchall"}  # which say how a query is run
-        steps = {"plan", "planned_with", "explained", "answered"}  # of a batch's run, for the other faces
+        steps = {"plan", "planned_with", "previewed", "explained", "answered"}  # of a batch's run, for the other faces
         own = {
             "Diagnostic": {"at", "from_reason"},
             "Policy": {"model_validate"},

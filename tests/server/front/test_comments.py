@@ -22,6 +22,7 @@ def read(sql: str) -> dict[str, str]:
     [
         "/* dpsql: epsilon=0.5 */ SELECT n",
         "-- dpsql: epsilon=0.5\nSELECT n",
+        "-- a line of old files\r-- dpsql: epsilon=0.5\rSELECT n",
         "/*dpsql:epsilon = '0.5'*/SELECT n",
         '/* Metabase:: userID: 1 */ -- another\n /* DPSQL: dpsql.Epsilon="0.5" */ (SELECT n)',
         "/* a /* nested */ one */ /* dpsql: epsilon=0.5, */ WITH x AS (SELECT 1) SELECT n",

@@ -117,6 +117,11 @@ def test_variables(dpsql: Call, clinic: Clinic) -> None:
     assert done.out == "north 'north' \"north\"\nnorth,t\nnorth,:r\n"
 
 
+def test_variables_of_what_is_explained(dpsql: Call, clinic: Clinic) -> None:
+    done = dpsql("shell", clinic.policy, stdin=f"\\set x 50\nEXPLAIN {COUNT} WHERE age < :x;".encode())
+    assert done.status == 0 and "filter age < 50" in done.out
+
+
 def test_looking_spends_nothing_and_makes_no_ledger(dpsql: Call, clinic: Clinic) -> None:
     looks = [
         "\\d",
@@ -185,6 +190,30 @@ def test_a_batch_is_one_statement_of_the_shell(dpsql: Call, clinic: Clinic) -> N
     assert lines[3].startswith("(2 answers)  spent ε 0.1;")
     assert lines[4] == "2 queries, together: would cost nothing" and lines[5].startswith("(2 answers)  spent ε 0;")
     assert lines[6].startswith("(1 row)  spent ε 0.1")  # a query by itself is another one
+
+
+@pytest.mark.parametrize("first", ["EXPLAIN (COST)", "EXPLAIN ANALYZE", "PREPARE q AS"])
+def test_a_batch_is_cut_nowhere_whatever_stands_before_it(dpsql: Call, clinic: Clinic, first: str) -> None:
+    """Of three queries the second would be one of its own, and paid for by who only looks."""
+    text = f"\\epsilon 0.1\n{first} DP BATCH ({COUNT}; {COUNT}; {COUNT});"
+    done = dpsql("shell", clinic.policy, "-v", "ON_ERROR_STOP=0", stdin=text.encode())
+    assert done.err.count("error[") == 1 and "spent ε" not in done.out and not clinic.ledger.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [
+        (f"-- dpsql: epsilon=0.01\n{BATCH};", "would cost ε 0.01"),
+        (f"EXPLAIN /* dpsql: epsilon=0.01 */ {BATCH};", "cost: ε 0.01"),
+        (f"{BATCH} -- dpsql: epsilon=0.01\n;", ""),
+        (BATCH.replace("BATCH", "/* dpsql: epsilon=0.01 */ BATCH") + ";", ""),
+        (f"{COUNT} -- dpsql: epsilon=0.01", ""),
+        (f"{COUNT} /* dpsql: epsilon=0.01 */; {COUNT};", ""),
+    ],
+)
+def test_what_a_comment_says_holds_or_is_refused(dpsql: Call, clinic: Clinic, text: str, price: str) -> None:
+    done = dpsql("shell", clinic.policy, stdin=f"\\epsilon 0.1\n{text}".encode())
+    assert price in done.out if price else (done.codes == {"DP902"} and not clinic.ledger.exists())
 
 
 def test_what_is_refused_of_a_batch_has_its_place_in_the_input(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:

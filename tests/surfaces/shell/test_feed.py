@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot import Token
 
 from dpsql.cli.shell.input.items import Feed, Meta, Place, Sql
 from dpsql.cli.shell.input.loop import finished
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.text import unfinished
+from dpsql.frontend.text.split import tokens_of
 from dpsql.frontend.text.unfinished import ends_outside, is_empty, scan, with_variables
 
 
@@ -33,6 +36,11 @@ def items(*lines: str) -> list[str]:
         (["-- nothing;", "   ", ";;"], []),
         (["\\d visits", "SELECT 1;"], ["\\d visits", "SELECT 1"]),
         (["SELECT 1; \\d"], ["SELECT 1", "\\d"]),
+        (
+            ["DP BATCH (", "SELECT 1; -- ;", "SELECT ');';", "SELECT (2)", ");", "SELECT 3;"],
+            ["DP BATCH (\nSELECT 1; -- ;\nSELECT ');';\nSELECT (2)\n)", "SELECT 3"],
+        ),
+        (["SELECT 1; -- dpsql: epsilon=2;", "SELECT 2;"], ["SELECT 1", "-- dpsql: epsilon=2;\nSELECT 2"]),
         (["SELECT 1 \\gx"], ["\\gx", "SELECT 1"]),
         (["SELECT 1; SELECT 2 \\g"], ["SELECT 1", "\\g", "SELECT 2"]),
         (["SELECT 1 \\watch 2"], ["\\watch 2", "SELECT 1"]),
@@ -43,6 +51,20 @@ def items(*lines: str) -> list[str]:
 def test_items(lines: list[str], expected: list[str]) -> None:
     assert items(*lines) == expected
     assert items("\n".join(lines)) == expected, "pasted at once it is the same"
+
+
+def test_each_line_of_a_batch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And all of it a second time, where it ends."""
+    read: list[int] = []
+
+    def counted(text: str, dialect: str = "duckdb") -> list[Token] | None:
+        read.append(len(text))
+        return tokens_of(text, dialect)
+
+    monkeypatch.setattr(unfinished, "tokens_of", counted)
+    text = "DP BATCH (\n" + "SELECT COUNT(*) FROM t;\n" * 200 + ");"
+    (found,) = Feed().take(text)
+    assert found.text == text[:-1] and sum(read) <= 2 * len(text) + 10
 
 
 def test_what_is_pending_can_be_dropped_between_two_items() -> None:

@@ -15,8 +15,8 @@ from typing import Final
 from dpsql.cli.inputs import MOST_BYTES
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.parse import MAX_LENGTH
-from dpsql.frontend.text.split import Statement, split_statements
-from dpsql.frontend.text.unfinished import ends_outside, is_empty, scan
+from dpsql.frontend.text.split import Statement, lead_of, split_statements
+from dpsql.frontend.text.unfinished import Looked, ends_outside, is_empty, scan
 
 _GO: Final = re.compile(r"\\(?:gx?|crosstabview|watch)(?:[ \t][^\\]*)?$")
 DOTTED: Final = re.compile(r"[ \t]*\.[A-Za-z]+\b")
@@ -61,6 +61,7 @@ class Feed:
         self.name = name
         self.pending = ""
         self._dialect = dialect
+        self._looked = Looked()
         self._scan_from = 0  # so long `pending` has to be before its end is looked for again
         self._line = 0  # the number of the next line
         self._start = Place(name)  # of `pending`
@@ -91,7 +92,7 @@ class Feed:
 
     def drop(self) -> None:
         """Forget the unfinished statement."""
-        self.pending = ""
+        self.pending, self._looked, self._scan_from = "", Looked(), 0
 
     def _take_line(self, line: str) -> Iterator[Item]:
         stripped = line.strip()
@@ -113,15 +114,17 @@ class Feed:
             yield from self._finished()
             yield Meta(line[go:].strip(), Place(self.name, self._line, go))
         elif ";" in line and len(self.pending) >= self._scan_from:
-            yield from self._finished()
+            ends = self._looked.ends(self.pending, self._dialect)
+            if ends:
+                yield from self._finished()
+            elif ends is None and len(self.pending) > MAX_LENGTH:
+                self._scan_from = 2 * len(self.pending)  # nothing so long is accepted; its end is where the next begins
 
     def _finished(self) -> Iterator[Item]:
         found = scan(self.pending, self._dialect)
+        self._looked, self._scan_from = Looked(), 0
         if found is None:
-            if len(self.pending) > MAX_LENGTH:  # nothing so long is accepted, but its end is where the next one begins
-                self._scan_from = 2 * len(self.pending)
             return
-        self._scan_from = 0
         text, start = self.pending, self._start
         self.pending, self._start = self._cut(text, found.rest, start)
         for statement in found.statements:
@@ -134,7 +137,7 @@ class Feed:
 
     def _cut(self, text: str, at: int, start: Place) -> tuple[str, Place]:
         rest = text[at:]
-        if is_empty(rest, self._dialect):
+        if is_empty(rest, self._dialect) and not lead_of(rest, 0, len(rest)):
             return "", start
         return rest, _moved(start, text, at + len(rest) - len(rest.lstrip()))
 
