@@ -134,21 +134,9 @@ def query(
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
     policy, sql = policy_and_query(policy, sql, file or batch)
     return command.run(
-        policy,
-        sql,
-        file,
-        batch,
-        skip_refused,
-        asked,
-        analyst,
-        ledger,
-        fresh,
-        format,
-        dialect,
-        threads,
-        memory_limit,
+        policy, sql, file, batch, skip_refused, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit,
         progress,
-    )
+    )  # fmt: skip
 
 
 @app.command(epilog=EXIT_CODES)

@@ -96,6 +96,11 @@ class Batch:
         design, policy, settings = self.design, self._session.policy, self._heard(settings)
         if settings.epsilon is None and settings.rho is None and policy.defaults.epsilon is None:
             raise reject("DP401", "no epsilon was given, and the policy has no default", help=["run(epsilon=0.5)"])
+        if settings.max_error or settings.weights:
+            raise reject(
+                "DP411", "a batch divides its price itself: it takes no largest error and no weights of columns",
+                help=["give epsilon or rho: EXPLAIN tells the ± of each number", "ask for it in a query by itself"],
+            )  # fmt: skip
         asked = marginal_settings(settings, design)
         try:
             plan = self._session.planned_with(Question(design.sql), asked)

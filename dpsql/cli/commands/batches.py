@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from dpsql.api.connection import Connection
 from dpsql.cli.answer import as_json_bounds, loss_json
 from dpsql.cli.batch_answers import tables
 from dpsql.cli.exits import complain
@@ -13,14 +14,15 @@ from dpsql.cli.options import Format
 from dpsql.diagnostics.errors import reject
 from dpsql.service.batch import Batch
 from dpsql.service.batch_release import BatchAnswer
-from dpsql.service.settings import Asked
+from dpsql.service.settings import Asked, settled
 
 
-def run(batch: Batch, asked: Asked, format: Format) -> int:
+def run(connection: Connection, batch: Batch, asked: Asked, fresh: bool, format: Format) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
     if format not in (Format.TABLE, Format.JSON):
         raise reject("DP903", f"a batch is not printed as {format.value}", help=["--format table  or  --format json"])
-    release = batch.run(asked.get("epsilon"), rho=asked.get("rho"))
+    plan = batch.planned_with(settled(asked, connection.settings))
+    release = batch.answered(connection.run(plan, fresh=fresh))
     for refusal in release.refused.values():
         complain(refusal.diagnostics)
     if format is Format.JSON:

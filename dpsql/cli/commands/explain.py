@@ -13,10 +13,8 @@ from dpsql.frontend.text.summary_statements import summary_statement
 from dpsql.planner.explain.stable_json import as_json, dumps
 from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.service.batch import Batch
 from dpsql.service.planning import Question
-from dpsql.service.settings import Asked
-from dpsql.service.summary import SummaryQuery
+from dpsql.service.settings import Asked, settled
 
 
 def run(
@@ -34,10 +32,10 @@ def run(
     source = one_query(sql, file)
     with connect(policy, analyst=analyst, ledger=ledger) as connection:
         try:
-            if (other := _other(connection, source)) is not None:
+            if (text := _other(connection, source, asked)) is not None:
                 if format is ExplainFormat.JSON:
                     raise reject("DP903", "a batch or a summary is explained as text", help=["--format text"])
-                print(other.explain(asked.get("epsilon"), rho=asked.get("rho")))
+                print(text)
                 return 0
             plan = connection.previewed(Question(source.text, dialect=dialect), asked)
             charge = connection.charge_to_show(plan)
@@ -52,11 +50,14 @@ def run(
     return 0
 
 
-def _other(connection: Connection, source: Source) -> Batch | SummaryQuery | None:
-    """What is explained that is no query."""
+def _other(connection: Connection, source: Source, asked: Asked) -> str | None:
+    """What is said of a summary or a batch; None of a query."""
     if summary_statement(source.text) is not None:
-        return connection.summary_of(source.text)
-    return connection.batch_of(source.text, source.name) if batch_statement(source.text) is not None else None
+        return connection.summary_of(source.text).explain(asked.get("epsilon"), rho=asked.get("rho"))
+    if batch_statement(source.text) is None:
+        return None
+    batch = connection.batch_of(source.text, source.name)
+    return batch.explained(batch.previewed(settled(asked, connection.settings)))
 
 
 def _statements(plan: Plan) -> list[dict[str, str]]:

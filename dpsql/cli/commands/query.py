@@ -44,7 +44,7 @@ def run(
     ) as connection:
         if batch is not None or batch_statement(source.text) is not None:
             found = connection.batch_of(source.text, source.name, skip_refused=skip_refused)
-            return batches.run(found, asked, format)
+            return batches.run(connection, found, asked, fresh, format)
         try:
             if (statement := summary_statement(source.text)) is not None:
                 return _summary(connection, statement, source.text, asked)

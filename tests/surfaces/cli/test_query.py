@@ -249,6 +249,12 @@ def test_a_batch_is_one_statement(dpsql: Call, clinic: Clinic, tmp_path: Path) -
     skipping = sql.replace("(", "SKIP REFUSED (SELECT MAX(age) FROM patients; ", 1)
     done = dpsql("query", clinic.policy, skipping, *asked)
     assert done.status == 0 and done.codes == {"DP101"} and "(2 answers)" in done.out
+    anew = dpsql("query", clinic.policy, sql, *asked, "--fresh")
+    assert "(2 answers)  spent ε 0.2;" in anew.out
+    for other in (("--max-error", "n=50"), ("--weight", "n=2", "--epsilon", "0.2")):
+        for command in ("query", "explain"):
+            refused = dpsql(command, clinic.policy, sql, "--analyst", "ana", *other)
+            assert refused.codes == {"DP411"} and "a batch divides its price itself" in refused.err
     assert dpsql("query", clinic.policy, sql.rstrip(")"), *asked).codes == {"DP010"}
     assert dpsql("query", clinic.policy, sql, "--batch", str(file)).codes == {"DP903"}
 
