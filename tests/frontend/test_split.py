@@ -42,6 +42,10 @@ from dpsql.server.front.tokens import statements
         ),
         ("EXPLAIN SELECT 'EXPLAIN DP BATCH (a'; SELECT 1", ["EXPLAIN SELECT 'EXPLAIN DP BATCH (a'", "SELECT 1"]),
         ("DP -- ;\rBATCH -- (\r(SELECT 1; SELECT 2)", ["DP -- ;\rBATCH -- (\r(SELECT 1; SELECT 2)"]),
+        (
+            "SELECT $EXPLAIN$ a $ANALYZE$; b $EXPLAIN$; SELECT 1",
+            ["SELECT $EXPLAIN$ a $ANALYZE$; b $EXPLAIN$", "SELECT 1"],
+        ),
         ("DP BATCH; SELECT 1", ["DP BATCH", "SELECT 1"]),
         ("DP BATCH (SELECT 1; SELECT 2", ["DP BATCH (SELECT 1; SELECT 2"]),
         ("SELECT 1; SELECT 'open; SELECT 2", ["SELECT 1; SELECT 'open; SELECT 2"]),

@@ -161,7 +161,9 @@ def _integers(keys: Sequence[Key]) -> NDArray[np.int64] | None:
     if not isinstance(keys, LazyKeys):
         return _as_array(keys)
     if "integers" not in keys.worked_out:  # a plan's list is asked for at every run
-        keys.worked_out["integers"] = _as_array(keys)
+        made = keys.worked_out["integers"] = _as_array(keys)
+        if made is not None:
+            made.flags.writeable = False  # frames that users hold may share it
     found: NDArray[np.int64] | None = keys.worked_out["integers"]
     return found
 

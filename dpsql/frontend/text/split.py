@@ -93,9 +93,9 @@ def tokens_of(text: str, dialect: str = "duckdb") -> list[Token] | None:
     """The tokens of a text; None where it has none in this dialect (an open quote, say).
 
     sqlglot makes one token of what follows EXPLAIN, PREPARE and the like, up to a semicolon, of which a batch holds
-    some: here these words are names.
+    some: here these words are names, each another one, for they may be marks of strings ($EXPLAIN$).
     """
-    read = _commands(dialect).sub(lambda word: "_" * len(word[0]), text)
+    read = _commands(dialect).sub(lambda word: f"_{word[0][1:]}", text)
     try:
         return sqlglot.tokenize(read + "\n", read=dialect)  # the line's end: as in parse
     except UNREADABLE:

@@ -93,3 +93,6 @@ def test_columns_of_a_public_list_are_its_own_values(values: tuple[Any, ...]) ->
     held = LazyKeys(Domain(listed, null))
     in_64_bits = all(type(v) is int and v < 2**63 for v in values)
     assert isinstance(columns_of(held, 1)[0], Integers) == in_64_bits
+    if in_64_bits:
+        with pytest.raises(ValueError, match="read-only"):
+            np.asarray(columns_of(held, 1)[0].array)[0] = 7  # type: ignore[attr-defined]
