@@ -12,6 +12,7 @@ from dpsql.answers.store.store import AnswerStore
 from dpsql.answers.summaries import Summary
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, Ledger
 from dpsql.core.ledger.privacy_filter import require_fits
+from dpsql.core.ledger.regions import ALWAYS, Days
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, Price, Request, charge, charge_reserved
@@ -54,32 +55,32 @@ class Account:
             known = self._addresses["last"] = Addresses(plan, self.policy.data_version, self.order)
         return known
 
-    def left(self, unit: str) -> list[PrivacyLoss]:
-        """The most that one query of this account may cost a unit: its limits per query, and what is left to it."""
-        found = [ceiling.left_of(unit, lambda: self._spent(unit)) for ceiling in self.ceilings.values()]
+    def left(self, unit: str, days: Days = ALWAYS) -> list[PrivacyLoss]:
+        """The most that one query of this account may cost a unit in each of these periods: its limits per query, and
+        what is left to it.
+        """
+        found = [c.left_of(unit, lambda: self.ledger.charged(unit, self.analyst)) for c in self.ceilings.values()]
         found += [] if self.caps.per_query is None else [self.caps.per_query]
         if unit in self.caps.analyst:
-            found.append(remaining(self.caps.analyst[unit], self._spent(unit)))
+            found.append(remaining(self.caps.analyst[unit], self.ledger.spent(unit, self.analyst, days)))
         return found
-
-    def _spent(self, unit: str) -> PrivacyLoss:
-        return self.ledger.spent(unit, self.analyst)
 
     def admits(self, price: Price) -> bool:
         """Whether every limit has room for a price, as things are now."""
-        total = self.caps.total
-        return all(loss.within(limit) for unit, loss in price.in_account.items() for limit in self.left(unit)) and all(
-            loss.within(remaining(total[unit], self.ledger.spent(unit)))
-            for unit, loss in price.new.items()
-            if unit in total
-        )
+        try:
+            self._require_fits(price, Entry("-", self.analyst, {}, "", ""))
+        except BudgetExceeded:
+            return False
+        return True
+
+    def _require_fits(self, price: Price, entry: Entry) -> None:
+        require_fits(price.charging(entry), self.caps, self.ledger)
 
     def require_room(self, plan: Plan, price: Price) -> None:
         """Raises BudgetExceeded, as charging this price now would; nothing is reserved."""
         request = self._request(plan)
-        asked = Entry("-", self.analyst, price.new, request.plan_hash, request.policy_hash, received=price.received)
         try:
-            require_fits(asked, self.caps, self.ledger.spent)
+            self._require_fits(price, Entry("-", self.analyst, {}, request.plan_hash, request.policy_hash))
         except BudgetExceeded as refusal:
             raise self._said_of(refusal, plan) from None
 

@@ -204,7 +204,8 @@ class _Choosing:
         return tuple(
             (
                 tuple(measured.loss_of(i, unit) for unit in measured.contributions),
-                frozenset(a.losses.items()), a.conversion, a.id in taken, draws.index(draw_of(a.id)),
+                frozenset(a.losses.items()), frozenset(a.regions.items()), a.conversion, a.id in taken,
+                draws.index(draw_of(a.id)),
             )
             for i, a in option.items()
         )  # fmt: skip

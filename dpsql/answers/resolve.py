@@ -19,9 +19,10 @@ from dpsql.answers.choosing import Choice, choose
 from dpsql.answers.from_summaries import with_summaries
 from dpsql.answers.notes import notes_of_given
 from dpsql.answers.store.store import AnswerStore
+from dpsql.core.ledger.regions import Region, within
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.mechanisms import made_by
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
+from dpsql.core.privacy_loss import largest
 from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import Given, assembled, wanted
 from dpsql.diagnostics.errors import BudgetExceeded
@@ -165,16 +166,21 @@ def _ceiling(plan: Plan, account: Account, dearer: bool) -> Callable[[Choice], b
     """
 
     @cache
-    def asked() -> Mapping[str, PrivacyLoss]:
-        return _price(plan, account, Choice.nothing(plan.first)).new
+    def asked() -> Mapping[str, Region]:
+        return _price(plan, account, Choice.nothing(plan.first)).drawn
 
     left = cache(account.left)
 
     def fits(choice: Choice) -> bool:
-        charged = _price(plan, account, choice).in_account.items()
-        if not dearer and not all(loss.within(asked().get(unit, NO_LOSS)) for unit, loss in charged):
+        charged = _price(plan, account, choice).whole.items()
+        if not dearer and not all(within(region, asked().get(unit, ())) for unit, region in charged):
             return False
-        return all(loss.within(limit) for unit, loss in charged for limit in left(unit))
+        return all(
+            span.loss.within(limit)
+            for unit, region in charged
+            for span in region
+            for limit in left(unit, (span.first, span.last))
+        )
 
     return fits
 
@@ -189,8 +195,8 @@ def _is_charged_the_same(account: Account, further: Resolution, printed: Resolut
         return further.price.is_nothing and printed.price.is_nothing
     return (
         account.admits(printed.price)
-        and further.price.in_account == printed.price.in_account
-        and all(loss.within(printed.price.new.get(unit, NO_LOSS)) for unit, loss in further.price.new.items())
+        and further.price.whole == printed.price.whole
+        and all(within(region, printed.price.drawn.get(unit, ())) for unit, region in further.price.drawn.items())
     )
 
 

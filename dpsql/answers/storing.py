@@ -56,6 +56,7 @@ def to_store(
                 terms.conversion,
                 made_at,
                 keys,
+                terms.regions,
             )
         )
     return found

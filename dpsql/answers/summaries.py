@@ -1,9 +1,9 @@
 """Summaries as the ledger's entries define them, and what they say of a later query.
 
 A summary is a name for stored answers: marginals that were drawn, charged and stored as any query's. An entry of the
-ledger says which (`Entry.defines`); what it says counts for one policy and `data_version`. To answer a query from it is
-arithmetic over answers that the account has; one that has not got them all is charged all that it misses, as for any
-stored answer (`core/release/charge.py`).
+ledger says which (of kind `definition`); what it says counts for one policy and `data_version`. To answer a query from
+it is arithmetic over answers that the account has; one that has not got them all is charged all that it misses, as for
+any stored answer (`core/release/charge.py`).
 """
 
 from __future__ import annotations

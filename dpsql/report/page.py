@@ -6,7 +6,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dpsql.core.ledger.ledger import ACCEPTANCE, Receipt
+from dpsql.core.ledger.ledger import EntryKind, Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, show_spent
 from dpsql.policy.tools.audit import grouped, promises
@@ -172,7 +172,7 @@ def _count(check: Checked) -> str:
 
 def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[Receipt] | None) -> str:
     title = "What has been spent, and by whom"
-    accepted = [r for r in entries or () if r.entry.accepts]
+    accepted = [r for r in entries or () if r.entry.kind is EntryKind.ACCEPTANCE]
     if not own:
         nothing = "nothing was ever asked" if not accepted else "nothing was asked since it was accepted"
         why = f"There is no ledger yet: {nothing}." if entries is None else f"{nothing.capitalize()}."
@@ -198,7 +198,7 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
 def _changed(accepted: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str]:
     """What the ledger knows of changes by custodians: of itself, and of the policy."""
     for receipt in accepted:
-        said = receipt.entry.statement.removeprefix(ACCEPTANCE)
+        said = receipt.entry.statement.removeprefix("ACCEPT LEDGER ")
         yield paragraph(
             f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.",
             kind="warn",

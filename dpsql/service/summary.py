@@ -247,7 +247,7 @@ class Making:
         received = {unit: remaining(loss, new.get(unit, PrivacyLoss())) for unit, loss in whole.items()}
         require_fits(
             Entry("-", account.analyst, new, "", account.policy.hash, received=received), account.caps,
-            account.ledger.spent,
+            account.ledger,
         )  # fmt: skip
 
     def defined(self) -> PrivacyLoss:

@@ -13,6 +13,7 @@ import pytest
 import dpsql
 from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.regions import ALWAYS, Days
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.planner.settings import Settings
@@ -308,7 +309,7 @@ def test_what_another_process_spent_meanwhile_is_no_refusal(club: Club, monkeypa
     ben.execute("SELECT COUNT(*) AS n FROM members WHERE age < 7", epsilon="0.6")
     before, real = [eps("0.3")], club.ledger.spent
 
-    def spent(unit: str, analyst: str | None = None) -> PrivacyLoss:
+    def spent(unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
         return before.pop() if analyst == "ben" and before else real(unit, analyst)
 
     monkeypatch.setattr(club.ledger, "spent", spent)

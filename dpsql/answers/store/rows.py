@@ -35,7 +35,7 @@ def row_of(a: Answer) -> tuple[str, ...]:
         write_integers(a.values),
         a.mechanism,
         str(a.parameter),
-        write_losses(dict(a.losses)),
+        write_losses(a.losses, a.regions),
         str(a.conversion),
         a.made_at.isoformat(),
         write_shown(a.shown),
@@ -49,9 +49,10 @@ def answer_of(row: Sequence[str], place: object) -> Answer:
     try:
         if stored != hash_of(row[:-1]):
             raise ValueError
+        dearest, regions = read_losses(losses)
         return Answer(
-            name, address, read_integers(numbers), mechanism, read_fraction(parameter), read_losses(losses),
-            read_fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown),
+            name, address, read_integers(numbers), mechanism, read_fraction(parameter), dearest,
+            read_fraction(conversion), datetime.fromisoformat(made_at), read_shown(shown), regions,
         )  # fmt: skip
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         raise unusable(place, f"the answer {str(name)[:40]!r} is damaged", DAMAGED) from None

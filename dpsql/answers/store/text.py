@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dpsql.core.ledger.regions import Region, dearest, read, read_loss
 from dpsql.core.ledger.released import Key, KeyValue, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
 
@@ -72,9 +73,11 @@ def read_fraction(text: str) -> Fraction:
     return Fraction(int(above), int(below) if slash else 1)
 
 
-def read_losses(text: str) -> dict[str, PrivacyLoss]:
-    """What `write_losses` wrote."""
-    return {unit: PrivacyLoss(*map(read_fraction, parts)) for unit, parts in json.loads(text).items()}
+def read_losses(text: str) -> tuple[dict[str, PrivacyLoss], dict[str, Region]]:
+    """What `write_losses` wrote: privacy unit → loss, of the dearest period; → what each period loses, if not all."""
+    stored = json.loads(text).items()
+    regions = {unit: read(parts) for unit, parts in stored if parts and isinstance(parts[0], list)}
+    return {unit: dearest(regions[unit]) if unit in regions else read_loss(*parts) for unit, parts in stored}, regions
 
 
 def write_shown(shown: ShownKeys | None) -> str:

@@ -12,7 +12,7 @@ from dpsql.cli.commands import budget_plot
 from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
-from dpsql.core.ledger.ledger import Entry, Ledger, Receipt
+from dpsql.core.ledger.ledger import Entry, EntryKind, Ledger, Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.diagnostics.errors import reject
@@ -174,7 +174,7 @@ def _shortened(statement: str) -> str:
 
 def _charged(entry: Entry) -> str:
     """New noise first; then stored answers, which count for the account and not in total."""
-    if entry.accepts:
+    if entry.kind is EntryKind.ACCEPTANCE:
         return "nothing"
     if not entry.units:
         return "in an earlier entry"  # of the same run: it was charged before it was known what it would ask

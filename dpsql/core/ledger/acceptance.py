@@ -13,7 +13,7 @@ from typing import Final
 
 from dpsql.core.ledger.hash_chain import Point
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.ledger import ACCEPTANCE, Entry
+from dpsql.core.ledger.ledger import Entry, EntryKind
 from dpsql.diagnostics.errors import CannotOpen
 
 CUSTODIAN: Final = "custodian"
@@ -32,8 +32,8 @@ def acceptance(head: Head, tip: Point, hash_at: Callable[[int], str | None]) -> 
 
 def accepting(tip: Point, why: str) -> Entry:
     """The entry that accepts a ledger whose last entry is `tip`."""
-    statement = f"{ACCEPTANCE}after entry {tip.sequence}: {why}; what is missing, if anything is, does not count"
-    return Entry(f"accepted {tip.hash}", CUSTODIAN, {}, "", "", statement)
+    statement = f"ACCEPT LEDGER after entry {tip.sequence}: {why}; what is missing, if anything is, does not count"
+    return Entry(f"accepted {tip.hash}", CUSTODIAN, {}, "", "", statement, kind=EntryKind.ACCEPTANCE)
 
 
 def remembered(head: Head) -> int:

@@ -12,30 +12,40 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
+from typing import Any, Final, NamedTuple
 
-from dpsql.core.ledger.ledger import Entry, Receipt
+from dpsql.core.ledger import regions
+from dpsql.core.ledger.ledger import Cap, Entry, EntryKind, Receipt, require_dearest
+from dpsql.core.ledger.regions import Region
 from dpsql.core.privacy_loss import PrivacyLoss
 
-FORMAT = 2
-"""Version of the stored form; a file with a higher one is refused, one with a lower one is brought up
-(sqlite_schema.py). Format 2 has two columns more, `received` and `answers`; an entry without either is hashed as in
-format 1."""
+FORMAT: Final = 3
+"""Version of the stored form; a ledger with a higher one is refused, one with a lower one is brought up.
+
+Format 2 has two columns more than format 1, `received` and `answers`; an entry without either is hashed as in format 1.
+Format 3 has two more, `kind` and `about`: JSON of what few entries have (`_ABOUT`), absent where there is none. Entries
+of older formats keep them empty, and their hashes."""
 
 _ORIGIN = 1
 """The format in which ledgers began: part of every first hash, whatever the file's format is now."""
 
-NOTHING_RECEIVED, NO_ANSWERS = "{}", "[]"
-"""What the columns of format 2 hold in entries that have no use for them."""
+NOTHING_RECEIVED, NO_ANSWERS, NO_KIND, NOTHING_MORE = "{}", "[]", "", "{}"
+"""What the columns of later formats hold in entries that are older than they."""
+
+ADDED: Final = {
+    1: (("received", NOTHING_RECEIVED), ("answers", NO_ANSWERS), ("kind", NO_KIND), ("about", NOTHING_MORE)),
+    2: (("kind", NO_KIND), ("about", NOTHING_MORE)),
+}
+"""An older format → the columns of entries that it lacks, with what they hold in its entries."""
 
 
 class BrokenChain(Exception):
     """A stored entry does not follow from the one before it; the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A place in the chain: entries so far, and the hash of the last one (the origin's hash for 0)."""
 
     sequence: int
@@ -59,11 +69,11 @@ class Identity:
     @property
     def origin(self) -> Point:
         """Where the chain starts."""
-        return Point(0, _digest([_ORIGIN, self.dataset, self.accountant, self.salt, self.nonce]))
+        own = [_ORIGIN, self.dataset, self.accountant, self.salt, self.nonce]
+        return Point(0, _digest(json.dumps(own, separators=(",", ":"))))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """An entry as it is stored, in column order."""
 
     sequence: int
@@ -77,10 +87,12 @@ class Row:
     hash: str
     received: str = NOTHING_RECEIVED
     answers: str = NO_ANSWERS
+    kind: str = NO_KIND
+    about: str = NOTHING_MORE
 
     @classmethod
-    def after(cls, last: Point, entry: Entry, reserved_at: str) -> Row:
-        """The row that stores `entry` next."""
+    def after(cls, last: Point, entry: Entry, reserved_at: str, fixed: Mapping[Cap, PrivacyLoss] | None = None) -> Row:
+        """The row that stores `entry` next. fixed: what it says of budgets (`Receipt.fixed`)."""
         row = cls(
             last.sequence + 1,
             entry.id,
@@ -93,57 +105,51 @@ class Row:
             hash="",
             received=_write_losses(entry.received),
             answers=_TEXT(entry.answers),
+            kind=entry.kind.value,
+            about=_write_about(entry, fixed or {}),
         )
-        return replace(row, hash=row._hash_after(last))
+        return row._replace(hash=row._hash_after(last))
 
     def follows(self, last: Point) -> Receipt:
         """Check that this row comes right after `last` and is unchanged; return what it stores. BrokenChain if not."""
         if self.sequence != last.sequence + 1:
             raise BrokenChain(f"entry {last.sequence + 1} is missing")
-        if any(not isinstance(column, str) for column in self.columns[1:]) or self.hash != self._hash_after(last):
+        if set(map(type, self[1:])) != {str} or self.hash != self._hash_after(last):
             raise BrokenChain(f"entry {self.sequence} was changed after it was written")
         try:
             return self.receipt()
-        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, KeyError):
             # The chain has no key: whoever can write the file can give anything a right hash.
             raise BrokenChain(f"entry {self.sequence} is not one that dpsql writes") from None
 
-    @property
-    def columns(self) -> tuple[object, ...]:
-        """Every stored value, in column order."""
-        return (
-            self.sequence,
-            self.id,
-            self.analyst,
-            self.charges,
-            self.plan_hash,
-            self.policy_hash,
-            self.statement,
-            self.reserved_at,
-            self.hash,
-            self.received,
-            self.answers,
-        )
-
     def _hash_after(self, last: Point) -> str:
-        first, (_, received, answers) = self.columns[:8], self.columns[8:]
-        # Lists of different lengths never have the same JSON, so neither form can be taken for the other.
-        later = () if (received, answers) == (NOTHING_RECEIVED, NO_ANSWERS) else (received, answers)
-        return _digest([last.hash, *first, *later])
+        # Lists of different lengths never have the same JSON, so no form can be taken for another.
+        parts: tuple[str, ...] = self[1:8]
+        if self[11:] != (NO_KIND, NOTHING_MORE):
+            parts += self[9:]
+        elif self[9:11] != (NOTHING_RECEIVED, NO_ANSWERS):
+            parts += self[9:11]
+        # As JSON, in which lists nest unambiguously and, by ASCII's escapes, one text is written in one way.
+        return _digest(f'["{last.hash}",{self.sequence},{",".join(map(encode_basestring_ascii, parts))}]')
 
     def receipt(self) -> Receipt:
         """The receipt for this row, its hash unchecked. Raises ValueError, among others, if it is not one's."""
+        charges, received = _read_losses(self.charges), _read_losses(self.received)
         entry = Entry(
             self.id,
             self.analyst,
-            _read_losses(self.charges),
+            charges,
             self.plan_hash,
             self.policy_hash,
             self.statement,
-            _read_losses(self.received),
+            received,
             () if self.answers == NO_ANSWERS else _read_names(self.answers),
+            _old_kind(self.statement, charges or received) if self.kind == NO_KIND else EntryKind(self.kind),
         )
-        return Receipt(entry, self.sequence, self.hash, self.reserved_at)
+        if self.about == NOTHING_MORE:
+            return Receipt(entry, self.sequence, self.hash, self.reserved_at)
+        entry, fixed = _read_about(self.about, entry)
+        return Receipt(entry, self.sequence, self.hash, self.reserved_at, fixed)
 
     @property
     def point(self) -> Point:
@@ -151,21 +157,29 @@ class Row:
         return Point(self.sequence, self.hash)
 
 
+COLUMNS: Final = ", ".join(Row._fields)
+"""A row's columns, in its order."""
+
+
+def _old_kind(statement: str, charged: Mapping[str, PrivacyLoss]) -> EntryKind:
+    """What an entry of format 1 or 2 is for: how its statement begins said so, where it charged nobody."""
+    if not charged and statement.startswith("ACCEPT LEDGER "):
+        return EntryKind.ACCEPTANCE
+    if not charged and statement.startswith(("CREATE DP SUMMARY ", "DROP DP SUMMARY ")):
+        return EntryKind.DEFINITION
+    return EntryKind.CHARGE
+
+
 # Made once: reserving and opening spend most of their time here.
-_ASCII = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 _TEXT = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
-def _digest(values: list[object]) -> str:
-    # Lists nest unambiguously in JSON, and ASCII escapes make one text of one value.
-    return hashlib.sha256(_ASCII(values).encode("ascii")).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _write_losses(losses: Mapping[str, PrivacyLoss]) -> str:
-    exact = {
-        unit: [str(Fraction(part)) for part in (loss.epsilon, loss.delta, loss.rho)] for unit, loss in losses.items()
-    }
-    return _TEXT(exact)
+    return _TEXT({unit: regions.write_loss(loss) for unit, loss in losses.items()})
 
 
 def _read_names(text: str) -> tuple[str, ...]:
@@ -182,10 +196,46 @@ def _read_losses(text: str) -> dict[str, PrivacyLoss]:
 @lru_cache(maxsize=256)
 def _losses(text: str) -> tuple[tuple[str, PrivacyLoss], ...]:
     stored = json.loads(text)
-    return tuple((unit, PrivacyLoss(*map(_read_fraction, parts))) for unit, parts in stored.items())
+    return tuple((unit, regions.read_loss(*parts)) for unit, parts in stored.items())
 
 
-def _read_fraction(text: str) -> Fraction:
-    """What `str` wrote of a Fraction. Any other form is refused: `1e999999999` would fill the memory."""
-    above, slash, below = text.partition("/")
-    return Fraction(int(above), int(below) if slash else 1)
+# {"regions": {UNIT: REGION}, "received_regions": {UNIT: REGION}, "fixed": [[UNIT, ANALYST or null, LOSS], ...]}
+
+
+def _write_about(entry: Entry, fixed: Mapping[Cap, PrivacyLoss]) -> str:
+    found: dict[str, object] = {}
+    if entry.regions:
+        found["regions"] = _write_regions(entry.regions)
+    if entry.received_regions:
+        found["received_regions"] = _write_regions(entry.received_regions)
+    if fixed:
+        found["fixed"] = [[unit, analyst, regions.write_loss(loss)] for (unit, analyst), loss in fixed.items()]
+    return _TEXT(found) if found else NOTHING_MORE
+
+
+def _write_regions(own: Mapping[str, Region]) -> dict[str, object]:
+    return {unit: regions.write(region) for unit, region in own.items()}
+
+
+def _read_about(text: str, entry: Entry) -> tuple[Entry, Mapping[Cap, PrivacyLoss]]:
+    """The entry with what else is said of it, and what it says of budgets. Raises ValueError, among others."""
+    stored = json.loads(text)
+    if entry.beyond:
+        return entry, {}  # what else it says, a later version knows
+    own, received, fixed = (stored.pop(name, None) for name in ("regions", "received_regions", "fixed"))
+    if stored:
+        raise ValueError("it says what this version does not know")
+    if own or received:
+        entry = replace(entry, regions=_read_regions(own), received_regions=_read_regions(received))
+        require_dearest(entry)
+    return entry, {_cap(unit, analyst): regions.read_loss(*parts) for unit, analyst, parts in fixed or ()}
+
+
+def _read_regions(stored: Any) -> dict[str, Region]:
+    return {unit: regions.read(spans) for unit, spans in (stored or {}).items()}
+
+
+def _cap(unit: object, analyst: object) -> Cap:
+    if not isinstance(unit, str) or not (analyst is None or isinstance(analyst, str)):
+        raise ValueError("not a budget")
+    return unit, analyst

@@ -4,15 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from enum import StrEnum
+from typing import Final, Protocol
 
+from dpsql.core.ledger.regions import ALWAYS, Days, Region, dearest, everywhere, summed
 from dpsql.core.policy.units import UnitNames
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, remaining
+
+
+class EntryKind(StrEnum):
+    """What an entry is for. Only a charge charges anybody; the rest says something, and is kept for what it says."""
+
+    CHARGE = "charge"
+    """A query: what it costs, what it receives, what noise it names."""
+    DEFINITION = "definition"
+    """What a summary is made of, or that it is forgotten."""
+    ACCEPTANCE = "acceptance"
+    """A custodian has accepted the ledger as it stood (acceptance.py)."""
+    BUDGET = "budget"
+    """A custodian has added to a budget (budgets.py)."""
+    FAILURE = "failure"
+    CLOSE = "close"
+    REOPEN = "reopen"
+    COUNTER = "counter"
+    TICK = "tick"
+    TICKED = "ticked"
+    DROP = "drop"
+
+
+RESERVED: Final = frozenset(EntryKind) - {
+    EntryKind.CHARGE,
+    EntryKind.DEFINITION,
+    EntryKind.ACCEPTANCE,
+    EntryKind.BUDGET,
+}
+"""Kinds that later versions write, of failures, of periods and of counters. What they ask for is not known here: where
+a ledger holds one, nothing is charged and no stored answer given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request to charge one query.
+    """A request to charge one query, or something that is kept beside charges (`kind`).
 
     id: unique per run; reserving the same id twice charges once and returns the same receipt.
     analyst: the account (`*` is the shared one).
@@ -23,6 +55,8 @@ class Entry:
     analyst's account and against the limit per query, never in the total: their noise has been paid for there.
     answers: ids of the stored answers that the analyst holds through this entry, new or received. An id stands for one
     draw of noise and is never given to another.
+    regions, received_regions: privacy unit → what each period loses of `charges`, of `received`, which say the dearest
+    then. A unit without a region loses its charge in every period, past and future.
     """
 
     id: str
@@ -33,17 +67,35 @@ class Entry:
     statement: str = ""
     received: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     answers: tuple[str, ...] = ()
+    kind: EntryKind = EntryKind.CHARGE
+    regions: Mapping[str, Region] = field(default_factory=dict)
+    received_regions: Mapping[str, Region] = field(default_factory=dict)
+
+    def charged(self, unit: str) -> Region:
+        """What each period of a unit loses by new noise."""
+        return self.regions.get(unit) or everywhere(self.charges.get(unit, NO_LOSS))
+
+    def account(self, unit: str) -> Region:
+        """What this entry adds to each period of its analyst's account: new noise and received answers."""
+        parts = [self.charged(unit)]
+        if unit in self.received:
+            parts.append(self.received_regions.get(unit) or everywhere(self.received[unit]))
+        return summed(parts)
 
     def in_account(self, unit: str) -> PrivacyLoss:
-        """What this entry adds to its analyst's account of a unit: new noise and received answers."""
-        return self.charges.get(unit, NO_LOSS) + self.received.get(unit, NO_LOSS)
+        """What it adds to the period of its analyst's account to which it adds most, part by part."""
+        if unit in self.regions or unit in self.received_regions:
+            return dearest(self.account(unit))
+        own, received = self.charges.get(unit, NO_LOSS), self.received.get(unit)
+        return own if received is None else own + received
 
     def called(self, names: UnitNames) -> Entry:
         """The same entry in the present names of its units; what was charged for several that are one now is added."""
-        if not names.former:
+        if not names.former or names.former.keys().isdisjoint(self.units):
             return self
-        charges, received = (_called(losses, names) for losses in (self.charges, self.received))
-        return replace(self, charges=charges, received=received)
+        charges, regions = _called(self.charges, self.regions, names)
+        received, received_regions = _called(self.received, self.received_regions, names)
+        return replace(self, charges=charges, regions=regions, received=received, received_regions=received_regions)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -51,35 +103,43 @@ class Entry:
         return tuple(dict.fromkeys((*self.charges, *self.received)))
 
     @property
-    def defines(self) -> bool:
-        """Whether it charges nobody and only says what a summary is made of, or that it is forgotten."""
-        return not self.units and self.statement.startswith(DEFINITIONS)
-
-    @property
-    def accepts(self) -> bool:
-        """Whether it charges nobody and only says that a custodian has accepted the ledger as it stood."""
-        return not self.units and self.statement.startswith(ACCEPTANCE)
+    def beyond(self) -> bool:
+        """Whether it asks for what only a later version knows."""
+        return self.kind in RESERVED
 
 
-ACCEPTANCE = "ACCEPT LEDGER "
-"""How the statement of an entry begins that `acceptance.py` makes. No query begins so."""
-DEFINITIONS = ("CREATE DP SUMMARY ", "DROP DP SUMMARY ")
-"""How statements begin that are no queries, and are kept in a ledger for what they say. No query begins so."""
+def require_dearest(entry: Entry) -> None:
+    """Raises ValueError unless each loss that is said by period is the dearest of its periods, part by part."""
+    for losses, own in ((entry.charges, entry.regions), (entry.received, entry.received_regions)):
+        for unit, region in own.items():
+            if losses.get(unit) != dearest(region):
+                raise ValueError(f"the charge of unit {unit!r} is not what its dearest period loses")
 
 
-def _called(losses: Mapping[str, PrivacyLoss], names: UnitNames) -> dict[str, PrivacyLoss]:
-    found: dict[str, PrivacyLoss] = {}
-    for unit, loss in losses.items():
-        found[names.present(unit)] = found.get(names.present(unit), NO_LOSS) + loss
-    return found
+_Losses = Mapping[str, PrivacyLoss]
+_Regions = Mapping[str, Region]
+
+
+def _called(losses: _Losses, regions: _Regions, names: UnitNames) -> tuple[_Losses, _Regions]:
+    parts: dict[str, list[str]] = {}
+    for unit in losses:
+        parts.setdefault(names.present(unit), []).append(unit)
+    own = {
+        now: summed([regions.get(unit) or everywhere(losses[unit]) for unit in then])
+        for now, then in parts.items()
+        if not regions.keys().isdisjoint(then)
+    }
+    found = {now: compose(losses[unit] for unit in then) for now, then in parts.items()}
+    return found | {unit: dearest(region) for unit, region in own.items()}, own
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
     """What a login may still spend of each unit, besides the budgets of the policy.
 
-    left: as it was when somebody looked. before: privacy unit → what its account had spent then; what that spends from
-    then on counts. None: the ceiling of one query, whatever was spent.
+    left: as it was when somebody looked. before: privacy unit → what its account had been charged then; what it is
+    charged from then on counts. None: the ceiling of one query, whatever was charged. Of each entry its dearest period
+    counts, on both sides (`Ledger.charged`): hours and days of asking are not periods of rows.
 
     *Claim.* However many statements are asked at one time, their charges together stay within `left`. *Why.* Each is
     checked against what the account has spent by then, in the transaction that adds its own charge. *When it would be
@@ -89,11 +149,11 @@ class Ceiling:
     left: PrivacyLoss
     before: Mapping[str, PrivacyLoss] | None = None
 
-    def left_of(self, unit: str, spent: Callable[[], PrivacyLoss]) -> PrivacyLoss:
-        """What one more charge may cost a unit now. spent: by the account, of the unit."""
+    def left_of(self, unit: str, charged: Callable[[], PrivacyLoss]) -> PrivacyLoss:
+        """What one more charge may cost a unit now. charged: to the account, of the unit, entry by entry."""
         if self.before is None:
             return self.left
-        return remaining(self.left + self.before.get(unit, NO_LOSS), spent())
+        return remaining(self.left + self.before.get(unit, NO_LOSS), charged())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +170,32 @@ class Caps:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
 
 
+Cap = tuple[str, str | None]
+"""Which budget: of a unit, of one analyst's account, or (None) in total."""
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Proof that an entry is durably charged. Only a ledger makes one; `release.run` demands it.
 
     sequence: 1 for a ledger's first entry; this is the order of entries. hash: of the chain up to this entry.
     reserved_at: ISO 8601 in UTC, by the clock of the machine that charged. For reading only: clocks go back, and
-    nothing is ever decided by this.
+    nothing is ever decided by this. fixed: budgets that hold from this entry on (budgets.py), added by the ledger.
     """
 
     entry: Entry
     sequence: int
     hash: str
     reserved_at: str = ""
+    fixed: Mapping[Cap, PrivacyLoss] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What has been spent: of one unit in total (analyst None) or by one analyst, whose received answers count."""
+    """What has been spent: of one unit in total (analyst None) or by one analyst, whose received answers count.
+
+    spent: in the dearest period, part by part.
+    """
 
     unit: str
     analyst: str | None
@@ -148,8 +216,15 @@ class Ledger(Protocol):
         """
         ...
 
-    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, or what one analyst's account holds (received answers included)."""
+    def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
+        """Total loss of a unit, or what one analyst's account holds (received answers included).
+
+        In the dearest of the periods that have any of these days, part by part.
+        """
+        ...
+
+    def charged(self, unit: str, analyst: str) -> PrivacyLoss:
+        """What the entries of an account have cost a unit, each in its dearest period: what ceilings count."""
         ...
 
     def received(self, analyst: str | None = None) -> frozenset[str]:
@@ -165,7 +240,7 @@ class Ledger(Protocol):
         ...
 
     def definitions(self) -> Sequence[Entry]:
-        """The entries that define something (`Entry.defines`), oldest first."""
+        """The entries that define something, oldest first."""
         ...
 
     @property

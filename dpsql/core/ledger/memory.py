@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from dpsql.core.ledger.chained import BookLedger, Result
 from dpsql.core.ledger.hash_chain import Identity, Row
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
-from dpsql.core.privacy_loss import PrivacyLoss
 
 
-class MemoryLedger:
+class MemoryLedger(BookLedger):
     """The Ledger contract without a file. Safe for threads of one process; protects nothing across processes."""
 
     def __init__(self, dataset: str = "memory", accountant: str = "approx_dp") -> None:
@@ -40,35 +40,14 @@ class MemoryLedger:
     def finish(self) -> None:
         """Nothing to wait for."""
 
-    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, or what one analyst's account holds."""
-        with self._lock:
-            return self._book.spent(unit, analyst)
-
-    def received(self, analyst: str | None = None) -> frozenset[str]:
-        """Ids of the stored answers that an account holds; of all accounts for None."""
-        with self._lock:
-            return self._book.received(analyst)
-
-    def accounts(self) -> Sequence[Account]:
-        """Every account with anything spent."""
-        with self._lock:
-            return self._book.accounts()
-
     def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
         """All entries, or those behind one of this ledger, oldest first."""
         with self._lock:
             return list(self._receipts.values())[0 if after is None else after.sequence :]
 
-    def definitions(self) -> Sequence[Entry]:
-        """The entries that define something, oldest first."""
-        with self._lock:
-            return self._book.definitions()
-
-    @property
-    def salt(self) -> int:
-        """Secret 62-bit number, new for every MemoryLedger."""
-        return self._identity.salt
-
     def close(self) -> None:
         """Nothing to release; what was spent stays known as long as the object lives."""
+
+    def _booked(self, action: Callable[[Book], Result]) -> Result:
+        with self._lock:
+            return action(self._book)

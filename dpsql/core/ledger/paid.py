@@ -14,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dpsql.core.ledger import regions
 from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.regions import Region
 from dpsql.core.ledger.released import Answer
 from dpsql.core.privacy_loss import PrivacyLoss
 
@@ -26,7 +28,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 class Terms:
     """How one answer is made and what it costs: what is known of it before its noise is drawn.
 
-    mechanism, parameter, losses, conversion: as in `Answer`. threshold: of the keys that it decides, as
+    mechanism, parameter, losses, conversion, regions: as in `Answer`. threshold: of the keys that it decides, as
     (threshold, r, g, δ); None if it decides none.
     """
 
@@ -35,6 +37,7 @@ class Terms:
     losses: Mapping[str, PrivacyLoss]
     conversion: Fraction
     threshold: tuple[int, int, int, Fraction] | None = None
+    regions: Mapping[str, Region] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +86,16 @@ def unchanged(answer: Answer) -> bool:
         return False
     shown = answer.shown
     threshold = None if shown is None else (shown.threshold, shown.r, shown.g, shown.delta)
-    terms = Terms(answer.mechanism, answer.parameter, answer.losses, answer.conversion, threshold)
+    terms = Terms(answer.mechanism, answer.parameter, answer.losses, answer.conversion, threshold, answer.regions)
+    if any(answer.losses.get(unit) != regions.dearest(own) for unit, own in answer.regions.items()):
+        return False
     return found == _hash(draw, int(place), terms)
 
 
-def write_losses(losses: Mapping[str, PrivacyLoss]) -> str:
-    """Privacy unit → exact loss, as text that says each value in one way."""
-    parts = {unit: [str(Fraction(x)) for x in (loss.epsilon, loss.delta, loss.rho)] for unit, loss in losses.items()}
-    return json.dumps(parts, sort_keys=True)
+def write_losses(losses: Mapping[str, PrivacyLoss], by_period: Mapping[str, Region]) -> str:
+    """Privacy unit → exact loss, or what each period loses, as text that says each value in one way."""
+    parts: dict[str, object] = {unit: regions.write_loss(loss) for unit, loss in losses.items()}
+    return json.dumps(parts | {unit: regions.write(own) for unit, own in by_period.items()}, sort_keys=True)
 
 
 def _hash(draw: str, place: int, terms: Terms) -> str:
@@ -101,7 +106,7 @@ def _hash(draw: str, place: int, terms: Terms) -> str:
             place,
             terms.mechanism,
             str(Fraction(terms.parameter)),
-            write_losses(terms.losses),
+            write_losses(terms.losses, terms.regions),
             str(Fraction(terms.conversion)),
             threshold,
         ]

@@ -2,43 +2,59 @@
 
 *Claim.* What a receipt was given for stays charged, whatever is killed or cut off and whenever; no two gateways can
 together exceed a cap; an older or altered copy of the database is refused by every gateway that has seen more. *Why.*
-One row is locked `FOR UPDATE` by whoever charges; under this lock the totals are brought up to date from the chain
-itself, the charge is checked in exact arithmetic, and one statement adds the entry and moves the row to it. What is
-committed is durable (postgres_server.py). Where the answer to COMMIT is lost, the entry's id is looked up before
-anything runs, under the same lock: it waits for the transaction that was lost to end. Then this gateway's head follows
-(head.py), and only then the receipt is handed out. *When it would be false.* If the server's disk acknowledges writes
-that it does not make; if somebody replaces both the database and the heads of all gateways; if a gateway accepts
-(`accept_head`) a database that has lost entries. *Tested by* tests/engines_elsewhere/postgres/ledger/.
+One row is locked `FOR UPDATE` by whoever charges; under this lock `ChainedLedger` decides, and one statement adds the
+entry and moves the row to it. What is committed is durable (postgres_server.py). Where the answer to COMMIT is lost,
+the entry's id is looked up before anything runs, under the same lock: it waits for the transaction that was lost to
+end. Then this gateway's head follows (head.py), and only then the receipt is handed out. *When it would be false.* If
+the server's disk acknowledges writes that it does not make; if somebody replaces both the database and the heads of all
+gateways; if a gateway accepts (`accept_head`) a database that has lost entries. *Tested by*
+tests/engines_elsewhere/postgres/ledger/.
+
+*Claim.* `following` gives every entry behind a point, or raises: none is left out at the end, where no hash would miss
+it. *Why.* One statement, so one snapshot, gives the entries and the row that says where they end; this row is moved by
+the statement that adds an entry. Whoever reads checks the hashes in between. *When it would be false.* If somebody who
+may write the row says that the chain ends earlier: this gateway's head (head.py) knows better. *Tested by*
+tests/engines_elsewhere/postgres/ledger/test_edited_database.py.
 """
 
 from __future__ import annotations
 
-import os
-import threading
+import re
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
-from dpsql.core.ledger import postgres_chain as chain
 from dpsql.core.ledger import postgres_schema as schema
-from dpsql.core.ledger.acceptance import acceptance
-from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
+from dpsql.core.ledger.chained import ChainedLedger, Entries, Result
+from dpsql.core.ledger.hash_chain import COLUMNS, Identity, Point, Row
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
-from dpsql.core.ledger.postgres_server import Server, Session, Unknown, refuse_the_datas
-from dpsql.core.ledger.privacy_filter import Book, same_request, settle
-from dpsql.core.ledger.refusals import after_commit, kept_back, perhaps_charged, unnamed_units, unusable
+from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.postgres_server import SETTINGS, Server, Session, Unknown, agrees, refuse_the_datas
+from dpsql.core.ledger.privacy_filter import Book
+from dpsql.core.ledger.refusals import perhaps_charged, unusable
 from dpsql.core.policy.units import UnitNames
-from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
+from dpsql.diagnostics.errors import CannotOpen
 
-_Result = TypeVar("_Result")
 _PAUSE: Final = 0.1
 """Seconds between two attempts to reach a server that went away."""
+_AT_ONCE: Final = 5000
+"""Entries that are read at one time."""
 
-_NEW_GATEWAY = (
+_LOCK = f"SELECT {SETTINGS} FROM dpsql.head FOR UPDATE"
+_FOLLOWING = (
+    "SELECT h.last_sequence, h.last_hash, e.* FROM dpsql.head AS h LEFT JOIN "
+    f"(SELECT {COLUMNS} FROM dpsql.entries WHERE sequence >= %s ORDER BY sequence LIMIT %s) AS e ON true "
+    "ORDER BY e.sequence"
+)
+_ADD = (
+    f"WITH added AS (INSERT INTO dpsql.entries ({COLUMNS}) VALUES ({', '.join(['%s'] * len(Row._fields))}) "
+    "ON CONFLICT (id) DO NOTHING RETURNING sequence, hash) "
+    "UPDATE dpsql.head SET last_sequence = added.sequence, last_hash = added.hash FROM added"
+)
+
+_UNSEEN = (
+    "this gateway has not seen it before: its head is missing",
     "custodian, on a gateway that is new or was moved: see that it has the entries that the others have "
     "(dpsql budget POLICY --history), and accept it here:  dpsql budget POLICY --accept-head",
     "on any other: restore the newest copy of the database, and the head file",
@@ -50,17 +66,84 @@ _OLDER = (
 )
 
 
-class PostgresLedger:
+class _Stored:
+    """`Entries` of a database, over one session."""
+
+    def __init__(self, session: Session, url: str) -> None:
+        self._session, self._url = session, url
+
+    def take_turn(self) -> None:
+        """Wait until nobody else charges, nor is committing; until the end of the transaction nobody else does.
+
+        What follows sees all that was committed. Raises CannotOpen (DP407).
+        """
+        turn = self._session.rows(_LOCK)
+        if len(turn) != 1:
+            raise unusable(self._url, "there is no ledger in this database any more", *schema.RESTORE)
+        agrees(self._url, *turn[0])
+
+    def following(self, last: Point) -> Iterator[Row]:
+        """The rows behind a point of the chain."""
+        while True:
+            found = self._session.rows(_FOLLOWING, (last.sequence, _AT_ONCE))
+            rows = [_read(columns) for _, _, *columns in found if columns[0] is not None]
+            if last.sequence and (not rows or rows[0].point != last):
+                raise unusable(self._url, f"entry {last.sequence} was removed or replaced", *schema.RESTORE)
+            yield from rows[1:] if last.sequence else rows
+            last = rows[-1].point if rows else last
+            if len(rows) < _AT_ONCE:
+                break
+        if not found or Point(*found[0][:2]) != last:
+            what = f"it ends at entry {last.sequence}, and says that it ends elsewhere"
+            raise unusable(self._url, what, *schema.RESTORE)
+
+    def find(self, entry_id: str) -> Row | None:
+        """The row of an id."""
+        found = self._session.rows(f"SELECT {COLUMNS} FROM dpsql.entries WHERE id = %s", (_escaped(entry_id),))
+        return _read(found[0]) if found else None
+
+    def hash_at(self, sequence: int) -> str | None:
+        """The hash of an entry; None if there is none."""
+        found = self._session.rows("SELECT hash FROM dpsql.entries WHERE sequence = %s", (sequence,))
+        return str(found[0][0]) if found else None
+
+    def add(self, row: Row) -> bool:
+        """Add a row, and move the row that says where the chain ends; False if its id is there already."""
+        values = [_escaped(value) if isinstance(value, str) else value for value in row]
+        return self._session.change(_ADD, values) == 1
+
+    def check(self) -> None:
+        """Raise CannotOpen (DP407) for other tables."""
+        schema.check(self._session, self._url)
+
+
+# PostgreSQL stores no NUL in a text: it is written \0, and a backslash \\.
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([\\0])", lambda found: "\0" if found[1] == "0" else "\\", text)
+
+
+def _read(columns: Sequence[object]) -> Row:
+    return Row(*(_unescaped(value) if isinstance(value, str) else value for value in columns))  # type: ignore[arg-type]
+
+
+class PostgresLedger(ChainedLedger):
     """The Ledger contract over one database. Make it with `open`; one object may serve several threads."""
+
+    _RESTORE = schema.RESTORE
+    _UNSEEN, _OLDER = _UNSEEN, _OLDER
+    _ANOTHER = "a new database"
 
     def __init__(self, server: Server, head: Head, owner: Identity, units: UnitNames | None = None) -> None:
         """For `open`, `look` and `accept_head` only: of a database that is known to be a ledger."""
+        super().__init__(server.url, head, owner, units)
         self.path = server.url
-        self._server, self._head, self._identity, self._units = server, head, owner, units
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._open = True
-        self._start_over()
+        self._server = server
 
     @classmethod
     def open(
@@ -89,7 +172,7 @@ class PostgresLedger:
             if data is not None:
                 refuse_the_datas(server, data)
             schema.found(server, Identity.new(dataset, accountant), head)
-            ledger = cls._checked(server, head, dataset, accountant, units)
+            ledger = cls._of(server, head, units)._checked(dataset, accountant)
             head.advance(ledger._tip.sequence, lambda: ledger._tip)
             head.finish()
         except BaseException:
@@ -108,7 +191,8 @@ class PostgresLedger:
         units: UnitNames | None = None,
         timeout: float = 10.0,
     ) -> Self | None:
-        """Open a ledger to see what is spent: nothing is made or changed, here or there. None if there is none.
+        """Open a ledger to see what is spent: nothing is made, and of what is there only the format is brought up to
+        date. None if there is none.
 
         Raises CannotOpen (DP407).
         """
@@ -117,7 +201,8 @@ class PostgresLedger:
         try:
             known = head.read()
             if server.read(schema.is_founded) or (known is not None and known.sequence):
-                return cls._checked(server, head, dataset, accountant, units)
+                schema.bring_up_to_date(server)
+                return cls._of(server, head, units)._checked(dataset, accountant)
         except BaseException:
             server.close()
             raise
@@ -125,83 +210,9 @@ class PostgresLedger:
         return None
 
     @classmethod
-    def _checked(cls, server: Server, head: Head, dataset: str, accountant: str, units: UnitNames | None) -> Self:
+    def _of(cls, server: Server, head: Head, units: UnitNames | None = None) -> Self:
         server.read(lambda session: schema.check(session, server.url))
-        ledger = cls(server, head, server.read(lambda session: schema.read_identity(session, server.url)), units)
-        schema.check_owner(server.url, ledger._identity, dataset, accountant)
-        ledger._reading(lambda session: (ledger._check_head(session), ledger._check_units()))
-        return ledger
-
-    # The contract ---------------------------------------------------------------------------------------------------
-
-    def reserve(self, entry: Entry, caps: Caps) -> Receipt:
-        """See `Ledger.reserve`: once this returns, the charge survives whatever happens to gateways and server.
-
-        Raises BudgetExceeded (DP403, DP404, DP405) and CannotOpen (DP407); ValueError for an entry in another
-        accountant's terms or an id used for something else.
-        """
-        settled = settle(entry, self._book.accountant)
-        self._head.check_writable()
-        with self._lock:
-            self._check_alive()
-            self._refuse_what_never_fits(settled, caps)
-            try:
-                receipt = self._server.transaction(lambda session: self._charge(session, settled, caps))
-            except Unknown:
-                receipt = self._looked_up(settled)
-        try:
-            self._head.advance(receipt.sequence, lambda: Point(receipt.sequence, receipt.hash))
-        except CannotOpen as failure:
-            raise after_commit(failure) from None
-        return receipt
-
-    def finish(self) -> None:
-        """See `Ledger.finish`: an older copy is recognised from now on, after a power cut, too."""
-        try:
-            self._head.finish()
-        except CannotOpen as failure:
-            raise kept_back(failure) from None
-
-    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, or what one analyst's account holds, other gateways' charges included."""
-        return self._reading(lambda _: self._book.spent(unit, analyst))
-
-    def received(self, analyst: str | None = None) -> frozenset[str]:
-        """Ids of the stored answers that an account holds, through other gateways too; of all accounts for None."""
-        return self._reading(lambda _: self._book.received(analyst))
-
-    def accounts(self) -> Sequence[Account]:
-        """Every account with anything spent."""
-        return self._reading(lambda _: self._book.accounts())
-
-    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
-        """All entries, or those behind one of this ledger, oldest first."""
-        last = self._identity.origin if after is None else Point(after.sequence, after.hash)
-        return self._reading(lambda session: self._receipts(session, last))
-
-    def definitions(self) -> Sequence[Entry]:
-        """The entries that define something, of other gateways too, oldest first."""
-        return self._reading(lambda _: self._book.definitions())
-
-    @property
-    def salt(self) -> int:
-        """Secret 62-bit number made once per ledger; fixes truncation order."""
-        return self._identity.salt
-
-    def verify(self) -> int:
-        """Check the tables and the whole chain again, from the first entry; returns the number of entries.
-
-        Raises CannotOpen (DP407) naming the first entry that is missing or was changed.
-        """
-
-        def verified(session: Session) -> int:
-            schema.check(session, self.path)
-            self._start_over()
-            self._catch_up(session)
-            self._check_head(session)
-            return self._tip.sequence
-
-        return self._reading(verified)
+        return cls(server, head, server.read(lambda session: schema.read_identity(session, server.url)), units)
 
     def close(self) -> None:
         """Let go of the server. Closing twice is harmless."""
@@ -209,60 +220,24 @@ class PostgresLedger:
             self._open = False
             self._server.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # Charging -------------------------------------------------------------------------------------------------------
-
-    def _charge(self, session: Session, settled: Entry, caps: Caps) -> Receipt:
-        self._take_turn(session)
-        self._check_head(session)
-        if (receipt := self._found_or_fits(session, settled, caps)) is not None:
-            return receipt
-        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
-        if chain.add(session, row):
-            return row.receipt()
-        if (receipt := self._find(session, settled)) is None:
-            raise unusable(self.path, "an entry could not be added", *schema.RESTORE)
-        return receipt
-
-    def _refuse_what_never_fits(self, settled: Entry, caps: Caps) -> None:
-        """Spending only grows: what does not fit into what is known here never will, and need not wait for its turn."""
+    def _charged(self, settled: Entry, caps: Caps) -> Receipt:
         try:
-            self._book.check(settled, caps)
-        except BudgetExceeded:
-            self._reading(lambda session: self._found_or_fits(session, settled, caps))
-
-    def _found_or_fits(self, session: Session, settled: Entry, caps: Caps) -> Receipt | None:
-        """What was charged for this id before, where the entry does not fit any more; None if it fits."""
-        self._check_units()
-        try:
-            self._book.check(settled, caps)
-        except BudgetExceeded:
-            if (receipt := self._find(session, settled)) is None:
-                raise
-            return receipt
-        return None
-
-    def _take_turn(self, session: Session) -> None:
-        chain.take_turn(session, self.path)
-        self._catch_up(session)
+            return super()._charged(settled, caps)
+        except Unknown:
+            return self._looked_up(settled)
 
     def _looked_up(self, settled: Entry) -> Receipt:
         """What a commit came to whose answer was lost. Raises CannotOpen (DP407): to nothing, or nobody can tell."""
 
-        def found(session: Session) -> Receipt | None:
-            self._take_turn(session)
-            self._check_head(session)
-            return self._find(session, settled)
+        def found(entries: Entries) -> Receipt | None:
+            self._catch_up(entries)
+            self._check_head(entries)
+            return self._find(entries, settled)
 
         deadline = time.monotonic() + self._server.timeout
         while True:
             try:
-                receipt = self._server.transaction(found)
+                receipt = self._turn(found)
                 break
             except (CannotOpen, Unknown):
                 if time.monotonic() > deadline:
@@ -272,99 +247,28 @@ class PostgresLedger:
             raise unusable(self.path, "the connection was lost, and the charge was not made", "ask again")
         return receipt
 
-    def _find(self, session: Session, settled: Entry) -> Receipt | None:
-        """What was charged for this id before. ValueError if it was for something else."""
-        row = chain.find(session, settled.id)
-        if row is None:
-            return None
-        before = Point(row.sequence - 1, self._hash_at(session, row.sequence - 1) or "")
-        return same_request(self._verified(row, before), settled)
+    def _durable(self, at_least: Point) -> Point:
+        return at_least  # it was committed
 
-    # The chain ------------------------------------------------------------------------------------------------------
-
-    def _start_over(self) -> None:
-        # Both or neither, whenever Ctrl-C comes: an empty book at a late tip would have forgotten what was spent.
-        self._book, self._tip = Book(self._identity.accountant, self._units), self._identity.origin
-        self._agreed: Point | None = None  # the last head that is a point of this chain
-
-    def _catch_up(self, session: Session) -> None:
-        """Verify and count what was appended since the last look, and that the last look still holds."""
-        try:
-            for row in chain.following(session, self.path, self._tip):
-                self._book.add(self._verified(row, self._tip).entry)
-                self._tip = row.point
-        except BaseException:
-            self._start_over()  # Ctrl-C: an entry may be half counted
-            raise
-
-    def _verified(self, row: Row, last: Point) -> Receipt:
-        try:
-            return row.follows(last)
-        except BrokenChain as broken:
-            raise unusable(self.path, str(broken), *schema.RESTORE) from None
-
-    def _receipts(self, session: Session, last: Point) -> list[Receipt]:
-        receipts = []
-        for row in chain.following(session, self.path, last):
-            receipts.append(self._verified(row, last))
-            last = row.point
-        return receipts
-
-    # The head -------------------------------------------------------------------------------------------------------
-
-    def _check_head(self, session: Session) -> None:
-        """Refuse a ledger that is behind this gateway's head, or of another chain. The caller has caught up before."""
-        known = self._head.read()
-        if known is None:
-            if self._tip.sequence and self._head.read() is None:
-                raise self._lost("this gateway has not seen it before: its head is missing", *_NEW_GATEWAY)
-            return
-        if known in (self._agreed, self._tip) or known.sequence == self._tip.sequence == 0:
-            return
-        if known.sequence > self._tip.sequence:
-            self._catch_up(session)
-        if known.sequence > self._tip.sequence:
-            what = f"it ends at entry {self._tip.sequence}, but had {known.sequence}: this is an older copy"
-            raise self._lost(what, *_OLDER)
-        if known.hash != self._hash_at(session, known.sequence):
-            what = f"entry {known.sequence} is not the one that was written: this is another ledger"
-            raise self._lost(what, *_OLDER)
-        self._agreed = known
-
-    def _accept(self, session: Session) -> None:
-        """Add the entry that says that the ledger was accepted, unless this gateway's head agrees with it."""
-        self._take_turn(session)
-        if (entry := acceptance(self._head, self._tip, lambda number: self._hash_at(session, number))) is not None:
-            chain.add(session, Row.after(self._tip, entry, datetime.now(UTC).isoformat()))
-
-    def _hash_at(self, session: Session, sequence: int) -> str | None:
-        if sequence == 0:
-            return self._identity.origin.hash
-        return chain.hash_at(session, sequence)
-
-    def _lost(self, what: str, *help: str) -> CannotOpen:
-        return unusable(self.path, f"{what} (head: {self._head.path})", *help)
-
-    # Access ---------------------------------------------------------------------------------------------------------
-
-    def _check_units(self) -> None:
-        if self._book.unnamed:
-            raise unnamed_units(self.path, self._book.unnamed)
-
-    def _check_alive(self) -> None:
-        if not self._open:
-            raise unusable(self.path, "it is closed", "connect again")
-        if os.getpid() != self._process:
-            raise unusable(self.path, "it was opened by another process", "connect again in every process")
-
-    def _reading(self, action: Callable[[Session], _Result]) -> _Result:
-        def caught_up(session: Session) -> _Result:
-            self._catch_up(session)
-            return action(session)
+    def _reading(self, action: Callable[[Entries], Result]) -> Result:
+        def caught_up(session: Session) -> Result:
+            entries = _Stored(session, self.path)
+            self._catch_up(entries)
+            return action(entries)
 
         with self._lock:
             self._check_alive()
             return self._server.read(caught_up)
+
+    def _turn(self, action: Callable[[Entries], Result]) -> Result:
+        def taken(session: Session) -> Result:
+            entries = _Stored(session, self.path)
+            entries.take_turn()
+            return action(entries)
+
+        with self._lock:
+            self._check_alive()
+            return self._server.transaction(taken)
 
 
 def server_of(ledger: PostgresLedger) -> Server:
@@ -383,10 +287,8 @@ def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> No
         if not server.read(schema.is_founded):
             head.forget()
             return
-        server.read(lambda session: schema.check(session, url))
-        ledger = PostgresLedger(server, head, server.read(lambda session: schema.read_identity(session, url)))
-        server.transaction(ledger._accept)
-        head.put(ledger._reading(lambda _: ledger._tip))
+        schema.bring_up_to_date(server)
+        head.put(PostgresLedger._of(server, head)._accepted())
     finally:
         server.close()
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS
-from dpsql.core.ledger.hash_chain import FORMAT, Identity
+from dpsql.core.ledger.hash_chain import ADDED, FORMAT, Identity
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.postgres_server import GRANTS, Server, Session, Unknown
 from dpsql.core.ledger.refusals import unusable
@@ -39,7 +39,9 @@ CREATE TABLE dpsql.entries (
     reserved_at text COLLATE "C" NOT NULL,
     hash text COLLATE "C" NOT NULL,
     received text COLLATE "C" NOT NULL,
-    answers text COLLATE "C" NOT NULL
+    answers text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL DEFAULT '',
+    about text COLLATE "C" NOT NULL DEFAULT '{}'
 );
 CREATE TABLE dpsql.answers (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -58,6 +60,16 @@ CREATE INDEX answers_address ON dpsql.answers (address);
 """
 """What makes the tables; docs/howto/many-gateways.md shows it for custodians who make them themselves."""
 
+_UPGRADE: Final = "; ".join(
+    [
+        *(f"""ALTER TABLE dpsql.entries ADD COLUMN {name} text COLLATE "C" NOT NULL DEFAULT '{empty}'"""
+          for name, empty in ADDED[2]),
+        f"UPDATE dpsql.head SET format = {FORMAT}",
+    ]
+)  # fmt: skip
+"""What brings a ledger of format 2 up to date, the first format that was kept on a server. No entry and no hash
+changes. docs/howto/many-gateways.md shows it to owners of the tables."""
+
 _FOUNDING = 0x6470736C
 """The advisory lock under which the tables are made; SQLite's files of ledgers have the same number."""
 
@@ -70,8 +82,9 @@ def is_founded(session: Session) -> bool:
 def found(server: Server, identity: Identity, head: Head) -> None:
     """Make a ledger of this identity where there is none, unless its head remembers that it had entries.
 
-    Tables that somebody has made beforehand are used. Raises CannotOpen (DP407).
+    Tables that somebody has made beforehand are used, older ones brought up to date. Raises CannotOpen (DP407).
     """
+    bring_up_to_date(server)
     if not server.read(is_founded):
         try:
             server.transaction(lambda session: _found(server, session, identity, head))
@@ -105,6 +118,34 @@ def _found(server: Server, session: Session, identity: Identity, head: Head) -> 
     )
 
 
+def bring_up_to_date(server: Server) -> None:
+    """Make a ledger of format 2 one of this format. Raises CannotOpen (DP407): this role may not."""
+    if server.read(_is_older):
+        try:
+            server.transaction(lambda session: _upgrade(session, server.url))
+        except Unknown:
+            raise unusable(server.url, "the connection was lost while it was brought up to date", "try again") from None
+
+
+def _is_older(session: Session) -> bool:
+    return _has_tables(session) and session.rows(_SHAPE) == _EXPECTED_OF_2
+
+
+def _upgrade(session: Session, url: str) -> None:
+    session.rows("SELECT pg_advisory_xact_lock(%s)", (_FOUNDING,))
+    if not _is_older(session):
+        return  # another gateway has done it
+    ((may,),) = session.rows(
+        "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'dpsql.entries'::regclass"
+    )
+    if not may:
+        raise unusable(
+            url, "an older dpsql made its tables, and this role may not bring them up to date",
+            f"its owner:  {_UPGRADE}"
+        )  # fmt: skip
+    session.run(_UPGRADE)
+
+
 def _has_tables(session: Session) -> bool:
     return bool(
         session.rows(
@@ -132,7 +173,7 @@ WHERE n.nspname = 'dpsql' AND c.relkind NOT IN ('i', 'S', 't') ORDER BY c.relnam
 """
 
 
-def _expected(table: str, keys: str) -> tuple[object, ...]:
+def _expected(table: str, keys: str) -> tuple[str, str, bool, str, str]:
     """The shape of a table as `TABLES` makes it."""
     body = re.search(rf"CREATE TABLE dpsql\.{table} \((.*?)\n\);", TABLES, re.DOTALL)
     assert body is not None
@@ -147,6 +188,12 @@ _EXPECTED = [
     _expected("answers", "PRIMARY KEY (number), UNIQUE (id)"),
     _expected("entries", "PRIMARY KEY (sequence), UNIQUE (id)"),
     _expected("head", "CHECK (one), PRIMARY KEY (one)"),
+]
+
+
+_EXPECTED_OF_2 = [
+    (*shape[:3], ", ".join(shape[3].split(", ")[: -len(ADDED[2])]), shape[4]) if shape[0] == "entries" else shape
+    for shape in _EXPECTED
 ]
 
 
@@ -170,18 +217,3 @@ def read_identity(session: Session, url: str) -> Identity:
     if form != FORMAT or identity.accountant not in ACCOUNTANTS:
         raise unusable(url, "its identity was changed", *RESTORE)
     return identity
-
-
-def check_owner(url: str, owner: Identity, dataset: str, accountant: str) -> None:
-    """Raise CannotOpen (DP407) unless a ledger is this policy's and counts as it does."""
-    if owner.dataset != dataset:
-        raise unusable(
-            url, f"it belongs to the policy {owner.dataset!r}, not to {dataset!r}",
-            "use the ledger of this policy, or a new database: `ledger:` in the policy, or --ledger",
-        )  # fmt: skip
-    if owner.accountant != accountant:
-        raise unusable(
-            url, f"it counts in {owner.accountant}, and the policy says {accountant}",
-            f"custodian: set  privacy.accountant: {owner.accountant}  or start a new ledger, deciding what the old "
-            "one's spending means for it",
-        )  # fmt: skip

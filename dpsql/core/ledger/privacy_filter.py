@@ -4,17 +4,32 @@
 a stored charge is never below the loss it stands for (rounded up to a grid that holds every usual number exactly);
 all units of a query are checked before any is charged. *When it would be false.* If another charge came between `check`
 and `add`: ledgers call both inside one lock or transaction. *Tested by* tests/core/ledger/test_ledger_contract.py.
+
+**By period.** *Claim.* Fix neighbours that differ in the rows of one period of a unit. However releases, their losses
+and their regions are chosen after seeing all answers before, and however later rows depend on these, what is lost is at
+most what the ledger has for this period, so no more than the cap. *Why.* A release that reads no row of the period has
+equal integers under both neighbours, and loses nothing; regions and losses are public when they are charged, so the
+losses that count for this period are again chosen by what was seen: the filter over Σε, (Σε, Σδ) or (Σρ, Σδ). It holds
+for all periods at once, since what is admitted depends on no data. An entry without a region may have read any row,
+also one that came later, so it counts in every period. *When it would be false.* If a region left out a period that its
+release has read; if a row changed its period, or a unit had rows in several (then the sum of their accounts holds); if
+a price were divided over its periods, or charged to the period of asking: then three periods lose up to three times the
+cap (growing tables, enumerated). *Tested by* tests/core/ledger/test_ledger_contract.py (against a dictionary by day),
+tests/core/ledger/test_regions.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Receipt, require_dearest
 from dpsql.core.ledger.refusals import Limit, key, over_budget
+from dpsql.core.ledger.regions import ALWAYS, Days, Region, bounds, on_grid, words
+from dpsql.core.ledger.sums import Parts, Sums, parts_of
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
@@ -22,11 +37,14 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 def settle(entry: Entry, accountant: Accountant) -> Entry:
     """The entry as it is stored: charges rounded up to the grid, text that any file can hold.
 
-    Raises ValueError for an entry no caller should make: no id, no account, a unit whose name no file can hold, or a
-    charge in another accountant's terms.
+    Raises ValueError for an entry no caller should make: no id, no account, a unit whose name no file can hold, a
+    charge in another accountant's terms, one that is not what its dearest period loses, one of a kind that charges
+    nobody, or a kind that this version does not write.
     """
     if not entry.id or not entry.analyst:
         raise ValueError("an entry needs an id and an account")
+    if entry.beyond or (entry.kind is not EntryKind.CHARGE and entry.units):
+        raise ValueError(f"an entry of kind {entry.kind} that charges somebody, or that this version does not write")
     if any(_plain(answer) != answer or not answer for answer in entry.answers):
         raise ValueError("the id of a stored answer is not valid text")
     for unit, loss in (*entry.charges.items(), *entry.received.items()):
@@ -34,19 +52,35 @@ def settle(entry: Entry, accountant: Accountant) -> Entry:
             raise ValueError(f"the name of unit {unit!r} is not valid text")
         if not in_terms_of(accountant, loss):
             raise ValueError(f"the charge of unit {unit!r} ({loss}) is not in terms of {accountant}")
-    return replace(
+    settled = replace(
         entry,
         analyst=_plain(entry.analyst),
         charges={unit: loss.on_grid() for unit, loss in entry.charges.items()},
         statement=_plain(entry.statement),
         received={unit: loss.on_grid() for unit, loss in entry.received.items()},
         answers=tuple(entry.answers),
+        regions={unit: on_grid(region) for unit, region in entry.regions.items()},
+        received_regions={unit: on_grid(region) for unit, region in entry.received_regions.items()},
     )
+    require_dearest(settled)
+    return settled
 
 
 def _plain(text: str) -> str:
     # Half of a surrogate pair (from a file name or an argument in another encoding) cannot be written to any file.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Spent(Protocol):
+    """What has been spent, of whom: a book, or a ledger."""
+
+    def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
+        """As `Ledger.spent`."""
+        ...
+
+    def charged(self, unit: str, analyst: str) -> PrivacyLoss:
+        """As `Ledger.charged`."""
+        ...
 
 
 class Book:
@@ -62,13 +96,21 @@ class Book:
             raise ValueError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {accountant!r}")
         self.accountant: Accountant = match[0]
         self._names = names
-        self._totals: dict[tuple[str, str | None], PrivacyLoss] = {}
+        self._sums: dict[Cap, Sums] = {}
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
+        self.beyond: Entry | None = None
+        """The first entry of a kind that only a later version knows."""
 
-    def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
-        """Total loss of a unit, or what one analyst's account holds."""
-        return self._totals.get((unit, None if analyst is None else _plain(analyst)), NO_LOSS)
+    def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
+        """Total loss of a unit, or what one analyst's account holds, in the dearest period of these days."""
+        sums = self._sums.get((unit, None if analyst is None else _plain(analyst)))
+        return NO_LOSS if sums is None else sums.spent(*bounds(days))
+
+    def charged(self, unit: str, analyst: str) -> PrivacyLoss:
+        """What the entries of an account have cost a unit, each in its dearest period."""
+        sums = self._sums.get((unit, _plain(analyst)))
+        return NO_LOSS if sums is None else sums.charged
 
     def received(self, analyst: str | None = None) -> frozenset[str]:
         """Ids of the stored answers that an account holds; None: that anybody has paid for."""
@@ -82,20 +124,34 @@ class Book:
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent: units in order, each one's total before its analysts."""
-        ordered = sorted(self._totals.items(), key=lambda item: (item[0][0], item[0][1] is not None, item[0][1] or ""))
-        return [Account(unit, analyst, spent) for (unit, analyst), spent in ordered if spent != NO_LOSS]
+        ordered = sorted(self._sums, key=lambda cap: (cap[0], cap[1] is not None, cap[1] or ""))
+        found = [Account(unit, analyst, self.spent(unit, analyst)) for unit, analyst in ordered]
+        return [account for account in found if account.spent != NO_LOSS]
 
     def add(self, entry: Entry) -> None:
         """Count a settled entry."""
         entry = entry if self._names is None else entry.called(self._names)
-        for unit, loss in entry.charges.items():
-            self._totals[unit, None] = self.spent(unit) + loss
         for unit in entry.units:
-            self._totals[unit, entry.analyst] = self.spent(unit, entry.analyst) + entry.in_account(unit)
+            own, loss = entry.in_account(unit), entry.charges.get(unit)
+            parts = parts_of(own)
+            self._add(entry, unit, entry.analyst, parts)
+            if loss is not None:
+                self._add(entry, unit, None, parts if loss is own else parts_of(loss))
         if entry.answers:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
-        if entry.defines:
+        if entry.kind is EntryKind.DEFINITION:
             self._definitions.append(entry)
+        elif entry.beyond:
+            self.beyond = self.beyond or entry
+
+    def _add(self, entry: Entry, unit: str, analyst: str | None, dearest: Parts) -> None:
+        sums = self._sums.get((unit, analyst))
+        if sums is None:
+            sums = self._sums[unit, analyst] = Sums()
+        if unit not in entry.regions and (analyst is None or unit not in entry.received_regions):
+            sums.add_everywhere(dearest)
+        else:
+            sums.add(entry.charged(unit) if analyst is None else entry.account(unit), dearest)
 
     @property
     def unnamed(self) -> Sequence[str]:
@@ -108,16 +164,16 @@ class Book:
         """
         if self._names is None:
             return ()
-        spent = {unit for (unit, _), loss in self._totals.items() if loss != NO_LOSS}
+        spent = {unit for unit, analyst in self._sums if self.spent(unit, analyst) != NO_LOSS}
         return sorted(spent - self._names.now - self._names.former.keys())
 
     def check(self, entry: Entry, caps: Caps) -> None:
         """Raise BudgetExceeded with one diagnostic per cap that a settled entry does not fit into."""
-        require_fits(entry, caps, self.spent)
+        require_fits(entry, caps, self)
 
 
-def require_fits(entry: Entry, caps: Caps, spent_of: Callable[[str, str | None], PrivacyLoss]) -> None:
-    """As `Book.check`. spent_of: what has been spent of a unit, by one account or (None) in total."""
+def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
+    """As `Book.check`: into what is left of each period that it charges."""
     limits: list[Limit] = []
     account = f"budgets.analysts.{key(entry.analyst)}"
     for unit in entry.units:
@@ -127,18 +183,29 @@ def require_fits(entry: Entry, caps: Caps, spent_of: Callable[[str, str | None],
             limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
         for setting, ceiling in caps.ceilings.items():
             name = f"ceiling {setting} of this login{_on(unit)}"
-            left = ceiling.left_of(unit, partial(spent_of, unit, entry.analyst))
+            left = ceiling.left_of(unit, partial(book.charged, unit, entry.analyst))
             limits.append(Limit("DP413", name, setting, own, left, received=known))
         if unit in caps.analyst:
-            name = f"budget of analyst {entry.analyst!r}{_on(unit)}"
-            spent = spent_of(unit, entry.analyst)
-            limits.append(Limit("DP404", name, account, own, caps.analyst[unit], spent, known))
+            name, cap = f"budget of analyst {entry.analyst!r}{_on(unit)}", caps.analyst[unit]
+            for days, asked in _asked(entry.account(unit)):
+                spent = book.spent(unit, entry.analyst, days)
+                limits.append(Limit("DP404", name + _of(days), account, asked, cap, spent, known))
         if unit in caps.total and unit in entry.charges:
-            name, asked = f"total budget{_on(unit, 'of')}", entry.charges[unit]
-            limits.append(Limit("DP403", name, "budgets.total", asked, caps.total[unit], spent_of(unit, None)))
+            name, cap = f"total budget{_on(unit, 'of')}", caps.total[unit]
+            for days, asked in _asked(entry.charged(unit)):
+                spent = book.spent(unit, None, days)
+                limits.append(Limit("DP403", name + _of(days), "budgets.total", asked, cap, spent))
     refusal = over_budget(limits)
     if refusal is not None:
         raise refusal
+
+
+def _asked(region: Region) -> Sequence[tuple[Days, PrivacyLoss]]:
+    return [((span.first, span.last), span.loss) for span in region]
+
+
+def _of(days: Days) -> str:
+    return "" if days == ALWAYS else f", {words(days)}"
 
 
 def _on(unit: str, word: str = "on") -> str:

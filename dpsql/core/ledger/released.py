@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
+from dpsql.core.ledger.regions import Region, everywhere
 from dpsql.core.privacy_loss import PrivacyLoss
 
 KeyValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
@@ -38,7 +39,8 @@ class Answer:
     mechanism, parameter: the noise that made it: `laplace` and its scale, or `gaussian` and its σ², in integer units.
     losses: privacy unit → what it cost, as its mechanism states it. conversion: the δ at which its ρ was turned into
         ε, where the ledger counts in ε; 0 if it was not.
-    made_at: when it was measured, in UTC.
+    made_at: when it was measured, in UTC. regions: privacy unit → what it cost by period, where that is known: `losses`
+        is the dearest then.
     """
 
     id: str
@@ -50,3 +52,8 @@ class Answer:
     conversion: Fraction
     made_at: datetime
     shown: ShownKeys | None = None
+    regions: Mapping[str, Region] = field(default_factory=dict)
+
+    def region(self, unit: str) -> Region:
+        """What it cost a unit, period by period."""
+        return self.regions.get(unit) or everywhere(self.losses[unit])

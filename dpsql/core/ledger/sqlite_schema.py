@@ -1,4 +1,4 @@
-"""The ledger file's tables, and how a file is recognised as a ledger of a form this version can read."""
+"""The ledger file's tables: made in an empty file, recognised, and brought up to date where they are older."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS
-from dpsql.core.ledger.hash_chain import FORMAT, NO_ANSWERS, NOTHING_RECEIVED, Identity
-from dpsql.core.ledger.refusals import unusable
+from dpsql.core.ledger.hash_chain import ADDED, FORMAT, Identity
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, unusable
+from dpsql.core.ledger.sqlite_connections import in_transaction, patiently
 
 MAGIC = b"SQLite format 3\0"
 """How every SQLite file begins."""
@@ -41,14 +43,23 @@ _FORMAT_1 = (
     f"CREATE TRIGGER identity_delete BEFORE DELETE ON identity BEGIN {_APPEND_ONLY}",
 )
 
-_ADDED = (f"received TEXT NOT NULL DEFAULT '{NOTHING_RECEIVED}'", f"answers TEXT NOT NULL DEFAULT '{NO_ANSWERS}'")
-"""Columns of `entries` that format 2 has more than format 1."""
 
-# Written as SQLite writes the table after ALTER TABLE, so that a new file and one brought up to date are the same.
-_STATEMENTS = tuple(
-    f"{sql.removesuffix(')')}, {', '.join(_ADDED)})" if sql.startswith("CREATE TABLE entries") else sql
-    for sql in _FORMAT_1
-)
+def _columns(form: int) -> list[str]:
+    """What an older format's table of entries lacks, as SQLite is told."""
+    return [f"{name} TEXT NOT NULL DEFAULT '{empty}'" for name, empty in ADDED[form]]
+
+
+def _of(form: int) -> tuple[str, ...]:
+    """What makes the tables of a format, written as SQLite writes them after ALTER TABLE: a new file and one that was
+    brought up to date are the same."""
+    added = [column for column in _columns(1) if form == FORMAT or column not in _columns(form)]
+    return tuple(
+        ", ".join((sql.removesuffix(")"), *added)) + ")" if sql.startswith("CREATE TABLE entries") else sql
+        for sql in _FORMAT_1
+    )
+
+
+_STATEMENTS = {form: _of(form) for form in (*ADDED, FORMAT)}
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
@@ -61,7 +72,7 @@ def create(connection: sqlite3.Connection, identity: Identity) -> None:
     """Make the tables; inside the caller's transaction."""
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version={FORMAT}")
-    for statement in _STATEMENTS:
+    for statement in _STATEMENTS[FORMAT]:
         connection.execute(statement)
     values = [(name, str(value)) for name, value in asdict(identity).items()]
     connection.executemany("INSERT INTO identity (name, value) VALUES (?, ?)", values)
@@ -76,19 +87,20 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         raise unusable(
             path, f"a newer dpsql wrote it (format {form}; this version reads {FORMAT})", "upgrade dpsql to use it"
         )
-    if form != FORMAT or _stored(connection) != set(_STATEMENTS):
+    if form != FORMAT or _stored(connection) != set(_STATEMENTS[FORMAT]):
         raise unusable(path, "its tables or append-only triggers were changed", *RESTORE)
 
 
-def is_older(connection: sqlite3.Connection) -> bool:
-    """True for an intact ledger of format 1, which `upgrade` can bring up to date."""
-    ours = _pragma(connection, "application_id") == APPLICATION_ID and _pragma(connection, "user_version") == 1
-    return ours and _stored(connection) == set(_FORMAT_1)
+def older(connection: sqlite3.Connection) -> int | None:
+    """The format of an intact ledger that `upgrade` can bring up to date; None of any other."""
+    form = _pragma(connection, "user_version")
+    ours = _pragma(connection, "application_id") == APPLICATION_ID and form in ADDED
+    return form if ours and _stored(connection) == set(_STATEMENTS[form]) else None
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
+def upgrade(connection: sqlite3.Connection, form: int) -> None:
     """Bring an older ledger up to this format, inside the caller's transaction: no entry and no hash changes."""
-    for column in _ADDED:
+    for column in _columns(form):
         connection.execute(f"ALTER TABLE entries ADD COLUMN {column}")
     connection.execute(f"PRAGMA user_version={FORMAT}")
 
@@ -110,3 +122,53 @@ def read_identity(connection: sqlite3.Connection, path: Path) -> Identity:
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+# The first thing that happens to a file -----------------------------------------------------------------------------
+
+
+def make_if_empty(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity, timeout: float) -> None:
+    """Make a ledger of this identity in an empty file, unless its head remembers that it had entries; check any other.
+
+    Raises CannotOpen (DP407).
+    """
+    if not patiently(lambda: is_empty(connection), timeout):
+        check_and_upgrade(connection, path, timeout)
+        return
+    patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(), timeout)
+    in_transaction(connection, timeout, lambda: _make(connection, path, head, identity))
+    check(connection, path)
+
+
+def _make(connection: sqlite3.Connection, path: Path, head: Head, identity: Identity) -> None:
+    # Another process may have made it meanwhile; its head is written after its commit, so the order matters.
+    if is_empty(connection):
+        known = head.read()
+        if known is not None and known.sequence:
+            raise unusable(
+                path, f"it is missing or empty, but had {known.sequence} entries (head: {head.path})", *ACCEPTANCE_HELP
+            )
+        create(connection, identity)
+
+
+def forget_if_empty(connection: sqlite3.Connection, head: Head) -> bool:
+    """Whether a ledger is empty, and its head forgotten. In a transaction: nobody can give it entries meanwhile."""
+    if not is_empty(connection):
+        return False
+    head.forget()
+    return True
+
+
+def check_and_upgrade(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+    """Raise CannotOpen (DP407) unless this is a ledger; bring one of an older format up to date."""
+    if patiently(lambda: older(connection), timeout) is not None:
+        in_transaction(connection, timeout, lambda: _upgrade(connection, path))
+    check(connection, path)
+
+
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    # Another process may have done it meanwhile. Checked before the commit: nothing unreadable is kept.
+    form = older(connection)
+    if form is not None:
+        upgrade(connection, form)
+    check(connection, path)

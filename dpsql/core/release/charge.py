@@ -18,52 +18,82 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.ledger.accountant import Accountant, cost
-from dpsql.core.ledger.ledger import Caps, Entry, Ledger, Receipt
+from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.paid import Terms, draw_of, named, paid
+from dpsql.core.ledger.regions import Region, beyond, dearest, everywhere, pointwise, within
 from dpsql.core.ledger.released import Answer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.mechanisms import Calibrated
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.noisy import Given, wanted
 from dpsql.core.release.planned import PlannedRelease
 
-Losses = Mapping[str, Sequence[PrivacyLoss]]
-"""Privacy unit → losses that add up."""
+Losses = Mapping[str, Sequence[Region]]
+"""Privacy unit → losses by period that add up."""
 Ids = Mapping[tuple[int, int], str]
 """(release, component) → the id of the noise that will be drawn for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a run costs, by privacy unit; units that lose nothing are left out.
+    """What a run costs, by privacy unit and period; units that lose nothing are left out.
 
-    new: for the noise that will be drawn, which counts in the total. in_account: all that is charged to the account:
-    that, and stored answers that it receives.
+    drawn: for the noise that will be drawn, which counts in the total. whole: all that is charged to the account: that,
+    and stored answers that it receives.
     """
 
-    new: Mapping[str, PrivacyLoss]
-    in_account: Mapping[str, PrivacyLoss]
+    drawn: Mapping[str, Region]
+    whole: Mapping[str, Region]
+
+    @property
+    def new(self) -> dict[str, PrivacyLoss]:
+        """What the new noise costs, in the dearest period."""
+        return {unit: dearest(region) for unit, region in self.drawn.items()}
+
+    @property
+    def in_account(self) -> dict[str, PrivacyLoss]:
+        """What is charged to the account, in the dearest period."""
+        return {unit: dearest(region) for unit, region in self.whole.items()}
 
     @property
     def received(self) -> dict[str, PrivacyLoss]:
-        """What received answers add to the price of the new noise."""
-        found = {unit: remaining(loss, self.new.get(unit, NO_LOSS)) for unit, loss in self.in_account.items()}
-        return {unit: loss for unit, loss in found.items() if loss != NO_LOSS}
+        """What received answers add to the price of the new noise, in the dearest period."""
+        return {unit: dearest(region) for unit, region in self._received.items()}
+
+    @property
+    def _received(self) -> dict[str, Region]:
+        found = {unit: beyond(region, self.drawn.get(unit, ())) for unit, region in self.whole.items()}
+        return {unit: region for unit, region in found.items() if region}
+
+    def charging(self, entry: Entry) -> Entry:
+        """An entry that charges this price."""
+        return replace(
+            entry,
+            charges=self.new,
+            received=self.received,
+            regions=_by_period(self.drawn),
+            received_regions=_by_period(self._received),
+        )
 
     def within(self, limit: Price) -> bool:
-        """Whether nobody is charged more, neither for new noise nor in all."""
-        return all(loss.within(limit.new.get(unit, NO_LOSS)) for unit, loss in self.new.items()) and all(
-            loss.within(limit.in_account.get(unit, NO_LOSS)) for unit, loss in self.in_account.items()
+        """Whether nobody is charged more in any period, neither for new noise nor in all."""
+        return all(within(region, limit.drawn.get(unit, ())) for unit, region in self.drawn.items()) and all(
+            within(region, limit.whole.get(unit, ())) for unit, region in self.whole.items()
         )
 
     @property
     def is_nothing(self) -> bool:
         """Whether nothing is charged to anybody: numbers that are public, or that the account holds."""
-        return not self.in_account
+        return not self.whole
+
+
+def _by_period(regions: Mapping[str, Region]) -> dict[str, Region]:
+    """Those that do not cost the same in every period."""
+    return {unit: region for unit, region in regions.items() if region != everywhere(dearest(region))}
 
 
 def price(
@@ -92,7 +122,7 @@ class _Parts:
         new = _charged(accountant, self.drawn, self.own)
         whole = _charged(accountant, self.both, self.every)
         # Never less than the new noise alone.
-        return Price(new, {unit: largest([loss, new.get(unit, NO_LOSS)]) for unit, loss in whole.items()})
+        return Price(new, {unit: pointwise(largest, [region, new.get(unit, region)]) for unit, region in whole.items()})
 
     def with_parts(self, later: _Parts) -> _Parts:
         """Those of what follows, too."""
@@ -201,15 +231,16 @@ def charge(
     ids, account = _ids(releases, given), (ledger, request.analyst, request.accountant)
     if cost_of.is_nothing:
         return Charged(None, tuple(given), ids, Reserved(account, None, cost_of, parts) if later else None)
-    entry = Entry(
-        uuid.uuid4().hex,
-        request.analyst,
-        cost_of.new,
-        request.plan_hash,
-        request.policy_hash,
-        request.statement,
-        cost_of.received,
-        (*ids.values(), *(answer.id for answer in answers.received)),
+    entry = cost_of.charging(
+        Entry(
+            uuid.uuid4().hex,
+            request.analyst,
+            {},
+            request.plan_hash,
+            request.policy_hash,
+            request.statement,
+            answers=(*ids.values(), *(answer.id for answer in answers.received)),
+        )
     )
     if request.charging is not None:
         request.charging(entry.id)
@@ -265,9 +296,12 @@ def define(ledger: Ledger, request: Request, answers: Sequence[Answer]) -> Recei
         raise AssertionError("an account defines a summary of what it does not hold")
     names = tuple(answer.id for answer in answers)
     return ledger.reserve(
-        Entry(uuid.uuid4().hex, request.analyst, {}, "", request.policy_hash, request.statement, answers=names),
+        Entry(
+            uuid.uuid4().hex, request.analyst, {}, "", request.policy_hash, request.statement, answers=names,
+            kind=EntryKind.DEFINITION,
+        ),
         request.caps,
-    )
+    )  # fmt: skip
 
 
 def _all_new(releases: Sequence[PlannedRelease]) -> _Parts:
@@ -302,10 +336,11 @@ def _names(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, str]
 
 
 def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[Given]) -> Losses:
-    parts: dict[str, list[PrivacyLoss]] = {}
+    parts: dict[str, list[Region]] = {}
     for measured, own in zip(releases, given, strict=True):
         for unit in measured.contributions:
-            parts.setdefault(unit, []).extend(measured.losses(unit, wanted(measured, own)))
+            # No scan has periods yet: whatever is drawn may have read any row.
+            parts.setdefault(unit, []).extend(map(everywhere, measured.losses(unit, wanted(measured, own))))
     return parts
 
 
@@ -313,7 +348,7 @@ def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], recei
     """Of answers that are new to the account, all that they cost once. Those of one parallel group that were drawn at
     one time, from the same rows, cost the largest of their losses together again.
     """
-    parts: dict[str, list[PrivacyLoss]] = {}
+    parts: dict[str, list[Region]] = {}
     new = {answer.id for answer in received}
     for measured, own in zip(releases, given, strict=True):
         for parallel in measured.parallel_groups:
@@ -324,17 +359,21 @@ def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], recei
                     drawn.setdefault(draw_of(answer.id), []).append(answer)
             for together in drawn.values():
                 for unit in dict.fromkeys(unit for answer in together for unit in answer.losses):
-                    losses = [answer.losses[unit] for answer in together if unit in answer.losses]
-                    parts.setdefault(unit, []).append(largest(losses))
+                    losses = [answer.region(unit) for answer in together if unit in answer.losses]
+                    parts.setdefault(unit, []).append(pointwise(largest, losses))
     for answer in received:
         if answer.id in new:  # numbers that others are computed of: each was drawn from all rows
             new.remove(answer.id)
-            for unit, loss in answer.losses.items():
-                parts.setdefault(unit, []).append(loss)
+            for unit in answer.losses:
+                parts.setdefault(unit, []).append(answer.region(unit))
     return parts
 
 
-def _charged(accountant: Accountant, parts: Losses, conversion: Fraction) -> dict[str, PrivacyLoss]:
-    """In the accountant's terms, on the ledger's grid; units that lose nothing are left out."""
-    found = {unit: cost(accountant, losses, conversion) for unit, losses in parts.items()}
-    return {unit: loss.on_grid() for unit, loss in found.items() if loss != NO_LOSS}
+def _charged(accountant: Accountant, parts: Losses, conversion: Fraction) -> dict[str, Region]:
+    """In the accountant's terms, on the ledger's grid, period by period; units that lose nothing are left out."""
+
+    def costs(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
+        return cost(accountant, losses, conversion).on_grid()
+
+    found = {unit: pointwise(costs, regions) for unit, regions in parts.items()}
+    return {unit: region for unit, region in found.items() if region}

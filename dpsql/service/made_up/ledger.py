@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.ledger.privacy_filter import require_fits
-from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.core.ledger.privacy_filter import Book
 
 
 class FreeLedger(MemoryLedger):
@@ -20,5 +19,5 @@ class FreeLedger(MemoryLedger):
 
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
         """See `Ledger.reserve`. Raises BudgetExceeded for what no limit has room for even at first."""
-        require_fits(entry, caps, lambda unit, analyst: NO_LOSS)
-        return super().reserve(replace(entry, charges={}, received={}), Caps())
+        Book(self._book.accountant).check(entry, caps)
+        return super().reserve(replace(entry, charges={}, received={}, regions={}, received_regions={}), Caps())

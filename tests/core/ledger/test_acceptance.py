@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.ledger import Caps, Entry, EntryKind
 from dpsql.core.ledger.sqlite import accept_head
 from tests.core.ledger.conftest import Place
 
@@ -15,7 +15,7 @@ def accept(place: Place) -> list[str]:
     accept_head(place.path, place.head)
     with place.open() as ledger:
         ledger.verify()
-        return [r.entry.statement for r in ledger.history() if r.entry.accepts]
+        return [r.entry.statement for r in ledger.history() if r.entry.kind is EntryKind.ACCEPTANCE]
 
 
 def test_an_older_copy_says_after_which_entry_it_was_accepted(place: Place, charge: Callable[[object], Entry]) -> None:

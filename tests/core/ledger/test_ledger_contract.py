@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, Ledger
+from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, EntryKind, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact
@@ -59,11 +59,11 @@ class LedgerContract:
 
     def test_definitions_are_entries_that_charge_nobody(self, ledger: Ledger) -> None:
         create, drop = "CREATE DP SUMMARY s ON t (a)", "DROP DP SUMMARY s"
-        made = Entry("a", "ana", {}, "", "policy", create, answers=("x", "y"))
+        made = Entry("a", "ana", {}, "", "policy", create, answers=("x", "y"), kind=EntryKind.DEFINITION)
         ledger.reserve(entry("b"), Caps())
         ledger.reserve(made, Caps())
         ledger.reserve(replace(entry("c"), statement=create), Caps())
-        ledger.reserve(Entry("d", "ben", {}, "", "policy", drop), Caps())
+        ledger.reserve(Entry("d", "ben", {}, "", "policy", drop, kind=EntryKind.DEFINITION), Caps())
         assert [e.id for e in ledger.definitions()] == ["a", "d"] and ledger.definitions()[0] == made
 
     @pytest.mark.parametrize("tenth", ["0.1", 0.1, Fraction(1, 10)])
@@ -333,7 +333,7 @@ class LedgerContract:
 
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
-        looking = {"spent", "received", "accounts", "history", "salt", "path", "verify", "definitions"}
+        looking = {"spent", "charged", "received", "accounts", "history", "salt", "path", "verify", "definitions"}
         assert public <= {"reserve", "finish", "open", "look", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:

@@ -71,8 +71,8 @@ def test_files_are_for_their_owner_only(place: Place, charge: Charge) -> None:
         "DELETE FROM entries",
         "DELETE FROM entries WHERE sequence = 5",
         "REPLACE INTO entries SELECT * FROM entries WHERE sequence = 2",
-        "INSERT OR REPLACE INTO entries SELECT 6, id, '', '', '', '', '', '', '', '', '' FROM entries WHERE sequence=2",
-        "INSERT INTO entries VALUES (9, 'x', '', '', '', '', '', '', '', '', '')",
+        "INSERT OR REPLACE INTO entries SELECT 6, id" + ", ''" * 11 + " FROM entries WHERE sequence = 2",
+        "INSERT INTO entries VALUES (9, 'x', '', '', '', '', '', '', '', '', '', '', '')",
         "UPDATE identity SET value = '0' WHERE name = 'salt'",
         "DELETE FROM identity",
         "REPLACE INTO identity VALUES ('salt', '0')",
@@ -254,9 +254,9 @@ def test_a_ledger_serves_one_policy_and_one_accountant(place: Place, charge: Cha
 
 def test_a_newer_format_is_refused_unread(place: Place, charge: Charge) -> None:
     fill(place, charge)
-    raw(place, "PRAGMA user_version = 3")
+    raw(place, "PRAGMA user_version = 4")
     for action in (place.open, lambda: accept_head(place.path, place.head)):
-        assert "a newer dpsql wrote it (format 3; this version reads 2)" in refused(action)
+        assert "a newer dpsql wrote it (format 4; this version reads 3)" in refused(action)
 
 
 @pytest.mark.parametrize("size", [1, 15, 100, 4096, 100_000])
@@ -380,7 +380,7 @@ def test_a_clock_that_goes_back_leaves_the_order_of_the_entries(
         def now(cls, tz: tzinfo | None = None) -> datetime:
             return datetime(next(cls.years), 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr("dpsql.core.ledger.sqlite.datetime", Clock)
+    monkeypatch.setattr("dpsql.core.ledger.chained.datetime", Clock)
     fill(place, charge)
     with place.open() as ledger:
         assert [r.entry.id for r in ledger.history()] == ["0", "1", "2", "3", "4"]

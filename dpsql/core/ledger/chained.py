@@ -1,0 +1,349 @@
+"""What the ledgers share that keep a chain to which others add: charging, reading on, the head, acceptance.
+
+*Claim.* A receipt is handed out once its entry is in the chain, was checked there against all that came before, and the
+head remembers it; a ledger that lacks what its head remembers is refused, and so is one that holds what only a later
+version knows. *Why.* `_charge` runs inside `_turn`, in which nobody else adds: there it reads on to the end of the
+chain, each hash checked, compares the head, decides in exact arithmetic, and adds. What was read is counted at once, so
+that totals are stored nowhere and nothing can disagree with the chain. *When it would be false.* If two were in `_turn`
+at one time, or `Entries.following` left out an entry: each ledger says why not. *Tested by*
+tests/core/ledger/test_ledger_contract.py, tests/core/ledger/, tests/engines_elsewhere/postgres/ledger/.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar, Protocol, Self, TypeVar
+
+from dpsql.core.ledger.acceptance import acceptance
+from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
+from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.privacy_filter import Book, same_request, settle
+from dpsql.core.ledger.refusals import after_commit, kept_back, newer_entry, unnamed_units, unusable
+from dpsql.core.ledger.regions import ALWAYS, Days
+from dpsql.core.policy.units import UnitNames
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
+
+Result = TypeVar("Result")
+
+
+class Entries(Protocol):
+    """The stored chain, as one look at it or one transaction sees it."""
+
+    def following(self, last: Point) -> Iterator[Row]:
+        """The rows behind a point of the chain. Raises CannotOpen (DP407): it is not there."""
+        ...
+
+    def find(self, entry_id: str) -> Row | None:
+        """The row of an id."""
+        ...
+
+    def hash_at(self, sequence: int) -> str | None:
+        """The hash of an entry; None if there is none."""
+        ...
+
+    def add(self, row: Row) -> bool:
+        """Add a row behind the last one; False if its id is there already."""
+        ...
+
+    def check(self) -> None:
+        """Raise CannotOpen (DP407) unless what holds the rows is as it was made."""
+        ...
+
+
+class BookLedger(ABC):
+    """What every ledger answers from its book."""
+
+    _identity: Identity
+
+    @abstractmethod
+    def _booked(self, action: Callable[[Book], Result]) -> Result:
+        """What the book says, once it knows all entries."""
+
+    def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
+        """See `Ledger.spent`; other processes' charges are included."""
+        return self._booked(lambda book: book.spent(unit, analyst, days))
+
+    def charged(self, unit: str, analyst: str) -> PrivacyLoss:
+        """See `Ledger.charged`."""
+        return self._booked(lambda book: book.charged(unit, analyst))
+
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """Ids of the stored answers that an account holds, through other processes too; of all accounts for None."""
+        return self._booked(lambda book: book.received(analyst))
+
+    def accounts(self) -> Sequence[Account]:
+        """Every account with anything spent."""
+        return self._booked(lambda book: book.accounts())
+
+    def definitions(self) -> Sequence[Entry]:
+        """The entries that define something, of other processes too, oldest first."""
+        return self._booked(lambda book: book.definitions())
+
+    @property
+    def salt(self) -> int:
+        """Secret 62-bit number made once per ledger; fixes truncation order."""
+        return self._identity.salt
+
+
+class ChainedLedger(BookLedger):
+    """The Ledger contract over `Entries`. One object may serve several threads of one process."""
+
+    _RESTORE: ClassVar[tuple[str, ...]]
+    """The repair of a damaged ledger."""
+    _UNSEEN: ClassVar[tuple[str, ...]]
+    """What is said of one with entries whose head is missing, and the repairs."""
+    _OLDER: ClassVar[tuple[str, ...]]
+    """The repairs for one that is behind its head."""
+    _ANOTHER: ClassVar[str]
+    """What another policy's ledger may be instead."""
+    _FORKED: ClassVar[str] = "connect again in every process"
+
+    def __init__(self, path: object, head: Head, identity: Identity, units: UnitNames | None) -> None:
+        self._place, self._head, self._identity, self._units = path, head, identity, units
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._open = True
+        self._start_over()
+
+    # What each of them does in its own way --------------------------------------------------------------------------
+
+    @abstractmethod
+    def _reading(self, action: Callable[[Entries], Result]) -> Result:
+        """Do something that changes nothing, once what was added is counted. Raises CannotOpen (DP407)."""
+
+    @abstractmethod
+    def _turn(self, action: Callable[[Entries], Result]) -> Result:
+        """Do something in one transaction while nobody else adds; taken back if it raises."""
+
+    @abstractmethod
+    def _durable(self, at_least: Point) -> Point:
+        """A point of the chain up to which everything is on the disk, `at_least` or a later one."""
+
+    # The contract ---------------------------------------------------------------------------------------------------
+
+    def reserve(self, entry: Entry, caps: Caps) -> Receipt:
+        """See `Ledger.reserve`: once this returns, the charge survives `kill -9` and power cuts.
+
+        Raises BudgetExceeded (DP403, DP404, DP405) and CannotOpen (DP407); ValueError for an entry in another
+        accountant's terms or an id used for something else.
+        """
+        settled = settle(entry, self._book.accountant)
+        return self._added(settled, lambda: self._refuse_what_never_fits(settled, caps), caps)
+
+    def _added(self, settled: Entry, first: Callable[[], object], caps: Caps) -> Receipt:
+        self._head.check_writable()
+        with self._lock:
+            self._check_alive()
+            first()
+            receipt = self._charged(settled, caps)
+        # Committed, and seen by everybody.
+        try:
+            self._head.advance(receipt.sequence, lambda: self._durable(Point(receipt.sequence, receipt.hash)))
+            self._check_alive()
+        except CannotOpen as failure:
+            raise after_commit(failure) from None
+        return receipt
+
+    def finish(self) -> None:
+        """See `Ledger.finish`: an older copy is recognised from now on, after a power cut, too."""
+        try:
+            self._head.finish()
+        except CannotOpen as failure:
+            raise kept_back(failure) from None
+
+    def received(self, analyst: str | None = None) -> frozenset[str]:
+        """As of every ledger. Raises CannotOpen (DP407): a later version may have said what is not to be given."""
+
+        def known(book: Book) -> frozenset[str]:
+            self._check_known()
+            return book.received(analyst)
+
+        return self._booked(known)
+
+    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
+        """All entries, or those behind one of this ledger, oldest first."""
+        last = self._identity.origin if after is None else Point(after.sequence, after.hash)
+        return self._reading(lambda entries: list(self._verified(entries, last)))
+
+    def verify(self) -> int:
+        """Check what holds the chain, and the whole chain again, from the first entry; the number of entries.
+
+        Raises CannotOpen (DP407) naming the first entry that is missing or was changed.
+        """
+
+        def verified(entries: Entries) -> int:
+            entries.check()
+            self._start_over()
+            self._catch_up(entries)
+            self._check_head(entries)
+            return self._tip.sequence
+
+        return self._reading(verified)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what holds the chain. Closing twice is harmless."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Charging -------------------------------------------------------------------------------------------------------
+
+    def _charged(self, settled: Entry, caps: Caps) -> Receipt:
+        return self._turn(lambda entries: self._charge(entries, settled, caps))
+
+    def _charge(self, entries: Entries, settled: Entry, caps: Caps) -> Receipt:
+        self._catch_up(entries)
+        self._check_head(entries)
+        if (receipt := self._found_or_fits(entries, settled, caps)) is not None:
+            return receipt
+        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
+        if entries.add(row):
+            return row.receipt()
+        if (receipt := self._find(entries, settled)) is None:
+            raise unusable(self._place, "an entry could not be added", *self._RESTORE)
+        return receipt
+
+    def _refuse_what_never_fits(self, settled: Entry, caps: Caps) -> None:
+        """What does not fit now is refused without waiting for its turn; what is known here may be asked first."""
+        try:
+            self._book.check(settled, caps)
+        except BudgetExceeded:
+            self._reading(lambda entries: self._found_or_fits(entries, settled, caps))
+
+    def _found_or_fits(self, entries: Entries, settled: Entry, caps: Caps) -> Receipt | None:
+        """What was charged for this id before, where the entry does not fit any more; None if it fits."""
+        try:
+            self._check_known()
+            self._check_units()
+            self._book.check(settled, caps)
+        except (BudgetExceeded, CannotOpen):
+            if (receipt := self._find(entries, settled)) is None:
+                raise
+            return receipt
+        return None
+
+    def _find(self, entries: Entries, settled: Entry) -> Receipt | None:
+        """What was charged for this id before. ValueError if it was for something else."""
+        row = entries.find(settled.id)
+        if row is None:
+            return None
+        before = Point(row.sequence - 1, self._hash_at(entries, row.sequence - 1) or "")
+        return same_request(self._follows(row, before), settled)
+
+    # The chain ------------------------------------------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        # All or nothing, whenever Ctrl-C comes: an empty book at a late tip would have forgotten what was spent.
+        self._book, self._tip = Book(self._identity.accountant, self._units), self._identity.origin
+        self._agreed: Point | None = None  # the last head that is a point of this chain
+
+    def _booked(self, action: Callable[[Book], Result]) -> Result:
+        return self._reading(lambda _: action(self._book))
+
+    def _catch_up(self, entries: Entries) -> None:
+        """Verify and count what was appended since the last look, and that the last look still holds."""
+        try:
+            for receipt in self._verified(entries, self._tip):
+                self._book.add(receipt.entry)
+                self._tip = Point(receipt.sequence, receipt.hash)
+        except CannotOpen:
+            raise  # what was counted was there: a chain that begins elsewhere is not read anew
+        except BaseException:
+            self._start_over()  # Ctrl-C: an entry may be half counted
+            raise
+
+    def _verified(self, entries: Entries, last: Point) -> Iterator[Receipt]:
+        for row in entries.following(last):
+            yield self._follows(row, last)
+            last = row.point
+
+    def _follows(self, row: Row, last: Point) -> Receipt:
+        try:
+            return row.follows(last)
+        except BrokenChain as broken:
+            raise unusable(self._place, str(broken), *self._RESTORE) from None
+
+    # The head -------------------------------------------------------------------------------------------------------
+
+    def _check_head(self, entries: Entries) -> None:
+        """Refuse a ledger that is behind its head, or of another chain. The caller has caught up before."""
+        known = self._head.read()
+        if known is None:
+            if self._tip.sequence and self._head.read() is None:
+                what, *help = self._UNSEEN
+                raise self._lost(what, *help)
+            return
+        if known in (self._agreed, self._tip) or known.sequence == self._tip.sequence == 0:
+            return
+        if known.sequence > self._tip.sequence:
+            self._catch_up(entries)
+        if known.sequence > self._tip.sequence:
+            what = f"it ends at entry {self._tip.sequence}, but had {known.sequence}: this is an older copy"
+            raise self._lost(what, *self._OLDER)
+        if known.hash != self._hash_at(entries, known.sequence):
+            what = f"entry {known.sequence} is not the one that was written: this is another ledger"
+            raise self._lost(what, *self._OLDER)
+        self._agreed = known
+
+    def _accept(self, entries: Entries) -> None:
+        """Add the entry that says that the ledger was accepted, unless its head agrees with it."""
+        self._catch_up(entries)
+        entry = acceptance(self._head, self._tip, lambda number: self._hash_at(entries, number))
+        if entry is not None:
+            entries.add(Row.after(self._tip, entry, datetime.now(UTC).isoformat()))
+
+    def _accepted(self) -> Point:
+        """Accept the ledger as it stands; the point that the head is to remember."""
+        self._turn(self._accept)
+        return self._durable(self._reading(lambda _: self._tip))
+
+    def _hash_at(self, entries: Entries, sequence: int) -> str | None:
+        return entries.hash_at(sequence) if sequence else self._identity.origin.hash
+
+    def _lost(self, what: str, *help: str) -> CannotOpen:
+        return unusable(self._place, f"{what} (head: {self._head.path})", *help)
+
+    # Access ---------------------------------------------------------------------------------------------------------
+
+    def _checked(self, dataset: str, accountant: str) -> Self:
+        """This ledger, once it is known to be the policy's, and to have lost nothing."""
+        own = self._identity
+        if own.dataset != dataset:
+            raise unusable(
+                self._place,
+                f"it belongs to the policy {own.dataset!r}, not to {dataset!r}",
+                f"use the ledger of this policy, or {self._ANOTHER}: `ledger:` in the policy, or --ledger",
+            )
+        if own.accountant != accountant:
+            raise unusable(
+                self._place,
+                f"it counts in {own.accountant}, and the policy says {accountant}",
+                f"custodian: set  privacy.accountant: {own.accountant}  or start a new ledger, deciding what the old "
+                "one's spending means for it",
+            )
+        self._reading(lambda entries: (self._check_head(entries), self._check_units()))
+        return self
+
+    def _check_known(self) -> None:
+        if self._book.beyond is not None:
+            raise newer_entry(self._place, self._book.beyond.kind.value)
+
+    def _check_units(self) -> None:
+        if self._book.unnamed:
+            raise unnamed_units(self._place, self._book.unnamed)
+
+    def _check_alive(self) -> None:
+        if not self._open:
+            raise unusable(self._place, "it is closed", "connect again")
+        if os.getpid() != self._process:
+            raise unusable(self._place, "it was opened by another process", self._FORKED)
