@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from dpsql.answers.address import Addresses
 from dpsql.answers.store.store import AnswerStore
 from dpsql.answers.summaries import Summary
+from dpsql.core.ledger.budgets import in_force
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, Ledger
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.ledger.regions import ALWAYS, Days
@@ -61,8 +62,9 @@ class Account:
         """
         found = [c.left_of(unit, lambda: self.ledger.charged(unit, self.analyst)) for c in self.ceilings.values()]
         found += [] if self.caps.per_query is None else [self.caps.per_query]
-        if unit in self.caps.analyst:
-            found.append(remaining(self.caps.analyst[unit], self.ledger.spent(unit, self.analyst, days)))
+        own = in_force(self.caps, self.analyst, self.ledger.fixed()).analyst
+        if unit in own:
+            found.append(remaining(own[unit], self.ledger.spent(unit, self.analyst, days)))
         return found
 
     def admits(self, price: Price) -> bool:

@@ -202,11 +202,25 @@ def budget(
             help="Custodian: accept the ledger as it stands, forgetting what was spent since it was copied.",
         ),
     ] = False,
+    add: Annotated[
+        str | None,
+        typer.Option(
+            "--add", metavar="AMOUNT", help="Custodian: add ε (zCDP: ρ) to a budget that is fixed; -1 takes away."
+        ),
+    ] = None,
+    add_delta: Annotated[str | None, typer.Option("--add-delta", metavar="AMOUNT", help="Custodian: add δ.")] = None,
+    of: Annotated[str, typer.Option("--of", metavar="NAME", help="To the total, or to this analyst's.")] = "total",
+    unit: Annotated[
+        str | None, typer.Option("--unit", metavar="NAME", help="Of this privacy unit; else of all.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the ledger.")] = None,
 ) -> int:
     """Show what has been spent and what is left."""
     from dpsql.cli.commands import budget as command
+    from dpsql.cli.commands import budget_additions
 
-    return command.run(policy, analyst, ledger, format, history, plot, accept_head)
+    addition = budget_additions.read(add, add_delta, of, unit, reason)
+    return command.run(policy, analyst, ledger, format, history, plot, accept_head, addition)
 
 
 @app.command(

@@ -177,7 +177,7 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
         nothing = "nothing was ever asked" if not accepted else "nothing was asked since it was accepted"
         why = f"There is no ledger yet: {nothing}." if entries is None else f"{nothing.capitalize()}."
         bars = (f"<h3>{text(panel.title)}</h3>{charts.bars(panel)}" for panel in drawn if panel.part != "delta")
-        return section("spent", title, paragraph(why), *bars, *_changed(accepted, own))
+        return section("spent", title, paragraph(why), *bars, *_changed(entries or (), own))
     parts = [
         paragraph(
             "Every query is charged before data are read, and no charge is ever given back. The total counts new "
@@ -192,12 +192,19 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
     counts = Counter(r.entry.analyst for r in own)
     rows = [(f"<b>{text(name)}</b>", f"{count:,}", text(_last(own, name))) for name, count in sorted(counts.items())]
     parts.append(table(("Account", "Queries charged", "Last on"), rows))
-    return section("spent", title, *parts, *_changed(accepted, own))
+    return section("spent", title, *parts, *_changed(entries or (), own))
 
 
-def _changed(accepted: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str]:
-    """What the ledger knows of changes by custodians: of itself, and of the policy."""
-    for receipt in accepted:
+def _changed(entries: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str]:
+    """What the ledger knows of changes by custodians: of itself, of budgets, and of the policy."""
+    for receipt in entries:
+        if receipt.entry.kind is EntryKind.BUDGET:
+            said = receipt.entry.statement
+            yield paragraph(
+                f"<b>A budget was changed</b> on {text(receipt.reserved_at[:10])}: {text(said)}.", kind="warn"
+            )
+        if receipt.entry.kind is not EntryKind.ACCEPTANCE:
+            continue
         said = receipt.entry.statement.removeprefix("ACCEPT LEDGER ")
         yield paragraph(
             f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.",

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.ledger.ledger import Ledger
+from dpsql.core.ledger.budgets import in_force
+from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.refusals import Limit, key, over_budget
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
@@ -61,9 +62,16 @@ def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss
     )
 
 
+def limits_of(policy: Policy, ledger: Ledger | None, analyst: str) -> Caps:
+    """What limits an account (`*`: the shared one): the policy's numbers, or what the ledger has fixed below them."""
+    caps = policy.caps_for(None if analyst == "*" else analyst)
+    limits = Caps(caps.total, caps.analyst, caps.per_query)
+    return limits if ledger is None else in_force(limits, analyst, ledger.fixed())
+
+
 def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
     """The budgets of one account (`*`: the shared one). Raises CannotOpen."""
-    caps = policy.caps_for(None if analyst == "*" else analyst)
+    caps = limits_of(policy, ledger, analyst)
     found = Budgets()
     for unit in policy.units:
         own, total = ledger.spent(unit, analyst), ledger.spent(unit)
@@ -87,12 +95,11 @@ def total(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:
     return made
 
 
-def require_left(what: str, charges: Sequence[Charge], policy: Policy, left: Budgets, analyst: str) -> None:
+def require_left(what: str, charges: Sequence[Charge], caps: Caps, left: Budgets, analyst: str) -> None:
     """Refuse before the first of several runs what would be refused before the last. what: all of them, in words.
 
     Raises BudgetExceeded.
     """
-    caps = policy.caps_for(None if analyst == "*" else analyst)
     account, limits = f"budgets.analysts.{key(analyst)}", list[Limit]()
     of_new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
     for unit, loss in total(charges).items():

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.cli.answer import loss_json
-from dpsql.cli.commands import budget_plot
+from dpsql.cli.commands import budget_additions, budget_plot
+from dpsql.cli.commands.budget_additions import Addition
 from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
@@ -18,6 +19,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.diagnostics.errors import reject
 from dpsql.policy.load import load_policy
 from dpsql.results.cells import Cell, cell
+from dpsql.service.budgets import limits_of
 from dpsql.service.ledgers import FORGETS, AnyPlace, accept_ledger, look_at_ledger, place_of, shown
 
 _LONGEST: Final = 120
@@ -47,8 +49,9 @@ def run(
     history: bool,
     plot: str | None,
     accept: bool,
+    addition: Addition | None = None,
 ) -> int:
-    """Raises CannotOpen (policy, ledger), Rejected DP903 (the plot cannot be made)."""
+    """Raises CannotOpen (policy, ledger), Rejected DP903 (the plot cannot be made; there is no such budget)."""
     if plot is not None:
         budget_plot.check(plot)
     loaded = load_policy(policy)
@@ -58,8 +61,11 @@ def run(
             raise reject("DP903", "a ledger in memory has no head", help=["leave  --accept-head  out"])
         accept_ledger(loaded, place)
         print(f"{shown(place)} is accepted as it stands", file=sys.stderr)
+    if addition is not None:
+        budget_additions.add(loaded, place, addition)
     found = look_at_ledger(loaded, place)
     try:
+        lower = [] if found is None else list(budget_additions.differences(loaded, found))
         accounts, everything = read_accounts(loaded, found, analyst)
     finally:
         if found is not None:
@@ -70,6 +76,8 @@ def run(
     match format:
         case ReportFormat.TABLE:
             print_budget(loaded, accounts, entries if history else None, place, queries_of(entries))
+            for line in lower:
+                print(line)
         case ReportFormat.JSON:
             print(document(_as_json(loaded, accounts, entries, place, history)))
     return 0
@@ -93,9 +101,10 @@ def read_accounts(
         names = [wanted]
     found = []
     for unit in policy.units:
-        found.append(Account(unit, None, spent.get((unit, None), NO_LOSS), policy.caps_for().total.get(unit)))
+        total = limits_of(policy, ledger, "*").total.get(unit)
+        found.append(Account(unit, None, spent.get((unit, None), NO_LOSS), total))
         for name in sorted(set(names)):
-            limit = policy.caps_for(None if name == "*" else name).analyst.get(unit)
+            limit = limits_of(policy, ledger, name).analyst.get(unit)
             found.append(Account(unit, name, spent.get((unit, name), NO_LOSS), limit))
     return found, entries
 
@@ -174,7 +183,7 @@ def _shortened(statement: str) -> str:
 
 def _charged(entry: Entry) -> str:
     """New noise first; then stored answers, which count for the account and not in total."""
-    if entry.kind is EntryKind.ACCEPTANCE:
+    if entry.kind is not EntryKind.CHARGE:
         return "nothing"
     if not entry.units:
         return "in an earlier entry"  # of the same run: it was charged before it was known what it would ask
@@ -215,6 +224,8 @@ def _as_json(
                 "charges": {unit: loss_json(loss) for unit, loss in r.entry.charges.items()},
                 "received": {unit: loss_json(loss) for unit, loss in r.entry.received.items()},
                 "answers": list(r.entry.answers),
+                "kind": r.entry.kind.value,
+                "fixed": [{"unit": u, "analyst": a, "limit": loss_json(cap)} for (u, a), cap in r.fixed.items()],
                 "statement": r.entry.statement,
                 "plan": r.entry.plan_hash,
                 "policy": r.entry.policy_hash,

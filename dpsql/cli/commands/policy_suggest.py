@@ -16,7 +16,7 @@ from dpsql.diagnostics.errors import BudgetExceeded, reject
 from dpsql.diagnostics.layout import one_line, printable
 from dpsql.postprocessing.searches.octaves import Found
 from dpsql.postprocessing.searches.told import beyond, in_sql
-from dpsql.service.budgets import Budgets, budgets_of, require_left, total
+from dpsql.service.budgets import Budgets, budgets_of, limits_of, require_left, total
 from dpsql.service.ledgers import open_ledger
 from dpsql.service.suggest import Search, Target, found, searches, targets
 
@@ -46,7 +46,9 @@ def run(
         charges = [search.charge for search in asked]
         try:
             left = _left(connection, looking=dry_run)
-            require_left(f"{len(asked)} searches", charges, connection.policy, left, connection.analyst)
+            known = connection.ledger if connection.has_ledger else None
+            caps = limits_of(connection.policy, known, connection.analyst)
+            require_left(f"{len(asked)} searches", charges, caps, left, connection.analyst)
         except BudgetExceeded as refusal:
             if not dry_run:
                 raise

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Protocol, Self, TypeVar
 
 from dpsql.core.ledger.acceptance import acceptance
+from dpsql.core.ledger.budgets import Fixed
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
@@ -81,6 +82,10 @@ class BookLedger(ABC):
         """Every account with anything spent."""
         return self._booked(lambda book: book.accounts())
 
+    def fixed(self) -> Fixed:
+        """The budgets that are fixed (budgets.py)."""
+        return self._booked(lambda book: book.fixed())
+
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, of other processes too, oldest first."""
         return self._booked(lambda book: book.definitions())
@@ -134,15 +139,32 @@ class ChainedLedger(BookLedger):
         accountant's terms or an id used for something else.
         """
         settled = settle(entry, self._book.accountant)
-        return self._added(settled, lambda: self._refuse_what_never_fits(settled, caps), caps)
-
-    def _added(self, settled: Entry, first: Callable[[], object], caps: Caps) -> Receipt:
         self._head.check_writable()
         with self._lock:
             self._check_alive()
-            first()
-            receipt = self._charged(settled, caps)
-        # Committed, and seen by everybody.
+            self._refuse_what_never_fits(settled, caps)
+            receipt = self._added(settled, lambda entries: self._charge(entries, settled, caps))
+        return self._remembered(receipt)
+
+    def fix(self, entry: Entry, fixing: Callable[[Fixed], Fixed]) -> Receipt:
+        """See `Ledger.fix`. Raises CannotOpen (DP407), and what `fixing` raises."""
+        settled = settle(entry, self._book.accountant)
+        self._head.check_writable()
+
+        def fixed(entries: Entries) -> Receipt:
+            self._catch_up(entries)
+            self._check_head(entries)
+            self._check_known()
+            found = self._find(entries, settled)
+            return found or self._append(entries, settled, fixing(self._book.fixed()))
+
+        with self._lock:
+            self._check_alive()
+            receipt = self._added(settled, fixed)
+        return self._remembered(receipt)
+
+    def _remembered(self, receipt: Receipt) -> Receipt:
+        """The receipt of what is committed, and seen by everybody, once the head remembers it."""
         try:
             self._head.advance(receipt.sequence, lambda: self._durable(Point(receipt.sequence, receipt.hash)))
             self._check_alive()
@@ -198,15 +220,18 @@ class ChainedLedger(BookLedger):
 
     # Charging -------------------------------------------------------------------------------------------------------
 
-    def _charged(self, settled: Entry, caps: Caps) -> Receipt:
-        return self._turn(lambda entries: self._charge(entries, settled, caps))
+    def _added(self, settled: Entry, adding: Callable[[Entries], Receipt]) -> Receipt:
+        return self._turn(adding)
 
     def _charge(self, entries: Entries, settled: Entry, caps: Caps) -> Receipt:
         self._catch_up(entries)
         self._check_head(entries)
         if (receipt := self._found_or_fits(entries, settled, caps)) is not None:
             return receipt
-        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
+        return self._append(entries, settled, self._book.not_fixed(settled, caps))
+
+    def _append(self, entries: Entries, settled: Entry, fixed: Fixed) -> Receipt:
+        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat(), fixed)
         if entries.add(row):
             return row.receipt()
         if (receipt := self._find(entries, settled)) is None:
@@ -254,7 +279,7 @@ class ChainedLedger(BookLedger):
         """Verify and count what was appended since the last look, and that the last look still holds."""
         try:
             for receipt in self._verified(entries, self._tip):
-                self._book.add(receipt.entry)
+                self._book.add(receipt.entry, receipt.fixed)
                 self._tip = Point(receipt.sequence, receipt.hash)
         except CannotOpen:
             raise  # what was counted was there: a chain that begins elsewhere is not read anew

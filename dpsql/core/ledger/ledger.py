@@ -209,6 +209,17 @@ class Ledger(Protocol):
         """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
         ...
 
+    def fix(self, entry: Entry, fixing: Callable[[Mapping[Cap, PrivacyLoss]], Mapping[Cap, PrivacyLoss]]) -> Receipt:
+        """Add an entry of kind `budget`. fixing: of what is fixed by then it makes what holds from this entry on.
+
+        It is called while nobody else adds. Raises CannotOpen (DP407), and what `fixing` raises.
+        """
+        ...
+
+    def fixed(self) -> Mapping[Cap, PrivacyLoss]:
+        """The budgets that are fixed (budgets.py), in the present names of units."""
+        ...
+
     def finish(self) -> None:
         """Wait for what the charges so far have begun and need not be waited for while the data is read.
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from dpsql.core.ledger.budgets import Fixed
 from dpsql.core.ledger.chained import BookLedger, Result
 from dpsql.core.ledger.hash_chain import Identity, Row
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
@@ -30,12 +31,24 @@ class MemoryLedger(BookLedger):
             if earlier is not None:
                 return same_request(earlier, settled)
             self._book.check(settled, caps)
-            row = Row.after(self._tip, settled, datetime.now(UTC).isoformat())
-            receipt = row.receipt()
-            self._book.add(settled)
-            self._receipts[settled.id] = receipt
-            self._tip = row.point
-            return receipt
+            return self._append(settled, self._book.not_fixed(settled, caps))
+
+    def fix(self, entry: Entry, fixing: Callable[[Fixed], Fixed]) -> Receipt:
+        """See `Ledger.fix`. Raises what `fixing` raises."""
+        settled = settle(entry, self._book.accountant)
+        with self._lock:
+            earlier = self._receipts.get(settled.id)
+            if earlier is not None:
+                return same_request(earlier, settled)
+            return self._append(settled, fixing(self._book.fixed()))
+
+    def _append(self, settled: Entry, fixed: Fixed) -> Receipt:
+        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat(), fixed)
+        receipt = row.receipt()
+        self._book.add(settled, fixed)
+        self._receipts[settled.id] = receipt
+        self._tip = row.point
+        return receipt
 
     def finish(self) -> None:
         """Nothing to wait for."""

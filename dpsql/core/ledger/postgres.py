@@ -29,7 +29,7 @@ from dpsql.core.ledger import postgres_schema as schema
 from dpsql.core.ledger.chained import ChainedLedger, Entries, Result
 from dpsql.core.ledger.hash_chain import COLUMNS, Identity, Point, Row
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Entry, Receipt
 from dpsql.core.ledger.postgres_server import SETTINGS, Server, Session, Unknown, agrees, refuse_the_datas
 from dpsql.core.ledger.privacy_filter import Book
 from dpsql.core.ledger.refusals import perhaps_charged, unusable
@@ -66,7 +66,7 @@ _OLDER = (
 )
 
 
-class _Stored:
+class Stored:
     """`Entries` of a database, over one session."""
 
     def __init__(self, session: Session, url: str) -> None:
@@ -220,9 +220,9 @@ class PostgresLedger(ChainedLedger):
             self._open = False
             self._server.close()
 
-    def _charged(self, settled: Entry, caps: Caps) -> Receipt:
+    def _added(self, settled: Entry, adding: Callable[[Entries], Receipt]) -> Receipt:
         try:
-            return super()._charged(settled, caps)
+            return self._turn(adding)
         except Unknown:
             return self._looked_up(settled)
 
@@ -252,7 +252,7 @@ class PostgresLedger(ChainedLedger):
 
     def _reading(self, action: Callable[[Entries], Result]) -> Result:
         def caught_up(session: Session) -> Result:
-            entries = _Stored(session, self.path)
+            entries = Stored(session, self.path)
             self._catch_up(entries)
             return action(entries)
 
@@ -262,7 +262,7 @@ class PostgresLedger(ChainedLedger):
 
     def _turn(self, action: Callable[[Entries], Result]) -> Result:
         def taken(session: Session) -> Result:
-            entries = _Stored(session, self.path)
+            entries = Stored(session, self.path)
             entries.take_turn()
             return action(entries)
 

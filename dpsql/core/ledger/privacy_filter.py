@@ -26,6 +26,7 @@ from functools import partial
 from typing import Protocol
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
+from dpsql.core.ledger.budgets import Fixed, in_force, not_fixed
 from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Receipt, require_dearest
 from dpsql.core.ledger.refusals import Limit, key, over_budget
 from dpsql.core.ledger.regions import ALWAYS, Days, Region, bounds, on_grid, words
@@ -82,6 +83,10 @@ class Spent(Protocol):
         """As `Ledger.charged`."""
         ...
 
+    def fixed(self) -> Fixed:
+        """As `Ledger.fixed`."""
+        ...
+
 
 class Book:
     """Totals per unit, of all analysts and of each. Not safe for threads: its ledger holds the lock.
@@ -99,6 +104,7 @@ class Book:
         self._sums: dict[Cap, Sums] = {}
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
+        self._fixed: dict[Cap, PrivacyLoss] = {}
         self.beyond: Entry | None = None
         """The first entry of a kind that only a later version knows."""
 
@@ -128,8 +134,18 @@ class Book:
         found = [Account(unit, analyst, self.spent(unit, analyst)) for unit, analyst in ordered]
         return [account for account in found if account.spent != NO_LOSS]
 
-    def add(self, entry: Entry) -> None:
-        """Count a settled entry."""
+    def fixed(self) -> Fixed:
+        """The budgets that are fixed. Of units that are one now, the last that was fixed."""
+        return dict(self._fixed)
+
+    def not_fixed(self, entry: Entry, caps: Caps) -> dict[Cap, PrivacyLoss]:
+        """What a charge fixes, as the first under these limits."""
+        return not_fixed(caps, entry.analyst, self._fixed) if entry.units else {}
+
+    def add(self, entry: Entry, fixed: Fixed | None = None) -> None:
+        """Count a settled entry. fixed: what it says of budgets."""
+        for (unit, analyst), cap in (fixed or {}).items():
+            self._fixed[unit if self._names is None else self._names.present(unit), analyst] = cap
         entry = entry if self._names is None else entry.called(self._names)
         for unit in entry.units:
             own, loss = entry.in_account(unit), entry.charges.get(unit)
@@ -175,6 +191,8 @@ class Book:
 def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
     """As `Book.check`: into what is left of each period that it charges."""
     limits: list[Limit] = []
+    fixed = book.fixed()
+    caps = in_force(caps, entry.analyst, fixed)
     account = f"budgets.analysts.{key(entry.analyst)}"
     for unit in entry.units:
         own, known = entry.in_account(unit), entry.received.get(unit, NO_LOSS)
@@ -189,12 +207,33 @@ def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
             name, cap = f"budget of analyst {entry.analyst!r}{_on(unit)}", caps.analyst[unit]
             for days, asked in _asked(entry.account(unit)):
                 spent = book.spent(unit, entry.analyst, days)
-                limits.append(Limit("DP404", name + _of(days), account, asked, cap, spent, known))
+                limits.append(
+                    Limit(
+                        "DP404",
+                        name + _of(days),
+                        account,
+                        asked,
+                        cap,
+                        spent,
+                        known,
+                        of=entry.analyst if (unit, entry.analyst) in fixed else "",
+                    )
+                )
         if unit in caps.total and unit in entry.charges:
             name, cap = f"total budget{_on(unit, 'of')}", caps.total[unit]
             for days, asked in _asked(entry.charged(unit)):
                 spent = book.spent(unit, None, days)
-                limits.append(Limit("DP403", name + _of(days), "budgets.total", asked, cap, spent))
+                limits.append(
+                    Limit(
+                        "DP403",
+                        name + _of(days),
+                        "budgets.total",
+                        asked,
+                        cap,
+                        spent,
+                        of="total" if (unit, None) in fixed else "",
+                    )
+                )
     refusal = over_budget(limits)
     if refusal is not None:
         raise refusal

@@ -30,6 +30,7 @@ class Limit:
     """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
 
     received: the part of `asked` that stored answers cost. whole: it is the cap that is looked at, not what is left.
+    of: whose budget a custodian may add to; none: it is none that the ledger fixes.
     """
 
     code: str
@@ -40,6 +41,7 @@ class Limit:
     spent: PrivacyLoss = NO_LOSS
     received: PrivacyLoss = NO_LOSS
     whole: bool = False
+    of: str = ""
 
     @property
     def left(self) -> PrivacyLoss:
@@ -78,8 +80,14 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
         custodian = f"custodian: give {limit.setting} a delta in the policy; left out it is 0"
     else:
         place = "users.yaml, or let time pass" if limit.code == "DP413" else "the policy"
-        custodian = f"custodian: raise {limit.setting} in {place}; what is spent stays spent"
+        custodian = f"custodian: raise {limit.setting} in {place}{_and_add(limit)}; what is spent stays spent"
     return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
+
+
+def _and_add(limit: Limit) -> str:
+    """What is fixed in the ledger grows by an entry only, before or after the policy says so."""
+    of = limit.of if limit.of == key(limit.of) else repr(limit.of)
+    return f", and add to it:  dpsql budget POLICY --add … --of {of} --reason …" if limit.of else ""
 
 
 _EVERYBODY = '"*": {epsilon: 0.5, delta: 1e-8}'

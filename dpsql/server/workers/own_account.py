@@ -15,6 +15,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 from dpsql.policy.tools.show import declared_of, whose_rows
 from dpsql.results.summary_rows import listed
 from dpsql.server.relations import Row
+from dpsql.service.budgets import limits_of
 from dpsql.service.ledgers import shown
 from dpsql.service.session import Session
 
@@ -123,11 +124,11 @@ def _accounts(session: Session) -> list[Row]:
 
 
 def standing(policy: Policy, ledger: Ledger) -> Iterator[tuple[str, str | None, PrivacyLoss, PrivacyLoss | None]]:
-    """Unit and account, None for all together; what it has spent, and what the policy allows it, None for no limit."""
+    """Unit and account, None for all together; what it has spent, and what is allowed it, None for no limit."""
     names = {*policy.budgets.analysts, *(a.analyst for a in ledger.accounts() if a.analyst is not None)}
     for unit in policy.units:
         for name in (None, *sorted(names)):
-            caps = policy.caps_for(name) if name != "*" else policy.caps_for()
+            caps = limits_of(policy, ledger, name or "*")
             cap = caps.total.get(unit) if name is None else caps.analyst.get(unit)
             yield unit, name, ledger.spent(unit, name), cap
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -9,18 +11,28 @@ import pytest
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Row
 from dpsql.core.ledger.ledger import Entry
 from dpsql.core.ledger.privacy_filter import settle
+from dpsql.core.ledger.regions import Span
 from dpsql.core.privacy_loss import PrivacyLoss
 
 FINE = PrivacyLoss(Fraction(1, 3**200))
+DAY = dt.date(2026, 11, 1)
 ENTRY = Entry("an id", "ana", {"person": FINE}, "plan", "policy", "SELECT 1", {"person": FINE}, ("one", "two"))
-OTHER = {"charges": '{"person":["0","0","0"]}', "received": '{"person":["0","0","0"]}', "answers": '["one","three"]'}
+BY_PERIOD = replace(ENTRY, regions={"person": (Span(DAY, None, FINE),)})
+OTHER = {
+    "kind": "definition",
+    "about": f'{{"regions":{{"person":[["2026-11-02",null,["1/{3**200}","0","0"]]]}}}}',
+    "charges": '{"person":["0","0","0"]}',
+    "received": '{"person":["0","0","0"]}',
+    "answers": '["one","three"]',
+}
 
 
+@pytest.mark.parametrize("entry", [ENTRY, BY_PERIOD])
 @pytest.mark.parametrize("column", Row._fields)
-def test_every_column_is_hashed(column: str) -> None:
+def test_every_column_is_hashed(column: str, entry: Entry) -> None:
     origin = Identity.new("clinic", "approx_dp").origin
-    row = Row.after(origin, ENTRY, "2026-01-01T00:00:00+00:00")
-    assert row.follows(origin).entry == ENTRY
+    row = Row.after(origin, entry, "2026-01-01T00:00:00+00:00")
+    assert row.follows(origin).entry == entry
     changed = {"sequence": 2}.get(column, OTHER.get(column, "other"))
     with pytest.raises(BrokenChain):
         row._replace(**{column: changed}).follows(origin)  # type: ignore[arg-type]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
+import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,8 +15,9 @@ import pytest
 
 from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, EntryKind, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.regions import ALWAYS, Region, Span, canonical, dearest
 from dpsql.core.ledger.sqlite import SqliteLedger
-from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact
+from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact, largest, remaining
 from dpsql.diagnostics.errors import BudgetExceeded
 
 Make = Callable[..., Ledger]
@@ -29,6 +33,89 @@ def entry(name: str, epsilon: object = "0.1", *units: str, analyst: str = "ana",
 
 def codes(refusal: pytest.ExceptionInfo[BudgetExceeded]) -> list[str]:
     return [d.code for d in refusal.value.diagnostics]
+
+
+DAYS = [dt.date(2026, 11, 1) + dt.timedelta(days=n) for n in range(10)]
+SPANS = [(a, b) for a in DAYS for b in DAYS if a <= b][::4]
+
+
+def on_days(made: Entry, first: int | None, last: int | None) -> Entry:
+    """An entry that charges some days only; None for an open end."""
+    ends = (None if first is None else DAYS[first], None if last is None else DAYS[last])
+    return replace(made, regions={unit: (Span(*ends, charged),) for unit, charged in made.charges.items()})
+
+
+def by_period(draw: random.Random, number: int) -> Entry:
+    """An entry of any kind: some units by period, some not, charged or received or both."""
+
+    def losses() -> tuple[dict[str, PrivacyLoss], dict[str, Region]]:
+        charges, regions = dict[str, PrivacyLoss](), dict[str, Region]()
+        for unit in draw.choice([("trip",), ("trip", "rider"), ("rider",)]):
+            spans = []
+            for _ in range(draw.randint(1, 3)):
+                a, b = sorted(draw.choices(DAYS, k=2))
+                ends = draw.choice([(a, b)] * 4 + [(None, b), (a, None)])
+                spans.append(Span(*ends, loss(Fraction(draw.randint(1, 3), 10), Fraction(draw.randint(0, 1), 10**9))))
+            if draw.random() < 0.8:
+                regions[unit] = canonical(spans)
+                charges[unit] = dearest(regions[unit])
+            else:
+                charges[unit] = loss("0.1")
+        return charges, regions
+
+    (charges, regions), (received, received_regions) = losses(), losses()
+    if number % 3 == 0:
+        received, received_regions = {}, {}
+    return Entry(
+        str(number), draw.choice(["ana", "ben"]), charges, "plan", "policy", "SQL", received, regions=regions,
+        received_regions=received_regions,
+    )  # fmt: skip
+
+
+class Dictionary:
+    """Day by day what a ledger has to know; the days before and behind all others stand for the open ends."""
+
+    def __init__(self) -> None:
+        self.days = [dt.date(1, 1, 1), *DAYS, dt.date(9999, 12, 31)]
+        self.lost: dict[tuple[str, str | None, dt.date], PrivacyLoss] = {}
+        self.charged: dict[tuple[str, str], PrivacyLoss] = dict.fromkeys(
+            ((unit, analyst) for unit in ("trip", "rider") for analyst in ("ana", "ben")), NO_LOSS
+        )
+        self.regions: list[Mapping[str, Region]] = []
+
+    def of(self, wanted: Entry, unit: str, day: dt.date, *, total: bool) -> PrivacyLoss:
+        found = NO_LOSS
+        sides = [(wanted.charges, wanted.regions), (wanted.received, wanted.received_regions)]
+        for losses, regions in sides[:1] if total else sides:
+            if unit in regions:
+                for span in regions[unit]:
+                    if (span.first is None or span.first <= day) and (span.last is None or day <= span.last):
+                        found += span.loss
+            elif unit in losses:
+                found += losses[unit]
+        return found
+
+    def spent(self, unit: str, analyst: str | None, first: dt.date | None, last: dt.date | None) -> PrivacyLoss:
+        days = [d for d in self.days if (first is None or first <= d) and (last is None or d <= last)]
+        return largest(self.lost.get((unit, analyst, day), NO_LOSS) for day in days)
+
+    def fits(self, wanted: Entry, caps: Caps) -> bool:
+        for who, limit in ((None, caps.total), (wanted.analyst, caps.analyst)):
+            for unit, cap in limit.items():
+                for day in self.days:
+                    asked = self.of(wanted, unit, day, total=who is None)
+                    if not asked.within(remaining(cap, self.lost.get((unit, who, day), NO_LOSS))):
+                        return False
+        return True
+
+    def add(self, wanted: Entry) -> None:
+        for unit in ("trip", "rider"):
+            for who in (None, wanted.analyst):
+                for day in self.days:
+                    at = (unit, who, day)
+                    self.lost[at] = self.lost.get(at, NO_LOSS) + self.of(wanted, unit, day, total=who is None)
+            self.charged[unit, wanted.analyst] += largest(self.of(wanted, unit, day, total=False) for day in self.days)
+        self.regions.append(wanted.regions)
 
 
 class LedgerContract:
@@ -168,7 +255,7 @@ class LedgerContract:
     def test_new_noise_and_received_answers_count_together_for_the_analyst_and_per_query(self, ledger: Ledger) -> None:
         both = replace(entry("a", "0.2"), received={"patient": loss("0.3"), "doctor": loss("0.1")})
         total = {"patient": loss("0.2"), "doctor": loss(0)}
-        for limit, expected in (("0.5", []), ("0.49", ["DP405", "DP404"])):
+        for limit, expected in (("0.5", []), ("0.49", ["DP405", "DP404", "DP403"])):
             caps = Caps(total, {"patient": loss(limit), "doctor": loss(1)}, loss(limit))
             if expected:
                 with pytest.raises(BudgetExceeded) as refusal:
@@ -331,9 +418,142 @@ class LedgerContract:
         ledger.finish()
         assert ledger.history() == [receipt]
 
+    # Losses by period ------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_losses_by_period_are_what_a_dictionary_by_day_says(self, make: Make, seed: int) -> None:
+        ledger, draw, days = make(), random.Random(seed), Dictionary()
+        cap = Caps({"trip": loss("0.9", "4e-9")}, {"trip": loss("0.7", "4e-9")})
+        admitted = 0
+        for number in range(60):
+            wanted = by_period(draw, number)
+            try:
+                ledger.reserve(wanted, cap)
+            except BudgetExceeded:
+                assert not days.fits(wanted, cap)
+            else:
+                assert days.fits(wanted, cap)
+                days.add(wanted)
+                admitted += 1
+        assert 10 < admitted < 60
+        for opened in (ledger, make()) if not isinstance(ledger, MemoryLedger) else (ledger,):
+            for unit in ("trip", "rider"):
+                for analyst in (None, "ana", "ben"):
+                    for first, last in (ALWAYS, *[(draw.choice([None, a]), draw.choice([None, b])) for a, b in SPANS]):
+                        found = opened.spent(unit, analyst, (first, last))
+                        assert found == days.spent(unit, analyst, first, last), (unit, analyst, first, last)
+                for analyst in ("ana", "ben"):
+                    assert opened.charged(unit, analyst) == days.charged[unit, analyst]
+            assert [r.entry.regions for r in opened.history()] == days.regions
+
+    def test_an_entry_without_a_region_counts_in_every_period_past_and_future(self, ledger: Ledger) -> None:
+        cap = Caps(total={"trip": loss(1)})
+        ledger.reserve(entry("a", "0.4", "trip"), cap)
+        ledger.reserve(on_days(entry("b", "0.6", "trip"), 5, 5), cap)
+        for name, first, last in (("c", 5, 5), ("d", 4, 6), ("e", None, 5), ("f", 5, None), ("g", None, None)):
+            with pytest.raises(BudgetExceeded):
+                ledger.reserve(on_days(entry(name, "0.1", "trip"), first, last), cap)
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(entry("h", "0.1", "trip"), cap)
+        ledger.reserve(on_days(entry("i", "0.6", "trip"), None, 4), cap)
+        ledger.reserve(on_days(entry("j", "0.6", "trip"), 6, None), cap)
+        assert ledger.spent("trip", days=(DAYS[0], DAYS[0])) == ledger.spent("trip") == loss(1)
+
+    def test_a_refusal_names_the_periods_that_are_used_up(self, ledger: Ledger) -> None:
+        cap = Caps({"trip": loss(1)}, {"trip": loss("0.9")})
+        ledger.reserve(on_days(entry("a", "0.8", "trip"), 3, 4), cap)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(on_days(entry("b", "0.3", "trip"), 4, 6), cap)
+        assert {d.message for d in refusal.value.diagnostics} == {
+            "total budget of unit 'trip', 2026-11-05 … 2026-11-07: ε 0.3 asked, 0.2 left",
+            "budget of analyst 'ana' on unit 'trip', 2026-11-05 … 2026-11-07: ε 0.3 asked, 0.1 left",
+        }
+
+    def test_the_dearest_period_is_found_part_by_part(self, ledger: Ledger) -> None:
+        spans = (Span(DAYS[0], DAYS[0], loss("0.1", "5e-9")), Span(DAYS[1], DAYS[1], loss("0.3", "1e-9")))
+        both = replace(entry("a", "0.3", "trip", delta="5e-9"), regions={"trip": spans})
+        assert ledger.reserve(both, Caps()).entry == both
+        assert ledger.spent("trip") == ledger.charged("trip", "ana") == loss("0.3", "5e-9")
+        assert ledger.spent("trip", None, (DAYS[1], None)) == loss("0.3", "1e-9")
+        ledger.reserve(replace(both, id="b"), Caps(total={"trip": loss("0.6", "1e-8")}))
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(replace(both, id="c"), Caps(total={"trip": loss(1, "1e-8")}))
+
+    @pytest.mark.parametrize("wrong", ["0.2", "0.4"])
+    def test_a_charge_that_is_not_its_dearest_period_is_no_entry(self, ledger: Ledger, wrong: str) -> None:
+        region = {"trip": (Span(DAYS[0], None, loss("0.1")), Span(None, DAYS[3], loss("0.2")))}
+        ledger.reserve(replace(entry("a", "0.3", "trip"), regions=region), Caps())
+        for bad in (
+            replace(entry("b", wrong, "trip"), regions=region),
+            replace(entry("b", "0.3", "rider"), regions=region),
+            replace(entry("b", "0.3", "trip"), regions={"trip": ()}),
+            replace(entry("b"), received={"trip": loss(wrong)}, received_regions=region),
+        ):
+            with pytest.raises(ValueError, match="is not what its dearest period loses"):
+                ledger.reserve(bad, Caps())
+        assert len(ledger.history()) == 1
+
+    def test_an_account_is_charged_in_the_received_answers_own_periods(self, ledger: Ledger) -> None:
+        cap = Caps({"trip": loss("0.5")}, {"trip": loss("0.5")})
+        new = on_days(entry("a", "0.3", "trip"), 7, 7)
+        ledger.reserve(
+            replace(
+                new, received={"trip": loss("0.5")}, received_regions={"trip": (Span(DAYS[0], DAYS[6], loss("0.5")),)}
+            ),
+            cap,
+        )
+        assert ledger.spent("trip", "ana") == ledger.charged("trip", "ana") == loss("0.5")
+        assert ledger.spent("trip") == loss("0.3")
+        ledger.reserve(on_days(entry("b", "0.2", "trip"), 7, 7), cap)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(on_days(entry("c", "0.1", "trip"), 6, 6), cap)
+        assert codes(refusal) == ["DP404"]
+        ledger.reserve(on_days(entry("c", "0.1", "trip", analyst="ben"), 6, 6), cap)
+
+    def test_a_ceiling_counts_each_entry_in_its_dearest_period_on_both_sides(self, ledger: Ledger) -> None:
+        for number in range(4):  # four days, each of them once
+            ledger.reserve(on_days(entry(str(number), "0.1", "trip"), number, number), Caps())
+        before = {"trip": ledger.charged("trip", "ana")}
+        assert before == {"trip": loss("0.4")} and ledger.spent("trip", "ana") == loss("0.1")
+        caps = Caps(ceilings={"per_day": Ceiling(loss("0.2"), before)})
+        ledger.reserve(on_days(entry("a", "0.2", "trip"), 9, 9), caps)
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(on_days(entry("b", "0.1", "trip"), 8, 8), caps)
+        assert codes(refusal) == ["DP413"]
+
+    def test_threads_together_never_exceed_a_days_budget(self, ledger: Ledger) -> None:
+        caps, admitted = Caps(total={"trip": loss(1)}), list[int]()
+
+        def work(thread: int) -> None:
+            for i in range(5):
+                for first, last in ((thread, thread), (2, 3)):
+                    with contextlib.suppress(BudgetExceeded):
+                        wanted = on_days(entry(f"{thread}-{i}-{first}", "0.25", "trip"), first, last)
+                        admitted.append(ledger.reserve(replace(wanted, id=f"{wanted.id}-{last}"), caps).sequence)
+
+        threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(ledger.spent("trip", None, (day, day)) == loss(1) for day in DAYS[:4])
+        assert len(admitted) == len(ledger.history())
+
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
-        looking = {"spent", "charged", "received", "accounts", "history", "salt", "path", "verify", "definitions"}
+        looking = {
+            "spent",
+            "charged",
+            "fixed",
+            "fix",
+            "received",
+            "accounts",
+            "history",
+            "salt",
+            "path",
+            "verify",
+            "definitions",
+        }
         assert public <= {"reserve", "finish", "open", "look", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:

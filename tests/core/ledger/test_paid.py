@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pytest
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.paid import Paid, Terms, named, paid, unchanged
+from dpsql.core.ledger.regions import Region, Span
 from dpsql.core.ledger.released import Answer, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
 
@@ -22,13 +24,15 @@ def loss(epsilon: object) -> PrivacyLoss:
     return PrivacyLoss(Fraction(str(epsilon)))
 
 
-def answer(draw: str, epsilon: object = 1, shown: ShownKeys | None = None) -> Answer:
+def answer(draw: str, epsilon: object = 1, shown: ShownKeys | None = None, days: Region = ()) -> Answer:
+    by_period = {"patient": days} if days else {}
     threshold = None if shown is None else (shown.threshold, shown.r, shown.g, shown.delta)
-    terms = Terms("laplace", 1 / Fraction(str(epsilon)), {"patient": loss(epsilon)}, Fraction(0), threshold)
+    terms = Terms("laplace", 1 / Fraction(str(epsilon)), {"patient": loss(epsilon)}, Fraction(0), threshold, by_period)
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
     return Answer(
-        named(draw, 0, terms), "address", (5,), "laplace", terms.parameter, terms.losses, Fraction(0), made_at, shown
-    )
+        named(draw, 0, terms), "address", (5,), "laplace", terms.parameter, terms.losses, Fraction(0), made_at, shown,
+        by_period,
+    )  # fmt: skip
 
 
 BOUGHT, KEPT = answer("one"), answer("two", "0.5", KEYS)
@@ -98,3 +102,18 @@ def test_other_terms_than_the_entry_names_are_refused(ledger: MemoryLedger, how:
 )
 def test_ids_of_another_form_state_no_price(id: str) -> None:
     assert unchanged(BOUGHT) and not unchanged(replace(BOUGHT, id=id))
+
+
+DAY = dt.date(2026, 11, 1)
+
+
+def test_what_each_period_lost_is_part_of_the_name_and_nothing_where_that_is_not_said() -> None:
+    plain, by_day = answer("one"), answer("one", days=(Span(DAY, DAY, loss(1)),))
+    assert unchanged(plain) and unchanged(by_day) and plain.id != by_day.id
+    assert plain.id == "one.0.6ec7a7c7a586f7e3bc6edc82730105d2"
+    other = {"patient": (Span(DAY, None, loss(1)),)}
+    for forged in (
+        replace(by_day, regions=other), replace(by_day, regions={}), replace(plain, regions=other),
+        replace(by_day, losses={"patient": loss("0.001")}), replace(by_day, losses={}),
+    ):  # fmt: skip
+        assert not unchanged(forged)

@@ -36,8 +36,8 @@ from tests.deep.fuzz.target import Target, damaged, rearranged
 DATASET, ACCOUNTANT = "clinic", "approx_dp"
 IDENTITY = Identity(DATASET, ACCOUNTANT, 123456789, "0123456789abcdef" * 2)
 ENTRIES = 5
-COLUMNS = ("sequence", "id", "analyst", "charges", "plan_hash", "policy_hash", "statement", "reserved_at", "hash",
-           "received", "answers")  # fmt: skip
+COLUMNS = Row._fields
+MARKS = ", ".join("?" * len(COLUMNS))
 Image = dict[str, bytes]
 """File → content, of a ledger's files at one moment."""
 
@@ -64,7 +64,7 @@ def image(entries: int, in_log: bool) -> Image:
             point = IDENTITY.origin
             for number in range(1, entries + 1):
                 row = Row.after(point, entry(number), f"2026-11-20T12:00:0{number}+00:00")
-                connection.execute(f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({'?, ' * 10}?)", row.columns)
+                connection.execute(f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({MARKS})", row)
                 Head(head, 1).advance(number, lambda at=row.point: at)  # type: ignore[misc]
                 point = row.point
             if in_log:
@@ -151,9 +151,9 @@ def _forge(path: Path, column: str, text: str) -> bool:
             names = ", ".join(COLUMNS)
             last = connection.execute(f"SELECT {names} FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
             row = Row.after(Row(*last).point, entry(6), "2026-11-21T00:00:00+00:00")
-            row = replace(row, **{column: value})
-            row = row if column == "hash" else replace(row, hash=row._hash_after(Row(*last).point))
-            connection.execute(f"INSERT INTO entries ({names}) VALUES ({'?, ' * 10}?)", row.columns)
+            row = row._replace(**{column: value})
+            row = row if column == "hash" else row._replace(hash=row._hash_after(Row(*last).point))
+            connection.execute(f"INSERT INTO entries ({names}) VALUES ({MARKS})", row)
     except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         return False
     return True

@@ -155,7 +155,7 @@ class Clock(module.datetime):
         cls.hours[0] -= 1
         return cls(2020, 1, 1, tzinfo=module.UTC) + module.timedelta(hours=cls.hours[0])
 import dpsql.core.ledger.sqlite, dpsql.answers.storing
-dpsql.core.ledger.sqlite.datetime = dpsql.answers.storing.datetime = Clock
+dpsql.core.ledger.chained.datetime = dpsql.answers.storing.datetime = Clock
 """
 
 

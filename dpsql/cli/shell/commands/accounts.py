@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dpsql.cli.commands.budget import Account, read_accounts
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, show_left
+from dpsql.service.budgets import limits_of
 
 if TYPE_CHECKING:
     from dpsql.cli.shell.state import Shell
@@ -34,7 +35,7 @@ def tightest(shell: Shell) -> Left | None:
     Raises CannotOpen DP407.
     """
     policy, account = shell.connection.policy, shell.connection.analyst
-    caps = policy.caps_for(None if account == "*" else account)
+    caps = limits_of(policy, shell.connection.ledger if shell.connection.has_ledger else None, account)
     budget = shell.connection.budget if shell.connection.has_ledger else {}
     found: list[tuple[PrivacyLoss, PrivacyLoss]] = []
     for unit in policy.units:

@@ -54,7 +54,7 @@ class TestPostgresLedger(LedgerContract):
         for i in range(10):
             ledger.reserve(entry(str(i)), Caps())
         for at_once in (2, 3, 5, 9, 10, 11):
-            monkeypatch.setattr("dpsql.core.ledger.postgres_chain._AT_ONCE", at_once)
+            monkeypatch.setattr("dpsql.core.ledger.postgres._AT_ONCE", at_once)
             again = make()
             assert [r.entry.id for r in again.history()] == [str(i) for i in range(10)]
             assert again.verify() == 10 and again.spent("patient") == loss(1)

@@ -138,7 +138,7 @@ def test_a_whole_chain_in_place_of_another_is_refused(charged: Database) -> None
     statements = ["DELETE FROM dpsql.entries"]
     for original in originals:
         row = Row.after(last, Entry(original.id, "eve", {}, "plan", "policy", "SELECT 1"), "now")
-        values = ", ".join(str(v) if isinstance(v, int) else f"'{v}'" for v in row.columns)
+        values = ", ".join(str(v) if isinstance(v, int) else f"'{v}'" for v in row)
         statements.append(
             "INSERT INTO dpsql.entries (sequence, id, analyst, charges, plan_hash, policy_hash, statement, "
             f"reserved_at, hash, received, answers) VALUES ({values})"

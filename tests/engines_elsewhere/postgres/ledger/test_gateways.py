@@ -52,7 +52,7 @@ def nursery(tmp_path: Path) -> Iterator[Nursery]:
 
 
 PATIENT = """
-from dpsql.core.ledger import postgres_chain
+from dpsql.core.ledger import postgres
 from dpsql.answers.store.postgres import PostgresAnswers
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.postgres import PostgresLedger
@@ -231,10 +231,10 @@ STEPS = {
     "before it looks": ("wrap(PostgresAnswers, 'find', before=die)", 0, False),
     "while it waits its turn": ("wrap(PostgresAnswers, 'alone', before=die)", 0, False),
     "holding the names": ("wrap(dpsql.service.pipeline.Account, 'charge', before=die)", 0, False),
-    "with the lock": ("wrap(postgres_chain, 'take_turn', after=die)", 0, False),
-    "after the entry is added": ("wrap(postgres_chain, 'add', after=die)", 0, False),
+    "with the lock": ("wrap(postgres.Stored, 'take_turn', after=die)", 0, False),
+    "after the entry is added": ("wrap(postgres.Stored, 'add', after=die)", 0, False),
     "after the commit, before the head": (
-        "wrap(postgres_chain, 'add', after=lambda: wrap(Head, 'advance', before=die))", 1, False,
+        "wrap(postgres.Stored, 'add', after=lambda: wrap(Head, 'advance', before=die))", 1, False,
     ),
     "after the reservation": ("wrap(PostgresLedger, 'reserve', after=die)", 1, False),
     "after the fetch, before the noise": ("wrap(dpsql.core.release.noisy, '_fetch', after=die)", 1, False),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger import postgres_chain as chain
+from dpsql.core.ledger.hash_chain import Row
 from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.postgres import Stored
 from dpsql.core.ledger.refusals import CHARGED, NOTHING_RAN, PERHAPS_CHARGED
 from dpsql.diagnostics.errors import CannotOpen
 from tests.engines_elsewhere.postgres.ledger.conftest import Cluster, Database, made
@@ -207,16 +208,16 @@ def test_who_waits_in_vain_for_another_gateway_is_told(database: Database, charg
 def test_a_transaction_that_the_server_took_back_is_no_charge(database: Database, charge: Charge) -> None:
     """COMMIT of a transaction that failed is answered ROLLBACK, and that is no error."""
     with database.open() as ledger:
-        added = chain.add
+        added = Stored.add
 
-        def fails(session: object, row: object) -> bool:
-            done = added(session, row)  # type: ignore[arg-type]
+        def fails(stored: Stored, row: Row) -> bool:
+            done = added(stored, row)
             with pytest.raises(CannotOpen):
-                session.rows("SELECT 1 / 0")  # type: ignore[attr-defined]
+                stored._session.rows("SELECT 1 / 0")
             return done
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(chain, "add", fails)
+            patch.setattr(Stored, "add", fails)
             with pytest.raises(CannotOpen, match="took the transaction back") as refusal:
                 ledger.reserve(charge("a"), Caps())
         assert refusal.value.diagnostics[0].notes == (NOTHING_RAN,)
