@@ -27,6 +27,7 @@ from dpsql.answers.store.memory import MemoryAnswers
 from dpsql.answers.store.rows import hash_of, row_of
 from dpsql.answers.store.sqlite import SqliteAnswers, _insert
 from dpsql.answers.store.store import AnswerStore
+from dpsql.core.ledger.regions import Span
 from dpsql.core.ledger.released import Answer, ShownKeys
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
@@ -84,6 +85,16 @@ class StoreContract:
         (found,) = store.find(["a"])["a"]
         assert found.shown == shown
         assert repr(found.shown) == repr(shown)  # True is not 1, and 1.50 is not 1.5
+
+    def test_what_each_period_lost_comes_back_as_it_was(self, make: Make) -> None:
+        store = make()
+        spans = (
+            Span(None, dt.date(2026, 11, 3), PrivacyLoss(Fraction(1, 3))),
+            Span(dt.date(2026, 11, 5), None, PrivacyLoss(Fraction(1, 7))),
+        )
+        by_period = replace(answer(), losses={"patient": PrivacyLoss(Fraction(1, 3))}, regions={"patient": spans})
+        store.add([by_period])
+        assert list(store.find(["a"])["a"]) == [by_period]
 
     def test_many_addresses_at_once(self, make: Make) -> None:
         store = make()

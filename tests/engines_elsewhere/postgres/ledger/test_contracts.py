@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +19,11 @@ import pytest
 
 from dpsql.answers.store.postgres import PostgresAnswers
 from dpsql.answers.store.rows import hash_of
-from dpsql.core.ledger.ledger import Caps, Ledger
+from dpsql.core.ledger import postgres_schema as schema
+from dpsql.core.ledger.ledger import Caps, Entry, Ledger
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.ledger.postgres_server import Server
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
 from tests.answers.test_store_contract import StoreContract, answer
 from tests.core.ledger.test_ledger_contract import LedgerContract, entry, loss
@@ -73,6 +79,78 @@ class TestPostgresLedger(LedgerContract):
             ledger.spent("patient")
         with pytest.raises(CannotOpen, match="it is closed"):
             ledger.reserve(entry("a"), Caps())
+
+
+OLD_TABLES = schema.TABLES.replace(
+    """,
+    kind text COLLATE "C" NOT NULL DEFAULT '',
+    about text COLLATE "C" NOT NULL DEFAULT '{}'""",
+    "",
+)
+FIXTURES = Path(__file__).parents[3] / "core" / "ledger"
+
+
+@pytest.fixture(params=["pure_dp", "approx_dp", "zcdp"])
+def old(database: Database, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A ledger of format 2, as a gateway of that version left it; its accountant. Of the entries that SQLite's has."""
+    file = tmp_path / "old.sqlite"
+    with gzip.open(FIXTURES / f"format2.{request.param}.sqlite.gz") as stored:
+        file.write_bytes(stored.read())
+    with closing(sqlite3.connect(file)) as connection:
+        identity = dict(connection.execute("SELECT name, value FROM identity"))
+        rows = connection.execute("SELECT * FROM entries ORDER BY sequence").fetchall()
+    database.run(OLD_TABLES)
+    with database.cluster.connected(database.name) as connection:
+        for row in rows:
+            connection.execute(f"INSERT INTO dpsql.entries VALUES ({', '.join(['%s'] * len(row))})", row)
+        connection.execute(
+            "INSERT INTO dpsql.head (format, dataset, accountant, salt, nonce, last_sequence, last_hash) "
+            "VALUES (2, %s, %s, %s, %s, %s, %s)",
+            (identity["dataset"], identity["accountant"], identity["salt"], identity["nonce"], len(rows), rows[-1][8]),
+        )
+    database.head().write_text(json.dumps({"sequence": len(rows), "hash": rows[-1][8]}))
+    return str(request.param)
+
+
+def test_a_ledger_of_format_2_is_brought_up_to_date_and_no_entry_changes(database: Database, old: str) -> None:
+    loss = PrivacyLoss(rho=Fraction(1, 9)) if old == "zcdp" else PrivacyLoss(Fraction(1, 9))
+    with database.open(accountant=old) as ledger:
+        before = ledger.history()
+        assert ledger.verify() == 7 and [e.id for e in ledger.definitions()] == ["d", "g"]
+        ledger.reserve(Entry("h", "ana", {"patient": loss}, "p", "q"), Caps())
+    with database.open(accountant=old) as ledger:
+        assert ledger.verify() == 8 and list(ledger.history())[:7] == list(before)
+    assert database.run("SELECT format FROM dpsql.head") == [(3,)]
+
+
+def test_where_the_role_may_not_its_owner_is_told_how(database: Database, old: str) -> None:
+    database.run(
+        "DROP ROLE IF EXISTS payer", "CREATE ROLE payer LOGIN", "GRANT USAGE ON SCHEMA dpsql TO payer",
+        "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dpsql TO payer",
+        "GRANT UPDATE (last_sequence, last_hash) ON dpsql.head TO payer",
+    )  # fmt: skip
+    url = database.cluster.url(database.name, "payer")
+    with pytest.raises(CannotOpen, match="this role may not bring them up to date") as refusal:
+        database.open(accountant=old, url=url)
+    (help,) = refusal.value.diagnostics[0].help
+    database.run(help.removeprefix("its owner:  "))
+    with database.open(accountant=old, url=url) as ledger:
+        assert ledger.verify() == 7
+    database.run("DROP OWNED BY payer", "DROP ROLE payer")
+
+
+def test_a_gateway_of_format_2_finds_other_tables_than_it_made(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.open().close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "_EXPECTED", schema._EXPECTED_OF_2)  # what it expects
+        patch.setattr(schema, "_is_older", lambda session: False)  # there was none
+        with pytest.raises(CannotOpen, match="not as dpsql makes them"):
+            database.open()
+    monkeypatch.setattr(schema, "FORMAT", 2)
+    with pytest.raises(CannotOpen, match=r"a newer dpsql wrote it \(format 3; this version reads 2\)"):
+        database.open()
 
 
 class TestPostgresAnswers(StoreContract):
