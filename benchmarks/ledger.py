@@ -18,11 +18,13 @@ DPSQL_BENCH_POSTGRES=postgresql://… names an empty database: the same charges 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import multiprocessing
 import os
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +35,8 @@ from dpsql.answers.account import answers_beside
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.ledger.postgres_server import Server
+from dpsql.core.ledger.privacy_filter import Book, settle
+from dpsql.core.ledger.regions import Span
 from dpsql.core.ledger.released import Answer
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -140,19 +144,53 @@ def charged_and_stored(base: Path, runs: int) -> dict[str, float]:
     }
 
 
-def opening(base: Path, entries: int) -> dict[str, float]:
-    """Seconds to open, which verifies the whole chain."""
+def opening(base: Path, entries: int, periods: int = 0) -> dict[str, float]:
+    """Seconds to open, which verifies the whole chain, and of a processor. periods: each entry charges one in turn."""
     with tempfile.TemporaryDirectory(dir=base) as name:
         folder = Path(name)
         with open_ledger(folder) as ledger:
             for i in range(entries):
-                ledger.reserve(Entry(str(i), "ana", CHARGE, "plan", "policy", "SELECT COUNT(*) FROM t"), Caps())
-        seconds = []
+                ledger.reserve(by_period(str(i), i % periods, 1) if periods else every_period(str(i)), Caps())
+        wall, processor = [], []
         for _ in range(5):
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             open_ledger(folder).close()
-            seconds.append(time.perf_counter() - start)
-    return {"entries": entries, "seconds": statistics.median(seconds)}
+            wall.append(time.perf_counter() - start)
+            processor.append(time.process_time() - busy)
+    return {"entries": entries, "seconds": statistics.median(wall), "processor_seconds": min(processor)}
+
+
+def every_period(name: str) -> Entry:
+    """A charge that counts in every period."""
+    return Entry(name, "ana", CHARGE, "plan", "policy", "SELECT COUNT(*) FROM t")
+
+
+def by_period(name: str, first: int, days: int) -> Entry:
+    """A charge of some days."""
+    begin = dt.date(2026, 1, 1) + dt.timedelta(days=first)
+    span = Span(begin, begin + dt.timedelta(days=days - 1), CHARGE["patient"])
+    return replace(every_period(name), regions={"patient": (span,)})
+
+
+def charges_by_period(periods: int, times: int) -> dict[str, float]:
+    """Milliseconds of the book's work for a charge, admitted and counted, of one day, of 28 and of all."""
+    book, caps = (
+        Book("approx_dp"),
+        Caps({"patient": PrivacyLoss(Fraction(100))}, {"patient": PrivacyLoss(Fraction(100))}),
+    )
+    for day in range(periods):
+        book.add(settle(by_period(f"{day}", day, 1 + day % 2), "approx_dp"))
+    found = {"periods": float(periods)}
+    for name, days in {"one_ms": 1, "28_ms": 28, "all_ms": periods}.items():
+        taken = []
+        for i in range(times):
+            entry = settle(by_period(f"{name}{i}", (i * 37) % (periods - days + 1), days), "approx_dp")
+            start = time.process_time()
+            book.check(entry, caps)
+            book.add(entry)
+            taken.append(1e3 * (time.process_time() - start))
+        found[name] = statistics.median(taken)
+    return found
 
 
 def flushes_per_second(base: Path, lasting: float) -> float:
@@ -179,7 +217,9 @@ def run(settings: Settings) -> Figures:
             found["flushes"][where + name] = flushes_per_second(folder, settings.pick(0.1, 1, 1))
             found["charges"][where + name] = {"asked": asked} | charges_per_second(folder, count, asked, holds, url)
     found["charged and stored"] = charged_and_stored(folder, settings.pick(20, 300, 300))
-    return found | {"opening": opening(folder, settings.pick(100, 5_000, 20_000))}
+    entries = settings.pick(100, 15_000, 15_000)
+    found |= {"opening": opening(folder, entries), "opening by period": opening(folder, entries, 3650)}
+    return found | {"by period": charges_by_period(settings.pick(100, 3650, 3650), settings.pick(3, 50, 50))}
 
 
 def markdown(figures: Figures) -> str:
@@ -207,6 +247,18 @@ def markdown(figures: Figures) -> str:
         table(head, rows)
         + stored
         + f"\n\nOpening a ledger of {opened['entries']:,} entries and verifying them: {opened['seconds']:.2f} s."
+        + _of_periods(figures)
+    )
+
+
+def _of_periods(figures: Figures) -> str:
+    if "by period" not in figures:  # measured since losses are said by period
+        return ""
+    opened, row = figures["opening by period"], figures["by period"]
+    return (
+        f" Where each charges one of 3,650 days: {opened['seconds']:.2f} s. Deciding and counting a charge among "
+        f"{row['periods']:,.0f} days takes {row['one_ms']:.2f} ms for one day, {row['28_ms']:.2f} for 28, "
+        f"{row['all_ms']:.2f} for all."
     )
 
 

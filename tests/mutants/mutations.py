@@ -3485,8 +3485,8 @@ MUTATIONS = (
     Mutation(
         "received-counted-nowhere",
         "dpsql/core/ledger/privacy_filter.py",
-        "own, loss = entry.in_account(unit), entry.charges.get(unit)",
-        "own, loss = entry.charges.get(unit, NO_LOSS), entry.charges.get(unit)",
+        "parts or parts_of(entry.in_account(unit))",
+        "parts or parts_of(loss or NO_LOSS)",
         "an analyst's share does not count the answers of others",
         ("tests/core/ledger/test_ledger_contract.py",),
     ),

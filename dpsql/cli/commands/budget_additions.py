@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.ledger.acceptance import CUSTODIAN
 from dpsql.core.ledger.budgets import Fixed, changed, least
-from dpsql.core.ledger.ledger import Cap, Entry, EntryKind, Ledger
+from dpsql.core.ledger.ledger import Cap, Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, exact
+from dpsql.core.release.charge import change_budget
 from dpsql.diagnostics.errors import reject
 from dpsql.service.ledgers import AnyPlace, open_ledger
 
@@ -70,8 +69,7 @@ def add(policy: Policy, place: AnyPlace | None, addition: Addition) -> None:
 
     ledger = open_ledger(policy, place)
     try:
-        entry = Entry(uuid.uuid4().hex, CUSTODIAN, {}, "", policy.hash, addition.text, kind=EntryKind.BUDGET)
-        receipt = ledger.fix(entry, fixing)
+        receipt = change_budget(ledger, policy.hash, addition.text, fixing)
         ledger.finish()
     finally:
         ledger.close()

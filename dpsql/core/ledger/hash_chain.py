@@ -11,13 +11,13 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple
 
 from dpsql.core.ledger import regions
-from dpsql.core.ledger.ledger import Cap, Entry, EntryKind, Receipt, require_dearest
+from dpsql.core.ledger.ledger import RESERVED, Cap, Entry, EntryKind, Receipt, require_dearest
 from dpsql.core.ledger.regions import Region
 from dpsql.core.privacy_loss import PrivacyLoss
 
@@ -135,6 +135,8 @@ class Row(NamedTuple):
     def receipt(self) -> Receipt:
         """The receipt for this row, its hash unchecked. Raises ValueError, among others, if it is not one's."""
         charges, received = _read_losses(self.charges), _read_losses(self.received)
+        kind = _old_kind(self.statement, charges or received) if self.kind == NO_KIND else _KINDS[self.kind]
+        own, got, fixed = _NO_MORE if self.about == NOTHING_MORE or kind in RESERVED else _read_about(self.about)
         entry = Entry(
             self.id,
             self.analyst,
@@ -144,11 +146,12 @@ class Row(NamedTuple):
             self.statement,
             received,
             () if self.answers == NO_ANSWERS else _read_names(self.answers),
-            _old_kind(self.statement, charges or received) if self.kind == NO_KIND else EntryKind(self.kind),
+            kind,
+            own,
+            got,
         )
-        if self.about == NOTHING_MORE:
-            return Receipt(entry, self.sequence, self.hash, self.reserved_at)
-        entry, fixed = _read_about(self.about, entry)
+        if own or got:
+            require_dearest(entry)
         return Receipt(entry, self.sequence, self.hash, self.reserved_at, fixed)
 
     @property
@@ -159,6 +162,9 @@ class Row(NamedTuple):
 
 COLUMNS: Final = ", ".join(Row._fields)
 """A row's columns, in its order."""
+
+
+_KINDS: Final = {kind.value: kind for kind in EntryKind}
 
 
 def _old_kind(statement: str, charged: Mapping[str, PrivacyLoss]) -> EntryKind:
@@ -174,6 +180,17 @@ def _old_kind(statement: str, charged: Mapping[str, PrivacyLoss]) -> EntryKind:
 _TEXT = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
+_DECODED: Final = json.JSONDecoder().raw_decode
+
+
+def _json(text: str) -> Any:
+    """As `json.loads`, of JSON with nothing before or behind it, in a third of the time. Raises ValueError."""
+    value, end = _DECODED(text)
+    if end != len(text):
+        raise ValueError("more than one value")
+    return value
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -183,7 +200,7 @@ def _write_losses(losses: Mapping[str, PrivacyLoss]) -> str:
 
 
 def _read_names(text: str) -> tuple[str, ...]:
-    found = json.loads(text)
+    found = _json(text)
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise ValueError("not a list of names")
     return tuple(found)
@@ -195,7 +212,7 @@ def _read_losses(text: str) -> dict[str, PrivacyLoss]:
 
 @lru_cache(maxsize=256)
 def _losses(text: str) -> tuple[tuple[str, PrivacyLoss], ...]:
-    stored = json.loads(text)
+    stored = _json(text)
     return tuple((unit, regions.read_loss(*parts)) for unit, parts in stored.items())
 
 
@@ -217,22 +234,23 @@ def _write_regions(own: Mapping[str, Region]) -> dict[str, object]:
     return {unit: regions.write(region) for unit, region in own.items()}
 
 
-def _read_about(text: str, entry: Entry) -> tuple[Entry, Mapping[Cap, PrivacyLoss]]:
-    """The entry with what else is said of it, and what it says of budgets. Raises ValueError, among others."""
-    stored = json.loads(text)
-    if entry.beyond:
-        return entry, {}  # what else it says, a later version knows
+_About = tuple[Mapping[str, Region], Mapping[str, Region], Mapping[Cap, PrivacyLoss]]
+_NO_MORE: Final[_About] = {}, {}, {}
+"""What an entry says where nothing is said; of a kind that a later version knows, what it says is for that to read."""
+
+
+def _read_about(text: str) -> _About:
+    """What each period loses of charges, and of what was received; what is said of budgets. ValueError: neither."""
+    stored = _json(text)
     own, received, fixed = (stored.pop(name, None) for name in ("regions", "received_regions", "fixed"))
     if stored:
         raise ValueError("it says what this version does not know")
-    if own or received:
-        entry = replace(entry, regions=_read_regions(own), received_regions=_read_regions(received))
-        require_dearest(entry)
-    return entry, {_cap(unit, analyst): regions.read_loss(*parts) for unit, analyst, parts in fixed or ()}
+    caps = {_cap(unit, who): regions.read_loss(*parts) for unit, who, parts in fixed} if fixed else {}
+    return _read_regions(own), _read_regions(received), caps
 
 
 def _read_regions(stored: Any) -> dict[str, Region]:
-    return {unit: regions.read(spans) for unit, spans in (stored or {}).items()}
+    return {unit: regions.read(spans) for unit, spans in stored.items()} if stored else {}
 
 
 def _cap(unit: object, analyst: object) -> Cap:

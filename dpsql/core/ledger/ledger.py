@@ -77,10 +77,10 @@ class Entry:
 
     def account(self, unit: str) -> Region:
         """What this entry adds to each period of its analyst's account: new noise and received answers."""
-        parts = [self.charged(unit)]
-        if unit in self.received:
-            parts.append(self.received_regions.get(unit) or everywhere(self.received[unit]))
-        return summed(parts)
+        own = self.charged(unit)
+        if unit not in self.received:
+            return own
+        return summed([own, self.received_regions.get(unit) or everywhere(self.received[unit])])
 
     def in_account(self, unit: str) -> PrivacyLoss:
         """What it adds to the period of its analyst's account to which it adds most, part by part."""
@@ -100,7 +100,7 @@ class Entry:
     @property
     def units(self) -> tuple[str, ...]:
         """Every unit with a charge or a received loss."""
-        return tuple(dict.fromkeys((*self.charges, *self.received)))
+        return tuple(dict.fromkeys((*self.charges, *self.received)) if self.received else self.charges)
 
     @property
     def beyond(self) -> bool:
@@ -112,7 +112,8 @@ def require_dearest(entry: Entry) -> None:
     """Raises ValueError unless each loss that is said by period is the dearest of its periods, part by part."""
     for losses, own in ((entry.charges, entry.regions), (entry.received, entry.received_regions)):
         for unit, region in own.items():
-            if losses.get(unit) != dearest(region):
+            said, found = losses.get(unit), dearest(region)
+            if said is not found and said != found:
                 raise ValueError(f"the charge of unit {unit!r} is not what its dearest period loses")
 
 

@@ -148,11 +148,11 @@ class Book:
             self._fixed[unit if self._names is None else self._names.present(unit), analyst] = cap
         entry = entry if self._names is None else entry.called(self._names)
         for unit in entry.units:
-            own, loss = entry.in_account(unit), entry.charges.get(unit)
-            parts = parts_of(own)
-            self._add(entry, unit, entry.analyst, parts)
+            loss, known = entry.charges.get(unit), unit in entry.received
+            parts = None if known else parts_of(entry.charges[unit])
+            self._add(entry, unit, entry.analyst, parts or parts_of(entry.in_account(unit)))
             if loss is not None:
-                self._add(entry, unit, None, parts if loss is own else parts_of(loss))
+                self._add(entry, unit, None, parts or parts_of(loss))
         if entry.answers:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
         if entry.kind is EntryKind.DEFINITION:
@@ -180,7 +180,7 @@ class Book:
         """
         if self._names is None:
             return ()
-        spent = {unit for unit, analyst in self._sums if self.spent(unit, analyst) != NO_LOSS}
+        spent = {unit for unit, analyst in self._sums if self._sums[unit, analyst].charged != NO_LOSS}
         return sorted(spent - self._names.now - self._names.former.keys())
 
     def check(self, entry: Entry, caps: Caps) -> None:

@@ -157,12 +157,13 @@ def read_loss(epsilon: str, delta: str, rho: str) -> PrivacyLoss:
 
 def read(stored: Iterable[tuple[str | None, str | None, Sequence[str]]]) -> Region:
     """What `write` wrote. Raises ValueError, TypeError: it is none, or not in the one way."""
-    region = tuple(Span(_read_day(first), _read_day(last), read_loss(*parts)) for first, last, parts in stored)
+    region = tuple([Span(_read_day(first), _read_day(last), read_loss(*parts)) for first, last, parts in stored])
     if not region or (len(region) > 1 and canonical(region) != region):
         raise ValueError("not a region")
     return region
 
 
+@lru_cache(maxsize=4096)
 def _read_day(text: str | None) -> dt.date | None:
     if text is None:
         return None

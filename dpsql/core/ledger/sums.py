@@ -3,7 +3,7 @@
 *Claim.* `spent` is, for each part, the largest sum of what entries lose on any of the days. *Why.* Losses are integers:
 multiples of 1/GRID, rounded up where they are none. What counts in every period is one sum; what counts in some is two
 updates of a difference list, of which running sums are the sums between two cut points. *When it would be false.* If a
-loss were negative: then days outside all spans would not be the cheapest. *Tested by* tests/core/ledger/test_sums.py,
+loss were negative: then days outside all spans would not be the cheapest. *Tested by*
 tests/core/ledger/test_ledger_contract.py (against a dictionary by day).
 """
 
@@ -41,10 +41,13 @@ class Sums:
         self._charged = _plus(self._charged, dearest)
         for span in region:
             start, stop = span.bounds
-            parts = parts_of(span.loss)
-            self._step(start, parts, 1)
-            if stop != END:
-                self._step(stop, parts, -1)
+            first, behind = self._at(start), None if stop == END else self._at(stop)
+            parts = dearest if len(region) == 1 else parts_of(span.loss)
+            for steps, part in zip(self._steps, parts, strict=True):
+                if part:
+                    steps[first] += part
+                    if behind is not None:
+                        steps[behind] -= part
         self._runs = None
 
     def spent(self, start: int, stop: int) -> PrivacyLoss:
@@ -63,14 +66,15 @@ class Sums:
         """The sum over entries of what each loses in its dearest period."""
         return _loss(self._charged)
 
-    def _step(self, cut: int, parts: Parts, sign: int) -> None:
-        at = bisect_left(self._cuts, cut)
-        if at == len(self._cuts) or self._cuts[at] != cut:
-            self._cuts.insert(at, cut)
+    def _at(self, day: int) -> int:
+        """Where the cut at this day is; made if there is none."""
+        cuts = self._cuts
+        at = bisect_left(cuts, day)
+        if at == len(cuts) or cuts[at] != day:
+            cuts.insert(at, day)
             for steps in self._steps:
                 steps.insert(at, 0)
-        for steps, part in zip(self._steps, parts, strict=True):
-            steps[at] += sign * part
+        return at
 
 
 def parts_of(loss: PrivacyLoss) -> Parts:

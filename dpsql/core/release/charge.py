@@ -21,7 +21,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpsql.core.ledger.acceptance import CUSTODIAN
 from dpsql.core.ledger.accountant import Accountant, cost
+from dpsql.core.ledger.budgets import Fixed
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.paid import Terms, draw_of, named, paid
 from dpsql.core.ledger.regions import Region, beyond, dearest, everywhere, pointwise, within
@@ -302,6 +304,11 @@ def define(ledger: Ledger, request: Request, answers: Sequence[Answer]) -> Recei
         ),
         request.caps,
     )  # fmt: skip
+
+
+def change_budget(ledger: Ledger, policy_hash: str, statement: str, fixing: Callable[[Fixed], Fixed]) -> Receipt:
+    """An entry that fixes budgets anew, at no charge. fixing: as of `Ledger.fix`. Raises CannotOpen."""
+    return ledger.fix(Entry(uuid.uuid4().hex, CUSTODIAN, {}, "", policy_hash, statement, kind=EntryKind.BUDGET), fixing)
 
 
 def _all_new(releases: Sequence[PlannedRelease]) -> _Parts:
