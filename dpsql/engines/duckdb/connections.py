@@ -16,7 +16,7 @@ from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.duckdb.files import refusal, unusable
 from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
-from dpsql.engines.duckdb.optimizers import disable, disabled, holds, restrict, unwanted
+from dpsql.engines.duckdb.optimizers import holds, restrict
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.spill import SpillFolder
 from dpsql.engines.duckdb.stored_views import looks_up
@@ -112,19 +112,19 @@ def lock_down(connection: Connection, files: tuple[str, ...], progress: bool = F
 class OwnCursor:
     """A cursor of the user's connection, set up for us.
 
-    home: its catalogue. shadowed: built-in functions that somebody has redefined. trusting: whether optimizers
-    work that are not on our list, and cannot be told not to.
+    home: its catalogue. shadowed: built-in functions that somebody has redefined. restricted: whether no
+    optimizer works that is not on our list.
     """
 
     cursor: Connection
     home: str
     shadowed: tuple[str, ...]
     collation: str
-    trusting: bool
+    restricted: bool
 
 
 def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
-    """One more cursor. Optimizers are turned off for the whole database: DuckDB knows no smaller scope."""
+    """One more cursor, with nothing set but for itself."""
     cursor = connection.cursor()
 
     def look(sql: str) -> list[tuple[Any, ...]]:
@@ -133,15 +133,12 @@ def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
     for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
         with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
             cursor.execute(statement)
-    if not holds(cursor):
-        with contextlib.suppress(duckdb.Error):
-            disable(cursor, disabled(cursor) | unwanted(cursor))
     return OwnCursor(
         cursor,
         home=look("SELECT current_database()")[0][0],
         shadowed=tuple(name for (name,) in look(SHADOWED)),
         collation=look("SELECT current_setting('default_collation')")[0][0],
-        trusting=not holds(cursor),
+        restricted=holds(cursor),
     )
 
 
