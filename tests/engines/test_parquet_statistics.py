@@ -125,7 +125,7 @@ def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) 
         con.execute("CREATE TABLE visits (x DOUBLE)")
         for name, query in (believing | careful).items():
             con.execute(f"CREATE VIEW {name} AS {query}")
-        engine = DuckDBEngine.wrap(con)
+        engine = DuckDBEngine.wrap(con, optimizers="ours")
         engine.register("parquet_frame", pq.read_table(path))
         refused = [*believing, "registered"]
         accepted = ["visits", "of_a_table", "parquet_frame"]
