@@ -152,7 +152,18 @@ class Hostile:
 
     def any(self, depth: int = 3) -> Made:
         """One of any kind, most often a DOUBLE."""
+        if self.rng.random() < 0.1:
+            return self.cancelling(self.rng.choice((Kind.DOUBLE, Kind.DOUBLE, Kind.INTEGER, Kind.BOOLEAN)))
         return self.expression(self.rng.choice((*KINDS, Kind.DOUBLE, Kind.DOUBLE, Kind.INTEGER)), depth)
+
+    def cancelling(self, kind: Kind) -> Made:
+        """A call of which one argument, at least, is a DOUBLE of which rounding leaves something else."""
+        choices = [s for found in signatures()[kind].values() for s in found if Kind.DOUBLE in s[1]]
+        for _ in range(8 * bool(choices)):
+            made = self._applied(*self.rng.choice(choices), depth=1, cancel=0.9)
+            if made is not None:
+                return made
+        return self.expression(kind, 2)
 
     def constant(self, kind: Kind) -> Made:
         if self.rng.random() < 0.06:
@@ -231,13 +242,17 @@ class Hostile:
         choices = signatures()[kind]
         often = [name for name in OFTEN if name in choices]
         name = self.rng.choice(often if often and self.rng.random() < 0.5 else list(choices))
-        function, kinds = self.rng.choice(choices[name])
+        return self._applied(*self.rng.choice(choices[name]), depth=depth)
+
+    def _applied(self, function: Function, kinds: Sequence[Kind], depth: int, cancel: float = 0.25) -> Made | None:
+        if not all(wanted in self.of or wanted in CONSTANTS for wanted in kinds):
+            return None
         args = []
         for at, wanted in enumerate(kinds):
-            if wanted is Kind.DOUBLE and self.rng.random() < 0.25:
-                args.append(self._cancelled(wanted, 1) or self._leaf(wanted))
-            elif at in function.literal or wanted is Kind.INTERVAL:
+            if at in function.literal or wanted is Kind.INTERVAL:
                 args.append(self._literal(*self.rng.choice(constants(function, at, wanted))))
+            elif wanted is Kind.DOUBLE and self.rng.random() < cancel:
+                args.append(self._cancelled(wanted, 1) or self._leaf(wanted))
             elif function.name == "in" and at:
                 args.append(self.constant(wanted) if wanted in CONSTANTS else self._leaf(wanted))
             else:

@@ -22,7 +22,7 @@ from dpsql.core.ir.types import BIGINT, INTEGER, Kind, SqlType
 from dpsql.core.printing.expressions import Names, spell
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
-from dpsql.engines.duckdb.lockdown import NOT_TRUSTED
+from dpsql.engines.duckdb.optimizers import ALLOWED, disable, unwanted
 from tests.support.function_checker import _same
 from tests.support.function_rows import COLUMNS, as_python, build
 from tests.support.hostile import Chains, Hostile, Made
@@ -62,7 +62,8 @@ class Table:
         self.facts = Facts({uid: ColumnFact(v) for uid, v in env.items()})
 
     def run(self, sql: str, optimizers: str = OURS) -> list[tuple[Any, ...]]:
-        self.con.execute(f"SET disabled_optimizers = '{disabled(self.con, optimizers)}'")
+        off = unwanted(self.con)
+        disable(self.con, {OURS: off, NONE: off | ALLOWED, ALL: frozenset[str]()}[optimizers])
         return self.con.execute(sql).fetchall()  # type: ignore[no-any-return]
 
     def values(self, printed: Sequence[tuple[str, SqlType]], optimizers: str = OURS) -> list[Values]:
@@ -90,17 +91,6 @@ class Table:
 
     def sql(self, expr: Expr) -> str:
         return spell(expr, self.names)[0]
-
-
-def disabled(con: Any, optimizers: str) -> str:
-    """The setting `disabled_optimizers`."""
-    match optimizers:
-        case "ours":
-            return NOT_TRUSTED
-        case "none":
-            return ",".join(name for (name,) in con.execute("SELECT name FROM duckdb_optimizers()").fetchall())
-        case _:
-            return ""
 
 
 def _plain(sql: str, t: SqlType) -> str:
