@@ -70,8 +70,8 @@ def test_probe_a_collation_in_a_registered_relation(tmp_path: Path) -> None:
         mine.execute("INSERT INTO exact SELECT i, ['flu', 'FLU'][1 + i % 2] FROM range(1000) t(i)")
         frame = mine.table("exact").df()
         for relation in (mine.table("loose"), mine.sql("SELECT pid, diag COLLATE nocase AS diag FROM exact")):
-            with (  # DuckDB 1.5 takes no relation of another cursor
-                pytest.raises(dpsql.Error, match=r"collation|cannot be registered"),
+            with (
+                pytest.raises(dpsql.Error, match="collation"),
                 dpsql.connect(mine, policy=policy, frames={"listed": relation}, optimizers="ours") as con,
             ):
                 con.execute(ASKED, epsilon=LARGE, delta=DELTA)

@@ -1,4 +1,4 @@
-"""DuckDB, 1.5 and 2.x: opened read-only and locked, or a connection of the user's left as it is.
+"""DuckDB: opened read-only and locked, or a connection of the user's left as it is.
 
 The order of opening is the one that works: an empty in-memory database → the policy's file attached read-only → a view
 for every source, over literal absolute paths → only those files stay readable → everything else off → locked. What is
@@ -28,7 +28,6 @@ from dpsql.diagnostics.words import with_article
 from dpsql.engines.duckdb import DIALECT, agreed
 from dpsql.engines.duckdb.connections import (
     ATTACHED,
-    MERGES_ZEROS,
     attach,
     create_view,
     dispose,
@@ -52,6 +51,7 @@ from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relatio
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
 from dpsql.engines.duckdb.stored_views import overlooks, reads_files, source_of, unreadable
+from dpsql.engines.duckdb.versions import require_version, untested
 from dpsql.engines.duckdb.views import reads_of
 from dpsql.engines.open import Copies, Frame
 from dpsql.engines.progress import watched
@@ -187,6 +187,7 @@ class DuckDBEngine:
                 f"a DuckDB connection was expected, got {type(connection).__name__}",
                 "pass what duckdb.connect(…) returned, or the path of a policy",
             )
+        require_version()
         with contextlib.suppress(EngineError):
             own = guarded(lambda: own_cursor(connection, progress), lambda: None)
             free = own.restricted or optimizers == "ours"
@@ -227,8 +228,8 @@ class DuckDBEngine:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever opened it tells, and that the connection is not locked, if so."""
-        return (*self.told, *(() if self._locked else (UNLOCKED,)))
+        """What whoever opened it tells; that nobody tested this DuckDB, that the connection is not locked, if so."""
+        return (*self.told, *untested(), *(() if self._locked else (UNLOCKED,)))
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
@@ -387,7 +388,7 @@ class DuckDBEngine:
     def _load(self) -> tuple[Relation, ...]:
         if self._relations is None:
             first, names = ("memory", None) if self._locked else ("temp", self._registered)
-            self._relations = relations_of(self._rows, self._home, first, names, MERGES_ZEROS, self._made)
+            self._relations = relations_of(self._rows, self._home, first, names, self._made)
         return self._relations
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:

@@ -61,7 +61,7 @@ t:
         ("CASE WHEN x > 1 THEN 'a' END", 1),
         ("CASE WHEN x > 1 THEN w ELSE 'c' END", None),
         ("if(x > 1, CAST(b AS VARCHAR), CAST(tiny AS VARCHAR))", 258),
-        ("GREATEST(CLIP(x, 0, 1), 5)", 1),
+        ("GREATEST(CLIP(x, 0, 1), 5)", 3),
         ("NULLIF(CLIP(x, 0, 1), 1)", 2),
         ("NULLIF(CAST(b AS VARCHAR), 'true')", 2),
     ],

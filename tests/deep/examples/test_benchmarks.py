@@ -29,8 +29,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def measured(tables: Path) -> dict[str, Figures]:
     """Figures of all benchmarks that start no process, as small as they can be."""
-    if duckdb.__version__.startswith("1."):
-        pytest.skip("on a connection of one's own, Parquet files are read with DuckDB 2 only")
     settings = Settings("quick", tables, people=300, rounds=1)
     names = ("queries", "prepared", "growth", "tpch", "limits", "quantiles", "peers")
     return {name: frame.measured(PARTS[name].run, settings) for name in names}
