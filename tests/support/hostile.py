@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 from dpsql.core.analysis.expression_values import call, evaluate
 from dpsql.core.functions.cast import cast
@@ -65,7 +66,15 @@ for _name in (
     assert _type is not None
     TARGETS.setdefault(_type.kind, []).append(_type)
 
-Signature = tuple[Function, tuple[Kind, ...]]
+
+
+class Signature(NamedTuple):
+    """A function, the kinds of its arguments, and which of these have to be literals."""
+
+    function: Function
+    kinds: tuple[Kind, ...]
+    fixed: frozenset[int]
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +117,9 @@ def signatures() -> Mapping[Kind, Mapping[str, list[Signature]]]:
     known = {c.value.type.kind: c.value for c in reversed(COLUMNS)}
     found: dict[Kind, dict[str, list[Signature]]] = {}
 
-    def takes(function: Function, kinds: tuple[Kind, ...]) -> bool:
+    def takes(function: Function, kinds: tuple[Kind, ...], fixed: frozenset[int]) -> bool:
         places = [
-            [literal(*c) for c in constants(function, at, kind)[:12]]
-            if at in function.literal or kind not in known
-            else [known[kind]]
+            [literal(*c) for c in constants(function, at, kind)[:12]] if at in fixed or kind not in known else [known[kind]]
             for at, kind in enumerate(kinds)
         ]
         for args in product(*places):
@@ -120,7 +127,7 @@ def signatures() -> Mapping[Kind, Mapping[str, list[Signature]]]:
                 result = check(function, args)
             except SignatureError:
                 continue
-            found.setdefault(result.kind, {}).setdefault(function.name, []).append((function, kinds))
+            found.setdefault(result.kind, {}).setdefault(function.name, []).append(Signature(function, kinds, fixed))
             return True
         return False
 
@@ -128,9 +135,13 @@ def signatures() -> Mapping[Kind, Mapping[str, list[Signature]]]:
         for arity in (1, 2, 3):
             able = KINDS if arity == 3 else (*known, Kind.INTERVAL)
             for kinds in product(able, repeat=arity):
-                if takes(function, kinds) and arity == 3:
-                    takes(function, (*kinds[:-1], *kinds[-2:]))  # one more of what it repeats
-                    takes(function, (*kinds[:2], *kinds))
+                fixed = function.literal
+                if takes(function, kinds, fixed) and arity == 3:
+                    takes(function, (*kinds[:-1], *kinds[-2:]), fixed)  # one more of what it repeats
+                    takes(function, (*kinds[:2], *kinds), fixed)
+        if not any(function.name in named for named in found.values()):  # a list of literals, perhaps
+            for kinds in product(KINDS, repeat=2):
+                takes(function, (kinds[0], kinds[1], kinds[1]), frozenset({1, 2}))
     return found
 
 
@@ -158,9 +169,10 @@ class Hostile:
 
     def cancelling(self, kind: Kind) -> Made:
         """A call of which one argument, at least, is a DOUBLE of which rounding leaves something else."""
-        choices = [s for found in signatures()[kind].values() for s in found if Kind.DOUBLE in s[1]]
+        choices = [[s for s in found if Kind.DOUBLE in s.kinds] for found in signatures()[kind].values()]
+        choices = [found for found in choices if found]
         for _ in range(8 * bool(choices)):
-            made = self._applied(*self.rng.choice(choices), depth=1, cancel=0.9)
+            made = self._applied(self.rng.choice(self.rng.choice(choices)), depth=1, cancel=0.9)
             if made is not None:
                 return made
         return self.expression(kind, 2)
@@ -177,7 +189,7 @@ class Hostile:
         """A comparison of something hostile, or whether it is NULL: what an engine likes to rewrite."""
         kind = self.rng.choice(KINDS)
         inner = self.expression(kind, self.rng.choice((0, 1, 2)))
-        for _ in range(4):
+        for _ in range(4 * (self.rng.random() < 0.75)):
             inner = self._cast(kind, self.rng.choice((1, 1, 2))) or inner
         name = self.rng.choice((*COMPARISONS, "is_null"))
         other = [] if name == "is_null" else [self.constant(kind)]
@@ -242,19 +254,18 @@ class Hostile:
         choices = signatures()[kind]
         often = [name for name in OFTEN if name in choices]
         name = self.rng.choice(often if often and self.rng.random() < 0.5 else list(choices))
-        return self._applied(*self.rng.choice(choices[name]), depth=depth)
+        return self._applied(self.rng.choice(choices[name]), depth)
 
-    def _applied(self, function: Function, kinds: Sequence[Kind], depth: int, cancel: float = 0.25) -> Made | None:
+    def _applied(self, signature: Signature, depth: int, cancel: float = 0.25) -> Made | None:
+        function, kinds, fixed = signature
         if not all(wanted in self.of or wanted in CONSTANTS for wanted in kinds):
             return None
         args = []
         for at, wanted in enumerate(kinds):
-            if at in function.literal or wanted is Kind.INTERVAL:
+            if at in fixed or wanted is Kind.INTERVAL:
                 args.append(self._literal(*self.rng.choice(constants(function, at, wanted))))
             elif wanted is Kind.DOUBLE and self.rng.random() < cancel:
                 args.append(self._cancelled(wanted, 1) or self._leaf(wanted))
-            elif function.name == "in" and at:
-                args.append(self.constant(wanted) if wanted in CONSTANTS else self._leaf(wanted))
             else:
                 args.append(self._drawn(wanted, depth - 1))
         return self.called(function.name, *args)

@@ -121,30 +121,34 @@ class Statements:
             type_ = parse_type(c.type)
             assert type_ is not None
             columns.append(self.new(c.name, type_))
-        pid, node = columns[0], None
-        node = Scan("log", tuple(columns))
-        if rng.random() < 0.5:
+        pid, node = columns[0], Scan("log", tuple(columns))
+        put_together = rng.random() < 0.5
+        if put_together or rng.random() < 0.5:
             k = self.new("k", INTEGER)
             node = Join(JoinKind.CROSS, node, Values((k,), tuple((n,) for n in range(rng.randint(2, 6)))))
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and not put_together:
             node = Filter(node, self.condition(node))
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and not put_together:
             made = [self.hostile(node).expression(rng.choice(KINDS), 2) for _ in range(2)]
             items = [Item(self.new(f"e{i}", m.value.type), m.expr) for i, m in enumerate(made)]
             kept = [Item(self.new(c.name, c.type), c) for c in output_columns(node)]
-            pid, node = kept[0].column, Project(node, (*kept, *items))
-        if "pid" in [c.name for c in output_columns(node)] and rng.random() < 0.4:
-            hostile, kind = self.hostile(node), rng.choice((Kind.INTEGER, Kind.INTEGER, *KINDS))
-            key = hostile.cancelling(kind) if rng.random() < 0.4 else hostile.expression(kind, 2)
-            g, once = self.new("g", key.value.type), self.new("pid", pid.type)
-            calls = (AggregateCall("count", None, self.new("n", BIGINT)),)
-            node = Aggregate(node, (Item(once, pid), Item(g, key.expr)), calls)
-            if g.type.kind is Kind.INTEGER and rng.random() < 0.7:
-                least = key.value.interval.lo
-                end = int(least) if least is not None and abs(least) < 2**60 else rng.randint(-3, 3)
-                made_term = self.hostile(node).called(rng.choice(("le", "lt", "eq")), Made(g, key.value), _number(end + 1))
-                node = node if made_term is None else Filter(node, made_term.expr)
-        return node
+            node = Project(node, (*kept, *items))
+        return self.of_each(node, pid) if put_together else node
+
+    def of_each(self, node: Node, pid: Column) -> Node:
+        """The rows of each id put together by a hostile key, of which a condition then leaves few values."""
+        rng, hostile = self.rng, self.hostile(node)
+        kind = rng.choice((Kind.INTEGER, Kind.INTEGER, *KINDS))
+        key = hostile.cancelling(kind) if rng.random() < 0.7 else hostile.expression(kind, 2)
+        g, once = self.new("g", key.value.type), self.new("pid", pid.type)
+        calls = (AggregateCall("count", None, self.new("n", BIGINT)),)
+        found = Aggregate(node, (Item(once, pid), Item(g, key.expr)), calls)
+        least = key.value.interval.lo
+        if g.type.kind is not Kind.INTEGER or rng.random() < 0.2:
+            return found
+        end = int(least) if least is not None and abs(least) < 2**60 else rng.randint(-3, 3)
+        term = hostile.called(rng.choice(("le", "lt", "eq")), Made(g, key.value), _number(end + rng.choice((0, 1))))
+        return found if term is None else Filter(found, term.expr)
 
     def condition(self, node: Node) -> Expr:
         hostile = self.hostile(node)
@@ -189,8 +193,10 @@ def _number(n: int) -> Made:
     return Made(Literal(n, INTEGER), value)
 
 
-def statements(seeds: Iterable[int], optimizers: str = OURS, first: bool = False, refused: Counter[str] | None = None) -> Found:
-    """Statements over one policy per seed. first: stop at the first problem. refused: code → how often."""
+def statements(
+    seeds: Iterable[int], optimizers: str = OURS, until: str | None = None, refused: Counter[str] | None = None
+) -> Found:
+    """Statements over one policy per seed. until: what a problem says that is enough. refused: code → how often."""
     store, found = Store(), Found()
     for seed in seeds:
         rng = random.Random(seed)
@@ -224,9 +230,9 @@ def statements(seeds: Iterable[int], optimizers: str = OURS, first: bool = False
                 found.problems += [f"{p} ({whose})\n" + "\n".join(s.salted(1) for s in planned.statements) for p in told[:1]]
             except Broken as error:
                 found.problems.append(f"{whose}: {error}")
-            if first and found.problems:
+            if found.told(until):
                 break
-        if first and found.problems:
+        if found.told(until):
             break
     store.close()
     return found
