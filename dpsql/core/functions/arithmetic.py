@@ -83,6 +83,15 @@ def _regrouped(found: Interval, args: Args, reach: Exact | None) -> Interval:
     return iv.hull(found, Interval(-reach, reach))
 
 
+def _added(args: Args) -> Interval:
+    return _regrouped(_add(args), args, _sum_of_parts(args))
+
+
+def _subtracted(args: Args) -> Interval:
+    """What is subtracted may be added with the other sign."""
+    return iv.hull(_regrouped(_sub(args), args, _sum_of_parts(args)), _neg(args[1:]))
+
+
 def trunc_interval(i: Interval) -> Interval:
     """The image under truncation towards zero, which never falls."""
     lo, hi = (None if end is None else math.trunc(end) for end in (i.lo, i.hi))
@@ -124,7 +133,7 @@ def _linear_type(rule: Callable[[Args], Interval]) -> Callable[[Args], SqlType]:
         count(args, 2)
         for a in args:
             number(a)
-        return exact_type(_regrouped(rule(on_ranges(args)), args, _sum_of_parts(args)), args, _scale(args))
+        return exact_type(rule(on_ranges(args)), args, _scale(args))
 
     return type_of
 
@@ -256,7 +265,7 @@ _NUMERIC_ADD = Function(
     ("add",),
     "x + y: number, number → number · date + days → date · date ± INTERVAL → timestamp",
     "Sum; the result type is wide enough for every possible sum.",
-    type=_linear_type(_add),
+    type=_linear_type(_added),
     interval=_add,
     reach=_sum_of_parts,
     python=_mixed(_plus),
@@ -266,7 +275,7 @@ _NUMERIC_SUB = Function(
     ("sub",),
     "x - y: number, number → number · date - days → date · date - date → days",
     "Difference; the result type is wide enough for every possible difference.",
-    type=_linear_type(_sub),
+    type=_linear_type(_subtracted),
     interval=_sub,
     reach=_sum_of_parts,
     python=_mixed(_minus),

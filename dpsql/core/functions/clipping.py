@@ -119,24 +119,24 @@ def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
 # GREATEST and LEAST ignore NULL
 
 
-def _constants(args: Args) -> list[Exact]:
+def _constants(args: Args) -> list[Interval]:
     """Arguments that take part in every row, because they are written there: constants, neither NULL nor NaN."""
     target = common_type(args)
     present = [a for a in args if a.is_constant and not is_null(a) and a.finite and not may_fail(a, target)]
-    return [at for a in present if (at := scaled(a, target).lo) is not None]
+    return [scaled(a, target) for a in present]
 
 
 def _greatest(args: Args) -> Interval:
     """One of the arguments, which may be any: NULLs are left out. No less than a constant, which never is."""
-    found, sure = hull_of(args), _constants(args)
-    low = max([*sure, *([] if found.lo is None else [found.lo])], default=None)
+    found = hull_of(args)
+    low = max([i.lo for i in (found, *_constants(args)) if i.lo is not None], default=None)
     return Interval(low, found.hi, found.why)
 
 
 def _least(args: Args) -> Interval:
     """The mirror image; a NaN is the greatest value of all and gives way to the others."""
-    found, sure = hull_of(args), _constants(args)
-    high = min([*sure, *([] if found.hi is None else [found.hi])], default=None)
+    found = hull_of(args)
+    high = min([i.hi for i in (found, *_constants(args)) if i.hi is not None], default=None)
     return Interval(found.lo, high, found.why)
 
 

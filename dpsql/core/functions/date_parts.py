@@ -114,9 +114,9 @@ def _years(a: Value, part: Part) -> Interval:
 
 
 def part_interval(a: Value, part: Part) -> Interval:
-    """The range of a part of `a`: fixed, or derived from the years `a` can lie in."""
-    if part.lo is not None:
-        return iv.interval(part.lo, part.hi)
+    """The range of a part of `a`: fixed, or derived from the years `a` can lie in. TIME '24:00:00' has an hour 24."""
+    if part.lo is not None and part.hi is not None:
+        return iv.interval(part.lo, part.hi + (part.name == "hour" and a.type.kind is Kind.TIME))
     return _years(a, part)
 
 

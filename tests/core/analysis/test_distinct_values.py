@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.core.analysis.distinct_values import most_values
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.diagnostic import Source
 from tests.support.planning import below_release, planned, policy
@@ -121,9 +122,10 @@ def test_long_expressions_are_not_looked_into() -> None:
 def counted_values(sql: str) -> int | None:
     """The image of what the only COUNT(DISTINCT …) counts; the plan says so, too, where it is small."""
     plan = planned(sql, POLICY)
-    (component,) = plan.releases[0].measured.node.components
+    node = plan.releases[0].measured.node
+    (component,) = node.components
     assert component.measure is Measure.DISTINCT and component.arg is not None
-    found = most_values(component.arg, below_release(plan), component.filter)
+    found = most_values(component.arg, below_release(plan), component.filter, stored_columns(node.input))
     assert component.values == (found if found is None or found < 100_000 else None)
     return found
 
