@@ -7,22 +7,16 @@ and no optimizer of ours changes an integer. Twins: an old belief back, and all 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil
-from typing import Any
 
 import pytest
 
-from dpsql.core.analysis import derive, expression_values
+from dpsql.core.analysis import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions import registry
-from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.ir.conditions import conjuncts
-from dpsql.core.ir.expressions import Call, Column, Literal
+from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Filter
 from dpsql.core.numbers.cap import finite
-from tests.deep.functions.test_hostile_expressions import _sign
 from tests.support.hostile_checks import ALL
 from tests.support.hostile_statements import statements
 
@@ -38,31 +32,22 @@ def test_statements_stay_within_their_price_and_never_fail(seed: int) -> None:
 # --- twins ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def fresh() -> Iterator[None]:
-    registry._APPLIED.clear()
-    yield
-    registry._APPLIED.clear()
-
-
-@pytest.mark.usefixtures("fresh")
-def test_a_limit_that_a_believed_interval_replaces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`g <= 1` leaves one row per id where g is a sign that is at least 1, and no limit is enforced."""
+def test_a_limit_that_a_belief_replaces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were `g <= 1` to leave one row per id, as of an interval that begins there, no limit would be enforced."""
     plain = derive.filter_
 
     def believing(node: Filter, below: Facts) -> Facts:
-        found, frequency = plain(node, below), {}
-        for term in conjuncts(node.predicate):
-            match term:
-                case Call(function="le" | "lt" as name, args=(Column(uid=uid), Literal(value=int(most)))):
-                    least = below.columns[uid].value.interval.lo
-                    left = 0 if least is None else most - (name == "lt") - ceil(least) + 1
-                    frequency |= {key - {uid}: finite(left) for key in below.keys if uid in key and left >= 1}
-        return replace(found, frequency={**found.frequency, **frequency})
+        found = plain(node, below)
+        compared = {
+            term.args[0].uid
+            for term in conjuncts(node.predicate)
+            if isinstance(term, Call) and term.function in ("le", "lt") and isinstance(term.args[0], Column)
+        }
+        rest = {key - {uid} for key in below.keys for uid in key & compared}
+        return replace(found, frequency={**found.frequency, **dict.fromkeys(rest, finite(1))})
 
     monkeypatch.setattr(derive, "filter_", believing)
-    monkeypatch.setattr(expression_values, "REGISTRY", {**REGISTRY, "sign": replace(REGISTRY["sign"], interval=_sign)})
-    said = "is above"
+    said = "l1 moved by"
     assert statements(range(1_000, 1_200), until=said).told(said)
 
 
