@@ -96,6 +96,8 @@ def test_keys_are_shortened_by_stored_columns_and_row_numbers(inner: str, condit
     [
         ("SELECT id, k FROM t", "k IS NOT NULL", False, None),
         ("SELECT id, CAST(x AS BIGINT) AS k FROM t", "k IS NOT NULL", True, None),
+        ("SELECT id, MAX(k) AS k FROM t GROUP BY id", "k IS NOT NULL", True, None),
+        ("SELECT id, MAX(k) AS k FROM t GROUP BY id", "k IN (1, 2)", True, None),
         ("SELECT id, k FROM t", "k IN (1, 2)", True, 2),
         ("SELECT id, k + 1 AS k FROM t", "k IN (1, 2)", True, None),
         (f"SELECT id, CAST({ONE} AS BIGINT) AS k FROM t", "k = 1", True, None),
