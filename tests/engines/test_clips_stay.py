@@ -10,7 +10,7 @@ import pytest
 import dpsql
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.lockdown import NOT_TRUSTED
+from dpsql.engines.duckdb.optimizers import unwanted
 from dpsql.policy.load import parse_policy
 
 POLICY = """\
@@ -93,16 +93,6 @@ def test_what_the_user_has_disabled_stays_disabled() -> None:
         data.execute("SET disabled_optimizers = 'join_order'")
         DuckDBEngine.wrap(data).close()
         found = data.execute("SELECT current_setting('disabled_optimizers')").fetchall()
-        assert set(found[0][0].split(",")) == {"join_order", NOT_TRUSTED}
+        assert set(found[0][0].split(",")) == {"join_order", *unwanted(data)}
         DuckDBEngine.wrap(data).close()
         assert data.execute("SELECT current_setting('disabled_optimizers')").fetchall() == found
-
-
-def test_a_locked_connection_that_trusts_it_is_refused() -> None:
-    with duckdb.connect() as data:
-        data.execute("SET lock_configuration = true")
-        with pytest.raises(CannotOpen, match=f"SET disabled_optimizers = '{NOT_TRUSTED}' before it is locked"):
-            DuckDBEngine.wrap(data)
-    with duckdb.connect(config={"disabled_optimizers": NOT_TRUSTED}) as data:
-        data.execute("SET lock_configuration = true")
-        DuckDBEngine.wrap(data).close()

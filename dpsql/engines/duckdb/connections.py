@@ -15,7 +15,8 @@ from dpsql.core.policy.source import SourceCall
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.duckdb.files import refusal, unusable
-from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, NOT_TRUSTED, OWN, SHADOWED, start_config
+from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
+from dpsql.engines.duckdb.optimizers import disable, disabled, holds, restrict, unwanted
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.spill import SpillFolder
 from dpsql.engines.duckdb.stored_views import looks_up
@@ -26,7 +27,18 @@ ATTACHED: Final = "data"
 MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
 
 
-_DISABLED: Final = "SELECT current_setting('disabled_optimizers')"
+def start(limits: Limits | None = None, spill: str = "") -> Connection:
+    """An empty in-memory DuckDB: the one place of dpsql that starts one. spill: where it may put what does not fit.
+
+    Raises CannotOpen (DP006), duckdb.Error.
+    """
+    connection = duckdb.connect(":memory:", config=start_config(limits or Limits(), spill))
+    try:
+        restrict(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def attach(connection: Connection, database: Path, directory: Path) -> None:
@@ -100,8 +112,8 @@ def lock_down(connection: Connection, files: tuple[str, ...], progress: bool = F
 class OwnCursor:
     """A cursor of the user's connection, set up for us.
 
-    home: its catalogue. shadowed: built-in functions that somebody has redefined. trusting: whether its optimizer
-    leaves out clips that it takes for needless, and cannot be told not to.
+    home: its catalogue. shadowed: built-in functions that somebody has redefined. trusting: whether optimizers
+    work that are not on our list, and cannot be told not to.
     """
 
     cursor: Connection
@@ -112,29 +124,30 @@ class OwnCursor:
 
 
 def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
-    """One more cursor. One optimizer is turned off for the whole database: DuckDB knows no smaller scope for it."""
+    """One more cursor. Optimizers are turned off for the whole database: DuckDB knows no smaller scope."""
     cursor = connection.cursor()
 
     def look(sql: str) -> list[tuple[Any, ...]]:
         return cursor.execute(sql).fetchall()
 
-    disabled = [name for name in look(_DISABLED)[0][0].split(",") if name]
-    off = f"SET disabled_optimizers = '{','.join([*disabled, NOT_TRUSTED])}'"
-    for statement in (*OWN, *(COUNTING if progress else NO_BAR), *([] if NOT_TRUSTED in disabled else [off])):
+    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
         with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
             cursor.execute(statement)
+    if not holds(cursor):
+        with contextlib.suppress(duckdb.Error):
+            disable(cursor, disabled(cursor) | unwanted(cursor))
     return OwnCursor(
         cursor,
         home=look("SELECT current_database()")[0][0],
         shadowed=tuple(name for (name,) in look(SHADOWED)),
         collation=look("SELECT current_setting('default_collation')")[0][0],
-        trusting=NOT_TRUSTED not in look(_DISABLED)[0][0].split(","),
+        trusting=not holds(cursor),
     )
 
 
 def open_scratch() -> Connection:
     """An empty in-memory DuckDB, locked, for values that are public already."""
-    connection = duckdb.connect(":memory:", config=start_config(Limits(), ""))
+    connection = start()
     lock_down(connection, ())
     return connection
 
@@ -144,7 +157,9 @@ def build_database(path: Path, script: str) -> None:
 
     Raises: CannotOpen (DP006) if the file cannot be made.
     """
-    with contextlib.suppress(duckdb.Error, EngineError), contextlib.closing(duckdb.connect(str(path))) as connection:
+    with contextlib.closing(start()) as connection, contextlib.suppress(duckdb.Error, EngineError):
+        connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS made (TYPE duckdb)")
+        connection.execute("USE made")
         guarded(lambda: connection.execute(script), connection.interrupt)
         return
     raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")

@@ -37,14 +37,14 @@ from dpsql.engines.duckdb.connections import (
     own_cursor,
     set_bar,
     set_each,
+    start,
 )
 from dpsql.engines.duckdb.copies import attach as attach_copies
 from dpsql.engines.duckdb.copies import finish as finish_copies
 from dpsql.engines.duckdb.copies import place as place_of_copy
-from dpsql.engines.duckdb.copies import place_of_view
 from dpsql.engines.duckdb.copies import show as show_copies
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
-from dpsql.engines.duckdb.lockdown import NOT_TRUSTED, UNLOCKED, start_config
+from dpsql.engines.duckdb.lockdown import UNLOCKED
 from dpsql.engines.duckdb.parquet import folded
 from dpsql.engines.duckdb.read_as import Made, probe
 from dpsql.engines.duckdb.reading import read
@@ -52,7 +52,6 @@ from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relatio
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
 from dpsql.engines.duckdb.stored_views import overlooks, reads_files, source_of, unreadable
-from dpsql.engines.duckdb.trust import Trust
 from dpsql.engines.duckdb.views import reads_of
 from dpsql.engines.open import Copies, Frame
 from dpsql.engines.progress import watched
@@ -78,22 +77,19 @@ class DuckDBEngine:
         second: duckdb.DuckDBPyConnection | None = None,
         locked: bool | None = None,
         made: Mapping[str, tuple[Made, ...]] | None = None,
-        trust: Trust | None = None,
     ) -> None:
         """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close.
 
         made: table → the columns that the policy makes of the data's.
-        trust: what all connections to the database share. second: the connection of the `sibling`. locked: whether
-        nothing can be set any more; else if there is `spill`.
+        second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
         """
         self.told: tuple[str, ...] = ()
         self._connection, self._home, self._progress = connection, home, progress
         self._locked = spill is not None if locked is None else locked
-        self._trust = Trust(()) if trust is None else trust
         self.computed: dict[str, str] = {}
         self._made, self._sibling = {folded(table): columns for table, columns in (made or {}).items()}, None
         if second is not None:
-            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made, trust=self._trust)
+            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made)
             self._sibling.computed = self.computed
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
@@ -136,7 +132,7 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None
         problem: BaseException
         try:
-            connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
+            connection = start(limits, spill.path)
             set_bar(connection, progress)
             if database is not None:
                 attach(connection, database, directory)
@@ -152,10 +148,8 @@ class DuckDBEngine:
             set_each(second, progress)
             if database is not None:
                 find_names(connection, second)
-            trust = Trust(() if copies is None or copies.writing else tuple(map(place_of_view, copies.tables)))
-            trust.allow(connection)
             lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
-            return cls(connection, ATTACHED, spill, progress, second=second, made=made, trust=trust)
+            return cls(connection, ATTACHED, spill, progress, second=second, made=made)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:
@@ -175,8 +169,7 @@ class DuckDBEngine:
     ) -> DuckDBEngine:
         """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
-        Only DuckDB's optimizer `statistics_propagation` is off from then on for all that use the database: it can leave
-        out clips (`lockdown.NOT_TRUSTED`).
+        Only DuckDB's optimizers are off from then on for all that use the database, but for those of `optimizers.py`.
 
         progress, made: as in `open`. Without progress, DuckDB's own bar, which notebooks have, is off for our cursor.
         Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
@@ -195,8 +188,8 @@ class DuckDBEngine:
             own.cursor.close()
             if own.trusting:
                 raise cannot_open(
-                    f"the DuckDB connection is locked with its optimizer {NOT_TRUSTED} on, which drops bounds of sums",
-                    f"SET disabled_optimizers = '{NOT_TRUSTED}' before it is locked",
+                    "the DuckDB connection is locked with optimizers on that rewrite what queries compute",
+                    "pass it before it is locked",
                 )
             if not own.shadowed:
                 raise cannot_open(
@@ -231,8 +224,7 @@ class DuckDBEngine:
             return guarded(lambda: self._read(sql), self.interrupt, look, self._stop)
 
     def _read(self, sql: str) -> RawTable:
-        with self._trust.planned(self._connection, sql):
-            return read(self._connection, sql, self._stop)
+        return read(self._connection, sql, self._stop)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
