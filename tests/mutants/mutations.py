@@ -4295,7 +4295,7 @@ MUTATIONS = (
     Mutation(
         "groups-outside-of-a-list-fetched",
         "dpsql/core/printing/shapes/direct.py",
-        """having = f"\\n{d.having(' AND '.join(asked))}" if asked else \"\"""",
+        """having = f"\\n{d.having(' AND '.join(terms))}" if terms else \"\"""",
         'having = ""',
         "groups outside of a public list leave the engine",
         ("tests/core/printing/test_group_conditions.py",),
@@ -4303,7 +4303,7 @@ MUTATIONS = (
     Mutation(
         "groups-asked-without-null",
         "dpsql/core/printing/key_lists.py",
-        'return f"({inside} OR {sql} IS NULL)" if inside is not None and null else inside',
+        'return f"({inside} OR {sql} IS NULL)" if null else inside',
         "return inside",
         "the group of NULL counts nothing though the list has it",
         ("tests/core/printing/test_group_conditions.py",),
@@ -4327,16 +4327,16 @@ MUTATIONS = (
     Mutation(
         "shift-of-rows-without-a-value",
         "dpsql/core/printing/shapes/direct.py",
-        'counted = "*" if counts_every_row(c, names) else quantized(components[i], names)',
-        'counted = "*"',
+        "COUNT({counted_rows(components[i], names)}){_where(c, names)}",
+        "COUNT(*){_where(c, names)}",
         "a row whose value is NULL moves an average",
         ("tests/core/printing/test_shifted_totals.py",),
     ),
     Mutation(
         "shift-of-rows-left-out",
         "dpsql/core/printing/shapes/direct.py",
-        'return f"{found} - {d.wide(str(shift))} * COUNT({counted}){_where(c, names)}"',
-        'return f"{found} - {d.wide(str(shift))} * COUNT({counted})"',
+        "COUNT({counted_rows(components[i], names)}){_where(c, names)}",
+        "COUNT({counted_rows(components[i], names)})",
         "rows that a FILTER leaves out move an average",
         ("tests/core/printing/test_shifted_totals.py",),
     ),

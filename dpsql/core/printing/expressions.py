@@ -15,6 +15,7 @@ from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
 from dpsql.core.functions.value import Value
+from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.render import symbol
 from dpsql.core.ir.step_count import take
@@ -32,11 +33,15 @@ TableNames = Callable[[str], str]
 
 @value(frozen=True, slots=True)
 class Names:
-    """How columns are printed, what is known of their values, and in which dialect they are computed with."""
+    """How columns are printed, what is known of their values, and in which dialect they are computed with.
+
+    spelled: if given, gets every expression that is asked for, and says how those in it are printed.
+    """
 
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
+    spelled: ByIdentity[Expr, tuple[str, Value]] | None = None
 
 
 @dataclass(slots=True)
@@ -52,19 +57,28 @@ class Aliases:
 
 def spell(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as SQL, with what is known of its value."""
+    if names.spelled is None:
+        return _spell(expr, names)
+    found = names.spelled.get(expr)
+    if found is None:
+        found = names.spelled[expr] = _spell(expr, names)
+    return found
+
+
+def _spell(expr: Expr, names: Names) -> tuple[str, Value]:
     match expr:
         case Column(uid=uid):
             return names.sql[uid], names.env[uid]
         case Literal(value=value, type=type_):
             return names.dialect.constant(value, type_), literal(value, type_)
         case Cast(arg=arg, type=target):
-            inner, known = spell(arg, names)
+            inner, known = _spell(arg, names)
             try:
                 return names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
         case Call(function=name, args=args):
-            spelled = [spell(a, names) for a in args]
+            spelled = [_spell(a, names) for a in args]
             values = tuple(v for _, v in spelled)
             result = call(name, values, expr.span)
             if result.is_constant:

@@ -88,9 +88,20 @@ def uncentered(c: Component) -> Component:
     return replace(c, lo=c.lo + c.center, hi=c.hi + c.center, center=0)
 
 
-def counts_every_row(c: Component, names: Names) -> bool:
-    """Whether `quantized` is never NULL, whatever a row holds."""
-    return _always_there(_argument(c, names)[1])
+def counted_rows(c: Component, names: Names) -> str:
+    """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is.
+
+    Not of squares and products.
+    """
+    sql, value = _argument(c, names)
+    if _always_there(value):
+        return "*"
+    if c.units is not None:
+        return _stored(spell(c.units, names)[0], c, sure=False)
+    if value.type.kind is not Kind.DOUBLE:
+        return sql
+    d = names.dialect
+    return f"CASE WHEN {d.is_finite(sql if value.type == DOUBLE else d.cast(sql, DOUBLE))} THEN 1 END"
 
 
 def held_in(c: Component) -> SqlType:
