@@ -3264,8 +3264,8 @@ MUTATIONS = (
     Mutation(
         "parquet-statistics-of-a-stored-view-are-believed",
         "dpsql/engines/duckdb/relations.py",
-        "believing_views(views, macros, merges_zeros)\n",
-        "believing_views(views, macros, merges_zeros) if registered is not None else frozenset()\n",
+        "believing_views(views, macros)\n",
+        "believing_views(views, macros) if registered is not None else frozenset()\n",
         "one row decides whether the NaNs of a source's file are counted, asked for through a stored view of it",
         ("tests/engines/test_parquet_statistics.py",),
     ),

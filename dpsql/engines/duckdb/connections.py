@@ -16,29 +16,21 @@ from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.duckdb.files import refusal, unusable
 from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
-from dpsql.engines.duckdb.optimizers import disable, disabled, holds, restrict, unwanted
+from dpsql.engines.duckdb.optimizers import holds, restricted
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.spill import SpillFolder
 from dpsql.engines.duckdb.stored_views import looks_up
+from dpsql.engines.duckdb.versions import require_version
 from dpsql.engines.resources import Limits
 
 Connection = duckdb.DuckDBPyConnection
 ATTACHED: Final = "data"
-MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
 
 
 def start(limits: Limits | None = None, spill: str = "") -> Connection:
-    """An empty in-memory DuckDB: the one place of dpsql that starts one. spill: where it may put what does not fit.
-
-    Raises CannotOpen (DP006), duckdb.Error.
-    """
-    connection = duckdb.connect(":memory:", config=start_config(limits or Limits(), spill))
-    try:
-        restrict(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    """An empty DuckDB in memory. spill: where it may put what does not fit. Raises CannotOpen (DP006), duckdb.Error."""
+    require_version()
+    return restricted(start_config(limits or Limits(), spill))
 
 
 def attach(connection: Connection, database: Path, directory: Path) -> None:
@@ -69,12 +61,7 @@ def create_view(connection: Connection, table: str, call: SourceCall, written: s
     """A view for a table's source. written: the source as the policy has it. Raises CannotOpen (DP006)."""
     # DuckDB's own text may quote lines of a file, so none of it is shown.
     with contextlib.suppress(duckdb.Error):
-        view = f"memory.main.{quoted(table)}"
-        connection.execute(f"CREATE VIEW {view} AS {source_sql(call)}")
-        if call.reader == "read_parquet" and not MERGES_ZEROS:
-            columns = connection.execute(f"DESCRIBE {view}").fetchall()
-            floats = [name for name, type_, *_ in columns if type_ in ("FLOAT", "DOUBLE")]
-            connection.execute(f"CREATE OR REPLACE VIEW {view} AS {source_sql(call, floats)}")
+        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS {source_sql(call)}")
         return
     raise cannot_open(
         f"the source of table `{table}` cannot be read: {written}",
@@ -112,19 +99,19 @@ def lock_down(connection: Connection, files: tuple[str, ...], progress: bool = F
 class OwnCursor:
     """A cursor of the user's connection, set up for us.
 
-    home: its catalogue. shadowed: built-in functions that somebody has redefined. trusting: whether optimizers
-    work that are not on our list, and cannot be told not to.
+    home: its catalogue. shadowed: built-in functions that somebody has redefined. restricted: whether no
+    optimizer works that is not on our list.
     """
 
     cursor: Connection
     home: str
     shadowed: tuple[str, ...]
     collation: str
-    trusting: bool
+    restricted: bool
 
 
 def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
-    """One more cursor. Optimizers are turned off for the whole database: DuckDB knows no smaller scope."""
+    """One more cursor, with nothing set but for itself."""
     cursor = connection.cursor()
 
     def look(sql: str) -> list[tuple[Any, ...]]:
@@ -133,15 +120,12 @@ def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
     for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
         with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
             cursor.execute(statement)
-    if not holds(cursor):
-        with contextlib.suppress(duckdb.Error):
-            disable(cursor, disabled(cursor) | unwanted(cursor))
     return OwnCursor(
         cursor,
         home=look("SELECT current_database()")[0][0],
         shadowed=tuple(name for (name,) in look(SHADOWED)),
         collation=look("SELECT current_setting('default_collation')")[0][0],
-        trusting=not holds(cursor),
+        restricted=holds(cursor),
     )
 
 

@@ -5,7 +5,7 @@ DuckDB's statistics say of the data. *Why.* On the list is only what moves opera
 scalar, and none reads how large values are. All others that this DuckDB names are off, those of a later version too. It
 is set before anything is attached, and read back. *When it would be false.* One of the list comes to rewrite scalars in
 a later version (`versions.py` lets only those in that were tested, or that pass a battery), or DuckDB folds by
-statistics elsewhere. *Tested by* tests/engines/test_optimizers.py, test_clips_stay.py, test_in_lists.py, and the
+statistics elsewhere. *Tested by* tests/engines/test_optimizers.py, tests/engines/test_clips_stay.py, tests/engines/test_in_lists.py, and the
 mutants that put each of them back.
 
 What others did. `expression_rewriter` gathers the constants of integer chains, which overflow then, and moves a cast
@@ -17,7 +17,8 @@ looking for an overflow, or its clip vanishes. `common_subexpressions` pulls wha
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import duckdb
 
@@ -52,6 +53,20 @@ def holds(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether no optimizer works that is not on the list. Raises duckdb.Error."""
     found = unwanted(connection)
     return bool(found) and found <= disabled(connection)
+
+
+def restricted(config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, started with this: the one place of dpsql where one is.
+
+    Raises CannotOpen (DP006), duckdb.Error.
+    """
+    connection = duckdb.connect(":memory:", config=dict(config))
+    try:
+        restrict(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def restrict(connection: duckdb.DuckDBPyConnection) -> None:
