@@ -3433,7 +3433,7 @@ MUTATIONS = (
     Mutation(
         "nobodys-rows-kept",
         "dpsql/core/printing/shapes/weighted.py",
-        'block = block.filtered(f"{unit} IS NOT NULL")',
+        'block = block.filtered(f"{block.names.sql[bounding.id.uid]} IS NOT NULL")',
         "block = block.filtered()",
         "rows without an id share the limits of one",
         (
@@ -4307,6 +4307,22 @@ MUTATIONS = (
         "return inside",
         "the group of NULL counts nothing though the list has it",
         ("tests/core/printing/test_group_conditions.py",),
+    ),
+    Mutation(
+        "waist-of-one-column",
+        "dpsql/core/printing/waist.py",
+        """{key: f"a{place}" for place""",
+        """{key: "a0" for place""",
+        "a clip reads the column of another expression",
+        ("tests/core/printing/test_waist.py",),
+    ),
+    Mutation(
+        "rows-of-a-sum-without-a-value",
+        "dpsql/core/printing/grid_integers.py",
+        """return f"CASE WHEN {d.is_finite(sql if value.type == DOUBLE else d.cast(sql, DOUBLE))} THEN 1 END\"""",
+        "return sql",
+        "an average divides by rows that its sum leaves out",
+        ("tests/core/printing/test_waist.py",),
     ),
     Mutation(
         "rising-with-terms-of-both-signs",

@@ -46,7 +46,3 @@ class ByIdentity(Generic[K, V]):
     def keys(self) -> Iterator[K]:
         """The objects, in the order in which they were first given a value."""
         return (key for key, _ in self._held.values())
-
-    def items(self) -> Iterator[tuple[K, V]]:
-        """The objects with their values, in the same order."""
-        return iter(self._held.values())

@@ -15,7 +15,6 @@ from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.render import symbol
 from dpsql.core.ir.step_count import take
@@ -35,13 +34,22 @@ TableNames = Callable[[str], str]
 class Names:
     """How columns are printed, what is known of their values, and in which dialect they are computed with.
 
-    spelled: if given, gets every expression that is asked for, and says how those in it are printed.
+    kept: if given, gets everything that is printed, and says how what is in it is printed (waist.py).
     """
 
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
-    spelled: ByIdentity[Expr, tuple[str, Value]] | None = None
+    kept: dict[object, Kept] | None = None
+
+
+@value(frozen=True, slots=True)
+class Kept:
+    """A printed piece: its text, what is known of an expression's value, and how to print it over other names."""
+
+    sql: str
+    known: Value | None
+    again: Callable[[Names], str]
 
 
 @dataclass(slots=True)
@@ -57,28 +65,35 @@ class Aliases:
 
 def spell(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as SQL, with what is known of its value."""
-    if names.spelled is None:
+    if type(expr) is Column:
+        return names.sql[expr.uid], names.env[expr.uid]
+    if names.kept is None:
         return _spell(expr, names)
-    found = names.spelled.get(expr)
-    if found is None:
-        found = names.spelled[expr] = _spell(expr, names)
-    return found
+    found = names.kept.get(id(expr))
+    if found is not None:
+        assert found.known is not None
+        return found.sql, found.known
+    sql, known = _spell(expr, names)
+    # What prints it again holds it, so that no other object gets its number.
+    names.kept[id(expr)] = Kept(sql, known, lambda other: spell(expr, other)[0])
+    return sql, known
 
 
 def _spell(expr: Expr, names: Names) -> tuple[str, Value]:
+    part = _spell if names.kept is None else spell
     match expr:
         case Column(uid=uid):
             return names.sql[uid], names.env[uid]
         case Literal(value=value, type=type_):
             return names.dialect.constant(value, type_), literal(value, type_)
         case Cast(arg=arg, type=target):
-            inner, known = _spell(arg, names)
+            inner, known = part(arg, names)
             try:
                 return names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
         case Call(function=name, args=args):
-            spelled = [_spell(a, names) for a in args]
+            spelled = [part(a, names) for a in args]
             values = tuple(v for _, v in spelled)
             result = call(name, values, expr.span)
             if result.is_constant:

@@ -38,7 +38,7 @@ def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, pri
         terms = [_key(k.expr, k.column, names, private) for k in node.keys]
         return [*terms, *(spelled(c, names) for c in node.calls)]
 
-    items, block = waist(block, (), all_of)
+    items, block = waist(block, all_of)
     keys, printed = items[: len(node.keys)], dict(zip(made, items, strict=True))
     chosen = list(printed) if columns is None else [c.uid for c in columns]
     listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]

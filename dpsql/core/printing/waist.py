@@ -1,49 +1,81 @@
-"""The inner projection: what a SELECT reads several times is computed once, as a column of a subquery.
+"""Inner projections: what a SELECT reads several times is computed once, as a column of a subquery.
 
-A clip reads its argument in every branch, and DuckDB computes it in each where no optimizer looks for repeated text
-(engines/duckdb/optimizers.py): 1.8 times a query, measured. So the argument is a column, and the clip, which stands
-above, reads it. What is written once, bare columns and constants stay where they are.
+A clip reads its argument in every branch, slices read theirs in every FILTER, and DuckDB computes each anew where no
+optimizer looks for repeated text (engines/duckdb/optimizers.py): 1.8 times a query, measured. So the argument is a
+column, and the clip stands above and reads it. Of a square the clipped integer is a column, over one of its argument.
+What is written once, bare columns and constants stay where they are.
 
-*Claim.* The integers are those of the SELECT without the projection. *Why.* A column of it is the very text that it
-stands for, of the same row, and no row comes or goes. *When it would be false.* A column that stands for another text:
-it is found by the expression itself, never by what looks like it. *Tested by* tests/core/printing/test_waist.py,
-tests/deep/printing/test_every_shape.py.
+*Claim.* The integers are those of the SELECT without the projections. *Why.* A column is the text that it stands for,
+of the same row, and no row comes or goes; whatever is printed may be computed of every row, for it is total. *When it
+would be false.* A column that stands for another text: it is found by the expression itself, never by what looks like
+it. *Tested by* tests/core/printing/test_waist.py, tests/deep/printing/test_every_shape.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from dpsql.core.functions.value import Value
-from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.expressions import Column, Expr, columns_of
+from dpsql.core.ir.step_count import take
 from dpsql.core.printing.block import Block
-from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.expressions import Kept, Names
 from dpsql.core.values import replace
 
-ALIAS = "e"
+LEVELS = "ei"
+"""Names of the subqueries, from the outermost on: one of repeated expressions, and one of what these repeat."""
+
+Listed = Callable[[Names], list[str]]
 
 
-def waist(block: Block, read: Iterable[int], listed: Callable[[Names], list[str]]) -> tuple[list[str], Block]:
-    """What a SELECT lists, and the block that it reads: with an inner projection if the list repeats an expression.
+def waist(block: Block, listed: Listed, levels: str = LEVELS) -> tuple[list[str], Block]:
+    """What a SELECT lists, and the block that it reads: a subquery, if the list repeats an expression.
 
-    read: the columns that are read by their names alone. listed: prints the list, and spells nothing but what it lists.
+    listed: prints the list over these names, each time by the same expressions.
     """
     names = block.names
-    if not names.dialect.computes_apart:
+    if not levels or not names.dialect.computes_apart:
         return listed(names), block
-    spelled = ByIdentity[Expr, tuple[str, Value]]()
-    found = listed(replace(names, spelled=spelled))
-    text, apart, columns = "\n".join(found), dict[str, str](), ByIdentity[Expr, tuple[str, Value]]()
-    uids = set(read)
-    for expr, (sql, known) in spelled.items():
-        if isinstance(expr, Column) or known.is_constant or text.count(sql) < 2:
-            uids |= columns_of(expr)
-        else:
-            columns[expr] = apart.setdefault(sql, f"{ALIAS}.a{len(apart)}"), known
+    kept: dict[object, Kept] = {}
+    found = listed(replace(names, kept=kept))
+    apart = _repeated("\n".join(found), kept)
     if not apart:
         return found, block
-    items = [f"{names.sql[uid]} AS c{uid}" for uid in sorted(uids)]
-    items += [f"{sql} AS {name.removeprefix(f'{ALIAS}.')}" for sql, name in apart.items()]
-    outer = Names({uid: f"{ALIAS}.c{uid}" for uid in uids}, names.env, names.dialect, columns)
-    return listed(outer), Block(f"(SELECT {', '.join(items)}\n{block.clause()}) AS {ALIAS}", (), outer)
+    alias, columns = levels[0], {key: f"a{place}" for place, keys in enumerate(apart) for key in keys}
+    read = _Columns(alias)
+    known = {key: replace(kept[key], sql=f"{alias}.{name}") for key, name in columns.items()}
+    outer = Names(read, names.env, names.dialect, known)
+    items = listed(outer)
+    uids, again = sorted(read), [kept[keys[0]].again for keys in apart]
+
+    def below(inner: Names) -> list[str]:
+        own = [f"{inner.sql[uid]} AS c{uid}" for uid in uids]
+        return [*own, *(f"{print_(inner)} AS a{place}" for place, print_ in enumerate(again))]
+
+    computed, source = waist(block, below, levels[1:])
+    return items, Block(f"(SELECT {', '.join(computed)}\n{source.clause()}) AS {alias}", (), outer)
+
+
+def _repeated(text: str, kept: dict[object, Kept]) -> list[list[object]]:
+    """The keys of each text that is written more than once, the longest first, and not only within a longer one."""
+    keys: dict[str, list[object]] = {}
+    for key, each in kept.items():
+        if each.known is None or not each.known.is_constant:
+            keys.setdefault(each.sql, []).append(key)
+    found = []
+    for sql in sorted(keys, key=len, reverse=True):
+        take(1 + len(text) // 1024)
+        if text.count(sql) > 1:
+            found.append(keys[sql])
+            text = text.replace(sql, "\0")
+    return found
+
+
+class _Columns(dict[int, str]):
+    """How the columns of a subquery are printed; knows of which it was asked."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__()
+        self._alias = alias
+
+    def __missing__(self, uid: int) -> str:
+        found = self[uid] = f"{self._alias}.c{uid}"
+        return found

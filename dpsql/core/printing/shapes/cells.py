@@ -65,7 +65,7 @@ def histogram(
         shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
         return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
 
-    items, block = waist(block, (*(k.uid for k in keys), *unit), listed)
+    items, block = waist(block, listed)
     rows = f"(SELECT {', '.join(items)}\n{block.clause()}) AS r"
     counted = "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
     if weights:

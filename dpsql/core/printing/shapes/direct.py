@@ -36,7 +36,7 @@ def direct(
             keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
             return [*keys, *(f"{_total(i, node.components, names, ids)} AS m{i}" for i in plain)]
 
-        items, block = waist(block, (*(k.uid for k in node.keys), *ids[:1]), listed)
+        items, block = waist(block, listed)
         terms = [each.printed(d, block.names.sql[each.key.uid]) for each in asked]
         having = f"\n{d.having(' AND '.join(terms))}" if terms else ""
         sql = f"SELECT {', '.join(items)}\n{block.clause()}{grouping(node.keys)}{having}"

@@ -80,11 +80,6 @@ class _Parts:
         return self.bounding.id.uid
 
     @property
-    def read(self) -> tuple[int, ...]:
-        """The id and the keys."""
-        return (self.unit, *(k.uid for k in self.keys))
-
-    @property
     def names(self) -> list[str]:
         """Printed names of the key columns after the first level."""
         return [f"k{i}" for i in range(len(self.keys))]
@@ -127,7 +122,7 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
         keys = [f"{parts.dialect.listed(sql, texts) or sql} AS k{i}" for i, (sql, texts) in enumerate(given)]
         return [f"{names.sql[parts.unit]} AS u", *keys, "COUNT(*) AS n", *_aggregates(parts, names, components)]
 
-    items, block = waist(parts.block, parts.read, listed)
+    items, block = waist(parts.block, listed)
     by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
     return f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
 
@@ -138,7 +133,7 @@ def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> s
     def listed(names: Names) -> list[str]:
         return [f"{names.sql[early.unit]} AS u", "COUNT(*) AS n", *_aggregates(parts, names, components)]
 
-    items, many = waist(early.many, (early.unit,), listed)
+    items, many = waist(early.many, listed)
     inner = f"SELECT {', '.join(items)}\n{many.clause()}\nGROUP BY 1"
     keys = [f"{early.one.names.sql[k.uid]} AS k{i}" for i, k in enumerate(parts.node.keys)]
     later = replace(early.one, source=f"({inner}) AS s\nJOIN {early.one.source} ON s.u = {early.match}")
@@ -393,9 +388,9 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     def listed(names: Names) -> list[str]:
         value = quantized(c, names) if added else spell(arg, names)[0]
         counts = () if c.filter is None else (condition(c.filter, names),)
-        return [*(names.sql[uid] for uid in parts.read), value, *counts]
+        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *counts]
 
-    (unit, *items), block = waist(block, parts.read, listed)
+    (unit, *items), block = waist(block, listed)
     (*keys, value), conditions = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
     block = block.filtered(f"{value} IS NOT NULL", *conditions)
     shown = [f"{unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), f"{value} AS x"]
