@@ -236,7 +236,8 @@ def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept:
         try:
             found = draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise)
         except Exception:
-            kept.failed()
+            if not service.is_closed:  # which stops what runs
+                kept.failed()
             raise
         noisy.append(found)
         if wanted(planned.measured, given):

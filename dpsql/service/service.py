@@ -136,6 +136,11 @@ class Service:
 
     # --- life ------------------------------------------------------------------------------------------------------
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether somebody has closed it."""
+        return self._closed
+
     def require_open(self) -> None:
         """Raises Rejected DP903 once the service is closed."""
         if self._closed:

@@ -195,7 +195,7 @@ def _charged(entry: Entry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What failed, each with its text, how many of it stop private queries, and of which accounts they are stopped now."""
+    """What failed, each with its text; how many of these stop private queries, and whose are stopped now."""
 
     found: Sequence[tuple[Failure, str]]
     cap: FailureCap

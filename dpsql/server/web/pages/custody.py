@@ -119,7 +119,7 @@ def sessions(frame: Frame, visitors: Sequence[tuple[int, Visitor]], said: str = 
 
 
 def ledger(frame: Frame, rows: Sequence[Row], failures: Sequence[Row], most: Failures) -> bytes:
-    """Where it is, how long, that its chain and head agree, and what failed. most: failures that stop private queries."""
+    """Where it is, how long, that its chain and head agree; what failed, and how much of that stops queries."""
     facts = [h.div(h.dt(str(row["name"])), h.dd(str(row["value"] or "–"))) for row in rows]
     return document(
         frame,
@@ -133,8 +133,8 @@ def ledger(frame: Frame, rows: Sequence[Row], failures: Sequence[Row], most: Fai
                   [[str(f["at"] or "–"), str(f["account"]), str(f["how"]), h.code(str(f["statement"]), class_="sql")]
                    for f in failures], caption="What failed since a custodian looked last", class_="stack")
             if failures else h.p("None since a custodian looked last.", class_="note"),
-            h.p(f"{most.most:,} of one account, or {most.in_total:,} in total, stop private queries (DP416). What you have "
-                "looked at counts no more: ", h.code("dpsql budget POLICY --failures --clear WHY"), class_="note"),
+            h.p(f"{most.most:,} of one account, or {most.in_total:,} in total, stop private queries (DP416). What you "
+                "have looked at counts no more: ", h.code("dpsql budget POLICY --failures --clear WHY"), class_="note"),
             class_="card", aria_label="Failures",
         ),
         h.p("Where it and its head lie is in the policy; ", h.code("dpsql budget POLICY --history"), " lists it.",
