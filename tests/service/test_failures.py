@@ -63,11 +63,6 @@ def fails(con: dpsql.Connection, sql: str = COUNT, times: int = 1) -> None:
             con.execute(sql, epsilon="0.1", fresh=True)
 
 
-def counted(shop: Shop) -> list[tuple[str, str]]:
-    with shop.ledger() as ledger:
-        return [(f.account, f.how) for f in ledger.failures()]
-
-
 def refused(con: dpsql.Connection, sql: str = COUNT) -> str:
     before = str(con.budget)
     with pytest.raises(BudgetExceeded) as refusal:
@@ -86,7 +81,7 @@ def test_a_named_analyst_is_refused_after_so_many_and_others_are_not(shop: Shop,
     with dpsql.connect(shop.policy, analyst="ana") as ana, dpsql.connect(shop.policy, analyst="ben") as ben:
         fails(ana, times=2)
         assert refused(ana).startswith("2 statements of account 'ana' failed")
-        assert counted(shop) == [("ana", "failed")] * 2
+        assert shop.failures() == [("ana", "failed")] * 2
         engine.on = False
         refused(ana)
         assert ben.execute(COUNT, epsilon="0.1").rows
@@ -153,10 +148,10 @@ def test_a_batch_and_a_part_of_a_summary_fail_once(shop: Shop, engine: Broken) -
     with dpsql.connect(shop.policy, analyst="ana") as con:
         with pytest.raises(EngineError):
             con.batch(BATCH).run(epsilon="0.1")
-        assert counted(shop) == [("ana", "failed")]
+        assert shop.failures() == [("ana", "failed")]
         with pytest.raises(EngineError):
             con.execute("CREATE DP SUMMARY s ON orders (city) WITH (k = 1, epsilon = 0.1)")
-        assert counted(shop) == [("ana", "failed")] * 2
+        assert shop.failures() == [("ana", "failed")] * 2
         with pytest.raises(BudgetExceeded, match="DP416"):
             con.batch(BATCH).run(epsilon="0.1")
         with pytest.raises(BudgetExceeded, match="DP416"):
@@ -173,10 +168,9 @@ def test_a_search_and_its_query_fail_once(shop: Shop, engine: Broken, monkeypatc
         return drawn(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(pipeline, "_drawn", second_fails)
-    with dpsql.connect(shop.policy, analyst="ana") as con:
-        with pytest.raises(EngineError):
-            con.execute(COUNT, epsilon="1", limits="search")
-    assert len(calls) == 2 and counted(shop) == [("ana", "failed")]
+    with dpsql.connect(shop.policy, analyst="ana") as con, pytest.raises(EngineError):
+        con.execute(COUNT, epsilon="1", limits="search")
+    assert len(calls) == 2 and shop.failures() == [("ana", "failed")]
 
 
 def test_a_stop_by_the_caller_is_no_failure(shop: Shop, engine: Broken) -> None:
@@ -187,7 +181,7 @@ def test_a_stop_by_the_caller_is_no_failure(shop: Shop, engine: Broken) -> None:
                 con.execute(COUNT, epsilon="0.1", fresh=True)
     with dpsql.connect(shop.policy, analyst="ana") as con:
         assert con.budget.spent.epsilon == shop.spent() > 0
-    assert counted(shop) == [] and not list(shop.folder.glob("state/*runs-*"))
+    assert shop.failures() == [] and not list(shop.folder.glob("state/*runs-*"))
 
 
 def test_what_fails_uncharged_is_no_failure(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +196,7 @@ def test_what_fails_uncharged_is_no_failure(shop: Shop, monkeypatch: pytest.Monk
             con.execute(COUNT, epsilon="0.1")
         with pytest.raises(EngineError):
             con.execute(PUBLIC)
-    assert counted(shop) == [] and shop.spent() > 0
+    assert shop.failures() == [] and shop.spent() > 0
 
 
 def test_made_up_rows_do_not_count(shop: Shop, engine: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,12 +266,12 @@ def test_a_process_that_dies_counts_at_the_next_opening_and_one_that_runs_does_n
     for _ in range(2):
         with dpsql.connect(shop.policy, analyst="ana") as con:
             refused(con)
-        assert counted(shop) == [("ana", "crashed")] * 2
+        assert shop.failures() == [("ana", "crashed")] * 2
     runs.communicate("\n")
     assert runs.returncode == 0
     with dpsql.connect(shop.policy, analyst="ben") as con:
         assert con.execute(COUNT, epsilon="0.1").rows
-    assert counted(shop) == [("ana", "crashed")] * 2 and not list(shop.folder.glob("state/*runs-*"))
+    assert shop.failures() == [("ana", "crashed")] * 2 and not list(shop.folder.glob("state/*runs-*"))
 
 
 def test_processes_that_fail_at_one_time_count_all(shop: Shop, children: list[subprocess.Popen[str]]) -> None:
@@ -292,7 +286,7 @@ def test_processes_that_fail_at_one_time_count_all(shop: Shop, children: list[su
         child.stdin.write("\n")
         child.stdin.flush()
     assert [child.communicate()[0] for child in several] == ["DP901\n"] * 2
-    assert counted(shop) == [("ana", "failed")] * 2
+    assert shop.failures() == [("ana", "failed")] * 2
 
 
 def test_whoever_stops_with_a_signal_is_no_failure(shop: Shop, children: list[subprocess.Popen[str]]) -> None:
@@ -302,4 +296,4 @@ def test_whoever_stops_with_a_signal_is_no_failure(shop: Shop, children: list[su
     assert runs.returncode == 3
     with dpsql.connect(shop.policy, analyst="ana") as con:
         assert con.execute(COUNT, epsilon="0.1").rows
-    assert counted(shop) == []
+    assert shop.failures() == []
