@@ -76,8 +76,8 @@ def test_what_runs_is_no_failure_for_whoever_looks(head: Path) -> None:
     ledger = MemoryLedger()
     run, entry = Underway(ledger, "ana", head), charged(ledger)
     run.begin(entry)
-    look = f"import sys; from pathlib import Path; from {underway.__name__} import *; " \
-        "from dpsql.core.ledger.memory import MemoryLedger; count_crashes(MemoryLedger(), Path(sys.argv[1]))"  # fmt: skip
+    imports = f"import sys; from pathlib import Path; from {underway.__name__} import *"
+    look = f"{imports}; from {MemoryLedger.__module__} import *; count_crashes(MemoryLedger(), Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", look, str(head)], check=True)
     count_crashes(ledger, head)
     assert not found(ledger) and len(marks(head)) == 1
