@@ -3618,7 +3618,7 @@ MUTATIONS = (
     Mutation(
         "nobodys-rows-kept",
         "dpsql/core/printing/shapes/weighted.py",
-        'block = block.filtered(f"{unit} IS NOT NULL")',
+        'block = block.filtered(f"{block.names.sql[bounding.id.uid]} IS NOT NULL")',
         "block = block.filtered()",
         "rows without an id share the limits of one",
         (
@@ -4480,7 +4480,7 @@ MUTATIONS = (
     Mutation(
         "groups-outside-of-a-list-fetched",
         "dpsql/core/printing/shapes/direct.py",
-        """having = f"\\n{d.having(' AND '.join(asked))}" if asked else \"\"""",
+        """having = f"\\n{d.having(' AND '.join(terms))}" if terms else \"\"""",
         'having = ""',
         "groups outside of a public list leave the engine",
         ("tests/core/printing/test_group_conditions.py",),
@@ -4488,10 +4488,26 @@ MUTATIONS = (
     Mutation(
         "groups-asked-without-null",
         "dpsql/core/printing/key_lists.py",
-        'return f"({inside} OR {sql} IS NULL)" if inside is not None and null else inside',
+        'return f"({inside} OR {sql} IS NULL)" if null else inside',
         "return inside",
         "the group of NULL counts nothing though the list has it",
         ("tests/core/printing/test_group_conditions.py",),
+    ),
+    Mutation(
+        "waist-of-one-column",
+        "dpsql/core/printing/waist.py",
+        """{key: f"a{place}" for place""",
+        """{key: "a0" for place""",
+        "a clip reads the column of another expression",
+        ("tests/core/printing/test_waist.py",),
+    ),
+    Mutation(
+        "rows-of-a-sum-without-a-value",
+        "dpsql/core/printing/grid_integers.py",
+        """return f"CASE WHEN {d.is_finite(sql if value.type == DOUBLE else d.cast(sql, DOUBLE))} THEN 1 END\"""",
+        "return sql",
+        "an average divides by rows that its sum leaves out",
+        ("tests/core/printing/test_waist.py",),
     ),
     Mutation(
         "rising-with-terms-of-both-signs",
@@ -4512,16 +4528,16 @@ MUTATIONS = (
     Mutation(
         "shift-of-rows-without-a-value",
         "dpsql/core/printing/shapes/direct.py",
-        'counted = "*" if counts_every_row(c, names) else quantized(components[i], names)',
-        'counted = "*"',
+        "COUNT({counted_rows(components[i], names)}){_where(c, names)}",
+        "COUNT(*){_where(c, names)}",
         "a row whose value is NULL moves an average",
         ("tests/core/printing/test_shifted_totals.py",),
     ),
     Mutation(
         "shift-of-rows-left-out",
         "dpsql/core/printing/shapes/direct.py",
-        'return f"{found} - {d.wide(str(shift))} * COUNT({counted}){_where(c, names)}"',
-        'return f"{found} - {d.wide(str(shift))} * COUNT({counted})"',
+        "COUNT({counted_rows(components[i], names)}){_where(c, names)}",
+        "COUNT({counted_rows(components[i], names)})",
         "rows that a FILTER leaves out move an average",
         ("tests/core/printing/test_shifted_totals.py",),
     ),
