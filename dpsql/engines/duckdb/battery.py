@@ -71,6 +71,8 @@ _EXPRESSIONS: Final = (
     (4, "j = j", None),
     (2, "j IN (1, NULL, 3, 4, 5, 6, 7, 8)", None),
     (2, "j NOT IN (1, 3, 4, 5, 6, 7, 8, 9)", True),
+    (3, "TRY(CAST(s AS INTEGER) IN (1, 2, 3, 4, 5, 6, 7, 8))", None),
+    (3, "CASE WHEN s <> 'x' THEN CAST(s AS INTEGER) IN (1, 2, 3, 4, 5, 6, 7, 8) END", None),
     (4, "NOT (j > 1 AND i / 0 > 1)", None),
     (3, "year(t) = 2024", None),
 )
