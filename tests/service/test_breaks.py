@@ -23,7 +23,9 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Error
 from tests.support.neighbour_oracle import Vector, violations
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "breaks.yaml").read_text())["cases"]
+CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "breaks.yaml").read_text())[
+    "cases"
+]
 LATE = "TIMESTAMP '2024-06-01 00:00:00'"
 
 

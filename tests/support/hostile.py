@@ -21,9 +21,19 @@ from dpsql.core.functions.function import Function, SignatureError
 from dpsql.core.functions.registry import FAMILIES, check, literal
 from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
-from dpsql.core.ir.types import BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Kind, SqlType, decimal, integer_type_of
+from dpsql.core.ir.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TIMESTAMP,
+    VARCHAR,
+    Kind,
+    SqlType,
+    decimal,
+    integer_type_of,
+    parse_type,
+)
 from dpsql.core.ir.types import INTERVAL as SPAN
-from dpsql.core.ir.types import parse_type
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
 from tests.core.functions.test_function_contract import LITERALS
@@ -32,7 +42,10 @@ from tests.support.function_rows import COLUMNS
 FUNCTIONS = [f for family in FAMILIES.values() for f in family if DIALECT.spells(f.name)]
 KINDS = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.BOOLEAN, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP)
 """Kinds of expressions that are drawn; of others there are columns alone."""
-OFTEN = "add sub mul div intdiv mod neg sign round coalesce greatest least case nullif clip sqrt ln pow eq lt ge".split()
+OFTEN = (
+    "add", "sub", "mul", "div", "intdiv", "mod", "neg", "sign", "round", "coalesce", "greatest", "least", "case",
+    "nullif", "clip", "sqrt", "ln", "pow", "eq", "lt", "ge",
+)  # fmt: skip
 """Functions that half of all calls are of: the others' results are what they are wrong about."""
 _ENDS = [n for k in (7, 15, 31, 63, 127) for n in (2**k - 1, -(2**k) + (k == 127))]
 _WHOLE = [*_ENDS, *(n - 1 for n in _ENDS[::2]), 0, 1, -1, 2, 3, -7, 10**18, 9_000_000_000_000_000_000]
@@ -46,13 +59,15 @@ CONSTANTS: dict[Kind, list[tuple[Scalar, SqlType]]] = {
     ],
     Kind.DOUBLE: [(x, DOUBLE) for x in _REAL],
     Kind.BOOLEAN: [(True, BOOLEAN), (False, BOOLEAN)],
-    Kind.VARCHAR: [(s, VARCHAR) for s in ("", "a", "nan", "inf", "-1", "1e19", "2024-02-29", "300000-01-01", "é", "1.5")],
-    Kind.DATE: [(d, DATE) for d in (dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1), dt.date(2024, 2, 29))],
+    Kind.VARCHAR: [
+        (s, VARCHAR) for s in ("", "a", "nan", "inf", "-1", "1e19", "2024-02-29", "300000-01-01", "é", "1.5")
+    ],
+    Kind.DATE: [(dt.date(*d), DATE) for d in ((1, 1, 1), (9999, 12, 31), (1970, 1, 1), (2024, 2, 29))],
     Kind.TIMESTAMP: [
         (t, TIMESTAMP)
         for t in (dt.datetime(1, 1, 1), dt.datetime(2024, 6, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
     ],
-    Kind.INTERVAL: [(s, SPAN) for s in (dt.timedelta(days=1), dt.timedelta(days=4_000_000), dt.timedelta(microseconds=-1))],
+    Kind.INTERVAL: [(dt.timedelta(*s), SPAN) for s in ((1,), (4_000_000,), (0, 0, -1))],
 }  # fmt: skip
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from")
 LARGE = 7
@@ -67,14 +82,12 @@ for _name in (
     TARGETS.setdefault(_type.kind, []).append(_type)
 
 
-
 class Signature(NamedTuple):
     """A function, the kinds of its arguments, and which of these have to be literals."""
 
     function: Function
     kinds: tuple[Kind, ...]
     fixed: frozenset[int]
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +132,9 @@ def signatures() -> Mapping[Kind, Mapping[str, list[Signature]]]:
 
     def takes(function: Function, kinds: tuple[Kind, ...], fixed: frozenset[int]) -> bool:
         places = [
-            [literal(*c) for c in constants(function, at, kind)[:12]] if at in fixed or kind not in known else [known[kind]]
+            [literal(*c) for c in constants(function, at, kind)[:12]]
+            if at in fixed or kind not in known
+            else [known[kind]]
             for at, kind in enumerate(kinds)
         ]
         for args in product(*places):
@@ -172,7 +187,7 @@ class Hostile:
         choices = [[s for s in found if Kind.DOUBLE in s.kinds] for found in signatures()[kind].values()]
         choices = [found for found in choices if found]
         for _ in range(8 * bool(choices)):
-            made = self._applied(self.rng.choice(self.rng.choice(choices)), depth=1, cancel=0.9)
+            made = self.applied(self.rng.choice(self.rng.choice(choices)), depth=1, cancel=0.9)
             if made is not None:
                 return made
         return self.expression(kind, 2)
@@ -254,15 +269,18 @@ class Hostile:
         choices = signatures()[kind]
         often = [name for name in OFTEN if name in choices]
         name = self.rng.choice(often if often and self.rng.random() < 0.5 else list(choices))
-        return self._applied(self.rng.choice(choices[name]), depth)
+        return self.applied(self.rng.choice(choices[name]), depth)
 
-    def _applied(self, signature: Signature, depth: int, cancel: float = 0.25) -> Made | None:
+    def applied(self, signature: Signature, depth: int, cancel: float = 0.25, null: int = -1) -> Made | None:
+        """A call of this signature. cancel: how often a DOUBLE is one that cancels. null: which argument is NULL."""
         function, kinds, fixed = signature
         if not all(wanted in self.of or wanted in CONSTANTS for wanted in kinds):
             return None
         args = []
         for at, wanted in enumerate(kinds):
-            if at in fixed or wanted is Kind.INTERVAL:
+            if at == null:
+                args.append(Made(Literal(None, TARGETS[wanted][0]), literal(None, TARGETS[wanted][0])))
+            elif at in fixed or wanted is Kind.INTERVAL:
                 args.append(self._literal(*self.rng.choice(constants(function, at, wanted))))
             elif wanted is Kind.DOUBLE and self.rng.random() < cancel:
                 args.append(self._cancelled(wanted, 1) or self._leaf(wanted))

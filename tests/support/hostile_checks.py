@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dpsql.core.analysis.disjoint_conditions import are_disjoint, cases_of
-from dpsql.core.analysis.distinct_values import most_values
+from dpsql.core.analysis.distinct_values import most_values, strict
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of, walk
@@ -25,7 +25,7 @@ from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.optimizers import ALLOWED, disable, unwanted
 from tests.support.function_checker import _same
 from tests.support.function_rows import COLUMNS, as_python, build
-from tests.support.hostile import Chains, Hostile, Made
+from tests.support.hostile import TARGETS, Chains, Hostile, Made, signatures
 
 ROWS = 96
 BATCH = 32
@@ -55,7 +55,9 @@ class Table:
     def __post_init__(self) -> None:
         self.con = duckdb.connect(config={"threads": 1})
         build(self.con, random.Random(self.seed))
-        self.con.execute(f"CREATE OR REPLACE TABLE t AS SELECT CAST(rowid AS INTEGER) AS n, * FROM t WHERE rowid < {ROWS}")
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE t AS SELECT CAST(rowid AS INTEGER) AS n, * FROM t WHERE rowid < {ROWS}"
+        )
         self.columns = [(Column(i, c.name, c.value.type), c.value) for i, c in enumerate(COLUMNS, 1)]
         env = {c.uid: v for c, v in self.columns}
         self.names = Names({c.uid: c.name for c, _ in self.columns}, env, DIALECT)
@@ -164,8 +166,10 @@ class Found:
 
 
 def expressions(table: Table, seed: int, number: int, until: str | None = None) -> Found:
-    """Random expressions: every claim holds on every row, and no optimizer of ours changes a value. until: what a problem says
-    that is enough."""
+    """Random expressions: every claim holds on every row, and no optimizer of ours changes a value.
+
+    until: what a problem says that is enough.
+    """
     hostile, found = Hostile(random.Random(seed), table.columns), Found()
     while found.tried < number and not found.told(until):
         batch = [(m, p) for m in (hostile.any() for _ in range(BATCH)) if (p := table.printed(m.expr)) is not None]
@@ -177,6 +181,25 @@ def expressions(table: Table, seed: int, number: int, until: str | None = None) 
                 found.problems.append(_least(table, m, wrong))
             elif repr(ours) != repr(none):
                 found.problems.append(f"{_differ(ours, none)} by our optimizers and by none: {_told(table, m)}")
+    return found
+
+
+def nulls(table: Table, seed: int) -> Found:
+    """Calls of all functions that the analysis takes for strict, with one argument that is NULL: NULL in every row."""
+    hostile, found = Hostile(random.Random(seed), table.columns), Found()
+    calls = [
+        hostile.applied(signature, 0, null=at)
+        for named in signatures().values()
+        for name, each in named.items()
+        for signature in (each if strict(name) else ())
+        for at, kind in enumerate(signature.kinds)
+        if at not in signature.fixed and kind in TARGETS
+    ]
+    batch = [(m, p) for m in calls if m is not None and (p := table.printed(m.expr)) is not None]
+    for (m, _), values in zip(batch, table.values([p for _, p in batch]), strict=True):
+        found.tried += 1
+        if values.failure or any(v is not None for v in values.rows):
+            found.problems.append(f"is not NULL: {_told(table, m)}")
     return found
 
 
@@ -239,7 +262,9 @@ def _pair(hostile: Hostile, rng: random.Random) -> tuple[Made, Made]:
     one, choice = hostile.condition(), rng.random()
     if isinstance(one.expr, Call) and one.expr.function in OPPOSITE and choice < 0.6:
         args = [Made(a, hostile.facts(a)) for a in one.expr.args]
-        other = hostile.called(OPPOSITE[one.expr.function], *args) if choice < 0.3 else hostile.called("is_null", args[0])
+        other = (
+            hostile.called(OPPOSITE[one.expr.function], *args) if choice < 0.3 else hostile.called("is_null", args[0])
+        )
     else:
         other = hostile.called("not" if choice < 0.8 else "is_null", one)
     return one, other or one

@@ -9,6 +9,7 @@ When it would be false:
     - a declared `domain`, `bounds`, `nullable: false` or an engine's ENUM taken for all values that there are: rows may
       hold others. Only what a CLIP or a type keeps values in is enforced (`Value.range`; a DOUBLE may leave its
       `interval`);
+    - a function taken for strict: `TRUE OR NULL` is a value, although NULL, which is none, is an argument;
     - a condition that some rows do not meet; one on a computed column, which may be another value where it is counted;
     - the range of COALESCE, GREATEST and LEAST, narrowed because a branch is believed never to be NULL;
     - equal values that are not one value (DOUBLE, INTERVAL: 0.0 and -0.0); what is computed in DOUBLE.
@@ -29,6 +30,8 @@ from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, larger_than
 from dpsql.core.ir.types import Kind
 
+_NOT_STRICT = frozenset({"and", "or", "list_contains"})
+"""`TRUE OR NULL` is TRUE, and a list may hold NULL or not."""
 LARGEST = 200
 """Nodes of an expression up to which its parts are looked at."""
 MOST = 2**20
@@ -91,10 +94,15 @@ def _image(expr: Expr, facts: Facts, terms: Sequence[Expr]) -> int | None:
         case Call(type=type_) if type_.kind is Kind.DOUBLE:
             return None
         case Call(function=name, args=args):
-            known, function = _held(facts.value(expr)), lookup(name)
-            strict = function is not None and function.nullable is null_if_any_is_null
-            parts = [(_image(a, facts, terms), int(not strict and _may_be_null(a, facts))) for a in args]
+            known = _held(facts.value(expr))
+            parts = [(_image(a, facts, terms), int(not strict(name) and _may_be_null(a, facts))) for a in args]
             return _least(known, _product([None if n is None else n + null for n, null in parts]))
+
+
+def strict(name: str) -> bool:
+    """Whether a function is NULL wherever one of its arguments is: not all are of which NULL may come of NULL."""
+    function = lookup(name)
+    return function is not None and function.nullable is null_if_any_is_null and function.name not in _NOT_STRICT
 
 
 def _may_be_null(expr: Expr, facts: Facts) -> bool:

@@ -19,8 +19,9 @@ from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.ir.types import INTEGER, Kind
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
+from tests.support import hostile_checks
 from tests.support.hostile import FUNCTIONS, signatures
-from tests.support.hostile_checks import Table, expressions
+from tests.support.hostile_checks import Table, expressions, nulls
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,11 @@ def test_every_claim_holds_on_every_row(table: Table, seed: int) -> None:
 def test_every_function_is_drawn() -> None:
     """What the registry gains is attacked without being named here."""
     assert {f.name for f in FUNCTIONS} == {name for named in signatures().values() for name in named}
+
+
+def test_strict_functions_are_null_where_an_argument_is(table: Table) -> None:
+    found = nulls(table, 3)
+    assert found.tried > 200 and not found.problems, "\n".join(found.problems[:5])
 
 
 # --- twins ------------------------------------------------------------------------------------------------------------
@@ -112,3 +118,8 @@ def test_numbers_of_values_by_intervals_are_found(table: Table, monkeypatch: pyt
 
     monkeypatch.setattr(distinct_values, "_held", believed)
     assert _is_found(table, "different values")
+
+
+def test_or_taken_for_strict_is_found(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostile_checks, "strict", lambda name: name == "or")
+    assert nulls(table, 3).problems
