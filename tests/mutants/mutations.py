@@ -2965,14 +2965,6 @@ MUTATIONS = (
         ("tests/core/analysis/test_stored_columns.py",),
     ),
     Mutation(
-        "stored-through-a-conversion",
-        "dpsql/core/analysis/stored_columns.py",
-        "if isinstance(c.left, Column) and c.left.uid in a and c.left.type == c.column.type",
-        "if isinstance(c.left, Column) and c.left.uid in a",
-        "a column that a UNION converts taken for one that is read as it is stored",
-        ("tests/core/analysis/test_stored_columns.py",),
-    ),
-    Mutation(
         "values-by-a-computed-condition",
         "dpsql/core/analysis/distinct_values.py",
         "terms = [term for term in said if columns_of(term) <= stored]",
