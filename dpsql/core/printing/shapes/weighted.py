@@ -22,8 +22,8 @@ from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, key_sources
-from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR, Kind
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
+from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import largest_contribution, rule
@@ -35,6 +35,7 @@ from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
+from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.statement import Statement
 from dpsql.core.printing.shapes.weights import (
@@ -54,8 +55,6 @@ FAR_OF_DOUBLES = 2**52
 """Ends that a total which no DOUBLE holds is beyond. As F·r·B ≤ 2⁴⁰, all are within."""
 MOST_GROUPS = 2**40
 """Of one id, where nothing else limits them: as many as a table has rows."""
-MOST_LISTED = 1000
-"""Texts of a key list up to which they are written once more, to be grouped by in a form of fewer bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ def _kept(parts: _Parts, source: str) -> str:
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     d, shape = parts.dialect, "two-level" if parts.early is None else "aggregated before the join"
-    coded = _coded(parts)
+    coded = () if parts.truncates or parts.early is not None else coded_keys(parts.node, d)
     steps = [f"p AS ({_partials(parts, components, coded)})"]
     if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
@@ -177,21 +176,6 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
         terms = {i: Term(f"m{i}") for i in terms}
     sums = [f"COALESCE({d.total(term.within, BIGINT)}, 0) AS m{i}" for i, term in terms.items()]
     return Statement(_statement(steps, [*parts.names, *sums], source, parts, coded), components, shape)
-
-
-def _coded(parts: _Parts) -> list[Sequence[str]]:
-    """Of each key the public texts, of which its place stands for it in p; the order of groups needs the texts."""
-    found: list[Sequence[str]] = [()] * len(parts.keys)
-    if parts.truncates or parts.early is not None:
-        return found
-    for source in key_sources(parts.node) or ():
-        for place, at in enumerate(source.positions):
-            # Rows outside of a list that covers them are not filtered, and must not pass for its NULL.
-            if parts.node.keys[at].type.kind is Kind.VARCHAR and not source.covers and len(source.keys) <= MOST_LISTED:
-                texts = [str(key[place]) for key in source.keys if key[place] is not None]
-                texts = list(dict.fromkeys(texts))
-                found[at] = texts if parts.dialect.listed("", texts) is not None else ()
-    return found
 
 
 def _compared(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str:
