@@ -2673,10 +2673,18 @@ MUTATIONS = (
     Mutation(
         "image-without-null",
         "dpsql/core/analysis/distinct_values.py",
-        "int(not strict and _may_be_null(a, facts))",
+        "int(not strict(name) and _may_be_null(a, facts))",
         "0",
         "a function that gives something for NULL has one more value",
         ("tests/core/analysis/test_distinct_values.py",),
+    ),
+    Mutation(
+        "image-of-or-taken-for-strict",
+        "dpsql/core/analysis/distinct_values.py",
+        "_NOT_STRICT = frozenset({\"and\", \"or\", \"list_contains\"})",
+        "_NOT_STRICT = frozenset({\"list_contains\"})",
+        "TRUE OR NULL has no values, so that COUNT(DISTINCT) of many costs what one does",
+        ("tests/core/analysis/test_distinct_values.py", "tests/service/test_breaks.py"),
     ),
     Mutation(
         "image-by-a-promise",

@@ -82,7 +82,7 @@ def rows() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("expression", HOSTILE)
-def test_probe_what_is_believed_holds(rows: duckdb.DuckDBPyConnection, expression: str) -> None:
+def test_what_is_believed_holds(rows: duckdb.DuckDBPyConnection, expression: str) -> None:
     sql, known = printed(expression)
     for (value,) in rows.execute(f"SELECT {sql} FROM t").fetchall():
         if value is None:
