@@ -50,9 +50,9 @@ def test_strict_functions_are_null_where_an_argument_is(table: Table) -> None:
 Rule = Callable[[Args], Any]
 
 
-def _away(args: Args) -> bool:
-    """In real arithmetic nothing gives 0 whose interval does not hold it."""
-    return any(a.nullable for a in args) or 0 in args[-1].interval
+def _real(args: Args) -> bool:
+    """In real arithmetic nothing is without a value but what has one that is."""
+    return any(a.nullable for a in args)
 
 
 def _sign(args: Args) -> Interval:
@@ -65,8 +65,8 @@ def _first(args: Args) -> Interval:
 
 
 LIES: dict[str, tuple[str, dict[str, Rule], str]] = {
-    "a quotient is NULL by the divisor's interval": ("div", {"nullable": _away}, "is NULL"),
-    "a logarithm is NULL by its argument's interval": ("ln", {"nullable": _away}, "is NULL"),
+    "no quotient of numbers is NULL": ("div", {"nullable": _real, "finite": lambda args: True}, "is NULL"),
+    "no logarithm of a number is NULL": ("ln", {"nullable": _real, "finite": lambda args: True}, "is NULL"),
     "the sign of a DOUBLE is that of its interval": ("sign", {"interval": _sign}, "outside of its interval"),
     "COALESCE is its first argument": ("coalesce", {"range": _first}, "outside of its range"),
     "GREATEST has the range of its first argument": ("greatest", {"range": _first}, "outside of its range"),
