@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import duckdb
+
 POLICY = """
 version: 1
 name: bikes
@@ -175,3 +179,14 @@ def changed(changes: dict[str, str]) -> str:
             assert old in text, old
             text = text.replace(old, new)
     return text
+
+
+def made(folder: Path) -> None:
+    """The policy with its data, twice, in a folder."""
+    for place in ("bikes.duckdb", "other.duckdb"):
+        with duckdb.connect(folder / place) as data:
+            for name, sql in ROWS.items():
+                data.execute(f"CREATE TABLE {name} AS {sql}")
+                for file in (name, f"{name}2"):
+                    data.execute(f"COPY {name} TO '{folder / file}.parquet'")
+    (folder / "bikes.yaml").write_text(POLICY, encoding="utf-8")

@@ -150,7 +150,7 @@ def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[C
             cell(r.reserved_at[:16].replace("T", " ")),
             cell(r.entry.analyst),
             cell(_charged(r.entry)),
-            cell(_shortened(r.entry.statement)),
+            cell(shortened(r.entry.statement)),
         ]
         for r in history
     ]
@@ -166,7 +166,7 @@ def policies_of(history: Sequence[Receipt]) -> list[str]:
     return [f"the policy was changed between charges: {spans}"]
 
 
-def _shortened(statement: str) -> str:
+def shortened(statement: str) -> str:
     """A statement as one line that a table can hold; JSON has it whole."""
     line = " ".join(statement.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
