@@ -73,6 +73,8 @@ QUESTIONS = {
     "city": "SELECT city, COUNT(*) AS n FROM trips JOIN stations ON station = code GROUP BY city",
     "note": "SELECT note, COUNT(*) AS n FROM trips GROUP BY note",
     "riders": "SELECT COUNT(*) AS n FROM riders WHERE age > 30",
+    "first": "SELECT COUNT(*) AS n FROM "
+    "(SELECT home, ROW_NUMBER() OVER (PARTITION BY id ORDER BY age) AS r FROM riders) WHERE r = 1 AND home = 'North'",
     "repairs": "SELECT COUNT(*) AS n FROM repairs",
     "twice": "SELECT COUNT(*) AS n FROM repairs AS a JOIN repairs AS b ON a.station = b.station",
 }
@@ -108,7 +110,7 @@ CHANGES: dict[str, tuple[dict[str, str], set[str]]] = {
     "a public station in another city": ({"stations": "(4, 'Trier')"}, {"city"}),
     "another table": ({"  repairs:\n": f"{PARKS}  repairs:\n"}, set()),
     "a column that is not read": (
-        {"      age: {type: i": "      mood: {type: varchar, from: home}\n      age: {type: i"},
+        {"      fee: {type: i": "      mood: {type: varchar, from: note}\n      fee: {type: i"},
         set(),
     ),
     "a column fewer": ({"      fee: {type: integer, bounds: [0, 60], nullable: false}\n": ""}, set()),
@@ -130,7 +132,7 @@ CHANGES: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
     "a source of a path's table": (
         {"read_parquet('riders.parquet')": "read_parquet('riders2.parquet')"},
-        ON_TRIPS | {"riders"},
+        ON_TRIPS | {"riders", "first"},
     ),
     "a source of a public table": ({"read_parquet('stations.parquet')": "read_parquet('stations2.parquet')"}, {"city"}),
     "a limit": ({"max_rows_per_unit: 5": "max_rows_per_unit: 6"}, ON_TRIPS),
@@ -141,7 +143,7 @@ CHANGES: dict[str, tuple[dict[str, str], set[str]]] = {
     "a frequency": ({"rows: 2, enforce": "rows: 3, enforce"}, {"repairs", "twice"}),
     "a unit's name": (
         {"units: {rider: {}}": "units: {person: {}}\nformer_units: {rider: person}", "of: rider": "of: person"},
-        ON_TRIPS | {"riders"},
+        ON_TRIPS | {"riders", "first"},
     ),
     "a unit of more rows": ({"unit: {rows: 1}": "unit: {rows: 2}"}, {"repairs", "twice"}),
     "a unit of another column": (
@@ -150,7 +152,10 @@ CHANGES: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
     "neighbours": ({"privacy: {": "privacy: {neighbours: replace_one, "}, EVERY),
     "a promised key": ({"    unique: [[code]]\n": ""}, {"city"}),
-    "a promised key of a path's table": ({"    primary_key: [id]\n": "    unique: [[id]]\n"}, ON_TRIPS | {"riders"}),
+    "a promised key of a path's table": (
+        {"    primary_key: [id]\n": "    unique: [[id]]\n"},
+        ON_TRIPS | {"riders", "first"},
+    ),
     "a type": ({"from: fee, type: integer": "from: fee, type: bigint"}, {"pay"}),
     "NULL": (
         {"minutes: {type: integer, bounds: [0, 60], nullable: false}": "minutes: {type: integer, bounds: [0, 60]}"},
@@ -165,6 +170,10 @@ CHANGES: dict[str, tuple[dict[str, str], set[str]]] = {
     "a column more where rows are ordered by all": (
         {"      hours: {": "      days: {from: hours, type: integer}\n      hours: {"},
         {"twice"},
+    ),
+    "a column more where rows are numbered": (
+        {"      age: {type: i": "      mood: {type: varchar, from: home}\n      age: {type: i"},
+        {"first"},
     ),
     "fewest units": ({"min_units: 1": "min_units: 3"}, {"note"}),
     "a database": ({"bikes.duckdb": "other.duckdb"}, EVERY),
