@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from dpsql.answers.address import Addresses
+from dpsql.answers.rests_on import of_table
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import as_prepared
@@ -80,3 +81,16 @@ def test_each_copy_is_data_of_its_own_and_what_is_not_copied_is_not() -> None:
     units = as_prepared(policy, "one", units={"trips": ["fee"]})
     for of in wider, units:
         assert addresses_of(compile_query(Source(COPIED[0]), of, PublicFacts(), SETTINGS), of) == one[COPIED[0]]
+
+
+def test_a_computed_column_is_lost_with_the_type_of_what_it_is_computed_of() -> None:
+    before, after = addresses(POLICY), addresses(changed({"minutes: {type: integer": "minutes: {type: bigint"}))
+    assert {name for name in STATIC if before[name] != after[name]} == {"minutes", "long"}
+
+
+def test_a_table_is_hashed_with_those_on_the_way_to_its_ids() -> None:
+    """They are scanned, too, wherever rows have an owner; this does not rest on it."""
+    words = {"read_parquet('riders.parquet')": "read_parquet('riders2.parquet')"}
+    before, after = (parse_policy(text, "bikes.yaml") for text in (POLICY, changed(words)))
+    moved = {name for name in before.tables if of_table(before, name) != of_table(after, name)}
+    assert moved == {"riders", "trips"}

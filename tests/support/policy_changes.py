@@ -136,6 +136,10 @@ CHANGES: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
     "a source of a public table": ({"read_parquet('stations.parquet')": "read_parquet('stations2.parquet')"}, {"city"}),
     "a limit": ({"max_rows_per_unit: 5": "max_rows_per_unit: 6"}, ON_TRIPS),
+    "a limit of a path's table": (
+        {"max_rows_per_unit: 1\n": "max_rows_per_unit: 2\n"},
+        ON_TRIPS | {"riders", "first"},
+    ),
     "a limit of groups": (
         {"    max_rows_per_unit: 5\n": "    max_rows_per_unit: 5\n    max_groups_per_unit: 2\n"},
         ON_TRIPS,
