@@ -202,11 +202,20 @@ def budget(
             help="Custodian: accept the ledger as it stands, forgetting what was spent since it was copied.",
         ),
     ] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List what failed in the engine since a custodian looked last, too.")
+    ] = False,
+    clear: Annotated[
+        str | None,
+        typer.Option(
+            "--clear", metavar="WHY", help="Custodian: what has failed was looked at, and counts no more (--failures)."
+        ),
+    ] = None,
 ) -> int:
     """Show what has been spent and what is left."""
     from dpsql.cli.commands import budget as command
 
-    return command.run(policy, analyst, ledger, format, history, plot, accept_head)
+    return command.run(policy, analyst, ledger, format, history, plot, accept_head, failures, clear)
 
 
 @app.command(

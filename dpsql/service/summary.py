@@ -243,13 +243,13 @@ class Making:
     def require_room(self) -> None:
         """Refuse before the first part what would be refused before the last. Raises BudgetExceeded, CannotOpen."""
         session, charges = self.session, self.charges
-        account = session.service.account(session.analyst, ceilings=session.ceilings)
+        account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
         whole = total(charges)
         new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
         received = {unit: remaining(loss, new.get(unit, PrivacyLoss())) for unit, loss in whole.items()}
         require_fits(
             Entry("-", account.analyst, new, "", account.policy.hash, received=received), account.caps,
-            account.ledger.spent,
+            account.ledger.spent, account.ledger.failures,
         )  # fmt: skip
 
     def defined(self) -> PrivacyLoss:

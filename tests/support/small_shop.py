@@ -97,8 +97,15 @@ class Shop:
             return ledger.spent("customer").epsilon
 
     def entries(self) -> int:
+        """Those that say that a run failed or died aside."""
         with self.ledger() as ledger:
-            return ledger.verify()
+            ledger.verify()
+            return sum(not receipt.entry.fails for receipt in ledger.history())
+
+    def failures(self) -> list[tuple[str, str]]:
+        """Account and how, of each that counts."""
+        with self.ledger() as ledger:
+            return [(f.account, f.how) for f in ledger.failures()]
 
     def serves(self) -> None:
         """A new session answers and pays."""

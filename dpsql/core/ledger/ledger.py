@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -60,9 +61,21 @@ class Entry:
         """Whether it charges nobody and only says that a custodian has accepted the ledger as it stood."""
         return not self.units and self.statement.startswith(ACCEPTANCE)
 
+    @property
+    def fails(self) -> bool:
+        """Whether it charges nobody and only says that a run has failed (failures.py)."""
+        return not self.units and self.statement.startswith(FAILED)
+
+    @property
+    def looks(self) -> bool:
+        """Whether it charges nobody and only says that a custodian has looked at the failures before it."""
+        return not self.units and self.statement.startswith(LOOKED_AT)
+
 
 ACCEPTANCE = "ACCEPT LEDGER "
 """How the statement of an entry begins that `acceptance.py` makes. No query begins so."""
+FAILED, LOOKED_AT = "STATEMENT FAILED ", "FAILURES LOOKED AT "
+"""How the statements of entries begin that `failures.py` makes. No query begins so."""
 DEFINITIONS = ("CREATE DP SUMMARY ", "DROP DP SUMMARY ")
 """How statements begin that are no queries, and are kept in a ledger for what they say. No query begins so."""
 
@@ -97,17 +110,37 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that was charged and failed. at: None if nobody can tell. entry: that charged it. how: see failures.py."""
+
+    account: str
+    at: dt.datetime | None
+    entry: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCap:
+    """How many failures since then stop what pays for new noise: of the account, and of all accounts together."""
+
+    most: int
+    in_total: int
+    since: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Caps:
     """Limits in force for one entry: per unit in total, per unit for this analyst, and per query and unit.
 
     The total limits `charges`; the others limit `charges` and `received` together. A missing unit (or None) means
-    "no limit declared". ceilings: of the login that asks, by their names.
+    "no limit declared". ceilings: of the login that asks, by their names. failures: None where they stop nobody.
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     analyst: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     per_query: PrivacyLoss | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
+    failures: FailureCap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +171,7 @@ class Ledger(Protocol):
     """Append-only. Implementations: sqlite (durable), postgres (durable, for many machines), memory."""
 
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
-        """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
+        """Charge atomically and durably, or raise BudgetExceeded (DP403 to DP405, DP413, DP416)."""
         ...
 
     def finish(self) -> None:
@@ -166,6 +199,10 @@ class Ledger(Protocol):
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something (`Entry.defines`), oldest first."""
+        ...
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, oldest first."""
         ...
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from dpsql.core.ledger.hash_chain import Identity, Row
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.privacy_loss import PrivacyLoss
 
@@ -64,6 +64,11 @@ class MemoryLedger:
         """The entries that define something, oldest first."""
         with self._lock:
             return self._book.definitions()
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, oldest first."""
+        with self._lock:
+            return self._book.failures()
 
     @property
     def salt(self) -> int:

@@ -26,7 +26,7 @@ from dpsql.core.ledger import postgres_schema as schema
 from dpsql.core.ledger.acceptance import acceptance
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.postgres_server import Server, Session, Unknown, refuse_the_datas
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import after_commit, kept_back, perhaps_charged, unnamed_units, unusable
@@ -137,8 +137,7 @@ class PostgresLedger:
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
         """See `Ledger.reserve`: once this returns, the charge survives whatever happens to gateways and server.
 
-        Raises BudgetExceeded (DP403, DP404, DP405) and CannotOpen (DP407); ValueError for an entry in another
-        accountant's terms or an id used for something else.
+        Raises BudgetExceeded, CannotOpen (DP407); ValueError: another accountant's terms, an id used otherwise.
         """
         settled = settle(entry, self._book.accountant)
         self._head.check_writable()
@@ -182,6 +181,10 @@ class PostgresLedger:
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, of other gateways too, oldest first."""
         return self._reading(lambda _: self._book.definitions())
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, oldest first."""
+        return self._reading(lambda _: self._book.failures())
 
     @property
     def salt(self) -> int:
@@ -230,7 +233,7 @@ class PostgresLedger:
         return receipt
 
     def _refuse_what_never_fits(self, settled: Entry, caps: Caps) -> None:
-        """Spending only grows: what does not fit into what is known here never will, and need not wait for its turn."""
+        """What does not fit into what is known here, and not now, need not wait for its turn."""
         try:
             self._book.check(settled, caps)
         except BudgetExceeded:
@@ -274,8 +277,7 @@ class PostgresLedger:
 
     def _find(self, session: Session, settled: Entry) -> Receipt | None:
         """What was charged for this id before. ValueError if it was for something else."""
-        row = chain.find(session, settled.id)
-        if row is None:
+        if (row := chain.find(session, settled.id)) is None:
             return None
         before = Point(row.sequence - 1, self._hash_at(session, row.sequence - 1) or "")
         return same_request(self._verified(row, before), settled)
@@ -314,8 +316,7 @@ class PostgresLedger:
 
     def _check_head(self, session: Session) -> None:
         """Refuse a ledger that is behind this gateway's head, or of another chain. The caller has caught up before."""
-        known = self._head.read()
-        if known is None:
+        if (known := self._head.read()) is None:
             if self._tip.sequence and self._head.read() is None:
                 raise self._lost("this gateway has not seen it before: its head is missing", *_NEW_GATEWAY)
             return
@@ -338,9 +339,7 @@ class PostgresLedger:
             chain.add(session, Row.after(self._tip, entry, datetime.now(UTC).isoformat()))
 
     def _hash_at(self, session: Session, sequence: int) -> str | None:
-        if sequence == 0:
-            return self._identity.origin.hash
-        return chain.hash_at(session, sequence)
+        return self._identity.origin.hash if sequence == 0 else chain.hash_at(session, sequence)
 
     def _lost(self, what: str, *help: str) -> CannotOpen:
         return unusable(self.path, f"{what} (head: {self._head.path})", *help)

@@ -13,7 +13,8 @@ from dataclasses import replace
 from functools import partial
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.failures import read, require_few
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.refusals import Limit, key, over_budget
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
@@ -65,6 +66,7 @@ class Book:
         self._totals: dict[tuple[str, str | None], PrivacyLoss] = {}
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
+        self._failures: list[Failure] = []
 
     def spent(self, unit: str, analyst: str | None = None) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds."""
@@ -79,6 +81,10 @@ class Book:
     def definitions(self) -> Sequence[Entry]:
         """Entries that define something, in the order in which they were added."""
         return tuple(self._definitions)
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, in the order in which it was added."""
+        return tuple(self._failures)
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent: units in order, each one's total before its analysts."""
@@ -96,6 +102,10 @@ class Book:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
         if entry.defines:
             self._definitions.append(entry)
+        elif entry.fails:
+            self._failures.append(read(entry))
+        elif entry.looks:
+            self._failures.clear()
 
     @property
     def unnamed(self) -> Sequence[str]:
@@ -113,11 +123,18 @@ class Book:
 
     def check(self, entry: Entry, caps: Caps) -> None:
         """Raise BudgetExceeded with one diagnostic per cap that a settled entry does not fit into."""
-        require_fits(entry, caps, self.spent)
+        require_fits(entry, caps, self.spent, self.failures)
 
 
-def require_fits(entry: Entry, caps: Caps, spent_of: Callable[[str, str | None], PrivacyLoss]) -> None:
+def require_fits(
+    entry: Entry,
+    caps: Caps,
+    spent_of: Callable[[str, str | None], PrivacyLoss],
+    failures: Callable[[], Sequence[Failure]] = tuple,
+) -> None:
     """As `Book.check`. spent_of: what has been spent of a unit, by one account or (None) in total."""
+    if caps.failures is not None and entry.charges:  # answers that are stored read no private row
+        require_few(caps.failures, entry.analyst, failures())
     limits: list[Limit] = []
     account = f"budgets.analysts.{key(entry.analyst)}"
     for unit in entry.units:

@@ -27,7 +27,7 @@ from dpsql.core.ledger.acceptance import acceptance
 from dpsql.core.ledger.durable_files import flush_file
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, after_commit, kept_back, unnamed_units, unusable
 from dpsql.core.ledger.sqlite_connections import FileId, file_id, in_transaction
@@ -113,8 +113,7 @@ class SqliteLedger:
     ) -> Self:
         """Open a ledger to see what is spent: as `open`, but where ledger or head cannot be written, only to read.
 
-        Nothing is made or changed then, so a ledger of an older format is refused, and so is every `reserve`.
-        Raises CannotOpen (DP407).
+        Nothing is made or changed then, so an older format is refused, and every `reserve`. Raises CannotOpen (DP407).
         """
         where, head = place_of(path), Head(Path(head_path), timeout)
         if writable(where) and (writable(head.path) or not head.path.parent.exists()):
@@ -144,12 +143,11 @@ class SqliteLedger:
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
         """See `Ledger.reserve`: once this returns, the charge survives `kill -9` and power cuts.
 
-        Raises BudgetExceeded (DP403, DP404, DP405) and CannotOpen (DP407); ValueError for an entry in another
-        accountant's terms or an id used for something else.
+        Raises BudgetExceeded, CannotOpen (DP407); ValueError: another accountant's terms, an id used otherwise.
         """
         settled = settle(entry, self._book.accountant)
         self._head.check_writable()
-        # Spending only grows: what does not fit now never will, and such a refusal need not wait for its turn.
+        # What does not fit now will not in a moment, and such a refusal need not wait for its turn.
         self._reading(lambda: self._found_or_fits(settled, caps))
         receipt = self._writing(lambda: self._charge(settled, caps))
         # Committed, and seen by everybody; not yet on the disk.
@@ -186,7 +184,11 @@ class SqliteLedger:
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, of other processes too, oldest first."""
-        return self._reading(self._book.definitions)
+        return self._reading(lambda: self._book.definitions())
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, oldest first."""
+        return self._reading(lambda: self._book.failures())
 
     @property
     def salt(self) -> int:

@@ -7,9 +7,10 @@ rows were given it: nothing but `made_up` makes one. *Tested by* tests/service/m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.privacy_loss import NO_LOSS
@@ -22,3 +23,7 @@ class FreeLedger(MemoryLedger):
         """See `Ledger.reserve`. Raises BudgetExceeded for what no limit has room for even at first."""
         require_fits(entry, caps, lambda unit, analyst: NO_LOSS)
         return super().reserve(replace(entry, charges={}, received={}), Caps())
+
+    def failures(self) -> Sequence[Failure]:
+        """None counts: no row is anybody's."""
+        return ()
