@@ -35,7 +35,7 @@ from dpsql.service.searches import with_held_limits
 from dpsql.service.service import Service
 
 _LITTLE: Final = Settings(Fraction(1, 10**6), Fraction(1, 10))
-"""So little that any stored number is accurate enough, and any stored key was shown late enough."""
+"""What is planned is looked up however accurate it is: only the form of the statement counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4385,8 +4385,8 @@ MUTATIONS = (
     Mutation(
         "edited-price-believed",
         "dpsql/answers/choosing.py",
-        "if made is None or not (enough or made.as_accurate(planned)) or not unchanged(answer):",
-        "if made is None or not (enough or made.as_accurate(planned)):",
+        "if made is None or not (self._any(answer) or made.as_accurate(planned)) or not unchanged(answer):",
+        "if made is None or not (self._any(answer) or made.as_accurate(planned)):",
         "an edit of the file of answers spares an analyst his cap",
         ("tests/core/ledger/test_edited_answers.py",),
     ),
@@ -4585,7 +4585,7 @@ MUTATIONS = (
     Mutation(
         "less-accurate-answer",
         "dpsql/answers/choosing.py",
-        "if made is None or not (enough or made.as_accurate(planned)) or not unchanged(answer):",
+        "if made is None or not (self._any(answer) or made.as_accurate(planned)) or not unchanged(answer):",
         "if made is None or not unchanged(answer):",
         "an answer with more noise than asked for, as if it were the one",
         ("tests/answers/test_reuse.py",),

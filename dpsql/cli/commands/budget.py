@@ -227,7 +227,7 @@ def _print_failures(failed: _Failed) -> None:
     print()
     header = ("UTC", "account", "how", "statement")
     rows = [
-        [cell(f"{f.at:%Y-%m-%d %H:%M}" if f.at else ""), cell(f.account), cell(f.how), cell(_shortened(text))]
+        [cell(f"{f.at:%Y-%m-%d %H:%M}" if f.at else ""), cell(f.account), cell(f.how), cell(shortened(text))]
         for f, text in failed.found
     ]
     print_table(header, rows, sys.stdout)
