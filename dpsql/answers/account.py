@@ -70,7 +70,7 @@ class Account:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""
         known = self._addresses.get("last")
         if known is None or known.plan is not plan:
-            known = self._addresses["last"] = Addresses(plan, self.policy.data_version, self.order)
+            known = self._addresses["last"] = Addresses(plan, self.policy, self.order)
         return known
 
     def left(self, unit: str) -> list[PrivacyLoss]:

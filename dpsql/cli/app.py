@@ -468,6 +468,27 @@ def policy_report(
     return command.run(file, output, ledger, data, threads, memory_limit)
 
 
+@policy_app.command(
+    "diff",
+    epilog="Exit codes: 0 nothing is lost, 1 something is, or it cannot be told, 2 could not open "
+    "(policies, data, ledger).",
+)
+def policy_diff(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The policy that is in force.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The policy that is to take its place.")],
+    ledger: o.Ledger = None,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
+) -> int:
+    """Say which stored answers and summaries a change of the policy would lose, and what they would cost again.
+
+    Each question of the ledger's history is planned by both policies over their data. Nothing is asked of private rows,
+    and nothing is spent.
+    """
+    from dpsql.cli.commands import policy_diff as command
+
+    return command.run(old, new, ledger, format)
+
+
 @policy_app.command("suggest", epilog=EXIT_CODES)
 def policy_suggest(
     file: o.Policy,

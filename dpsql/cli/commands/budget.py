@@ -161,7 +161,7 @@ def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[C
             cell(r.reserved_at[:16].replace("T", " ")),
             cell(r.entry.analyst),
             cell(_charged(r.entry)),
-            cell(_shortened(r.entry.statement)),
+            cell(shortened(r.entry.statement)),
         ]
         for r in history
     ]
@@ -177,7 +177,7 @@ def policies_of(history: Sequence[Receipt]) -> list[str]:
     return [f"the policy was changed between charges: {spans}"]
 
 
-def _shortened(statement: str) -> str:
+def shortened(statement: str) -> str:
     """A statement as one line that a table can hold; JSON has it whole."""
     line = " ".join(statement.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
@@ -227,7 +227,7 @@ def _print_failures(failed: _Failed) -> None:
     print()
     header = ("UTC", "account", "how", "statement")
     rows = [
-        [cell(f"{f.at:%Y-%m-%d %H:%M}" if f.at else ""), cell(f.account), cell(f.how), cell(_shortened(text))]
+        [cell(f"{f.at:%Y-%m-%d %H:%M}" if f.at else ""), cell(f.account), cell(f.how), cell(shortened(text))]
         for f, text in failed.found
     ]
     print_table(header, rows, sys.stdout)

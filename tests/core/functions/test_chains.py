@@ -66,7 +66,7 @@ def overflows(operators: str) -> int:
 
 
 @pytest.mark.parametrize("operators", ["add", "add sub", "mul"])
-def test_probe_no_order_overflows(operators: str) -> None:
+def test_no_order_overflows(operators: str) -> None:
     assert overflows(operators) == 0
 
 
