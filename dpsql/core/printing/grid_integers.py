@@ -181,7 +181,10 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
-    ends = [float(Fraction(end + c.center) * c.grid) for end in (c.lo, c.hi)]
+    try:
+        ends = [float(Fraction(end + c.center) * c.grid) for end in (c.lo, c.hi)]
+    except OverflowError:
+        raise _too_wide("DOUBLE", c) from None
     low, high = (d.constant(end, DOUBLE) for end in ends)
     held = held_in(c)
     rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)
