@@ -136,5 +136,5 @@ def session(plain: duckdb.DuckDBPyConnection, policy: str) -> Iterator[dpsql.Con
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "policy.yaml"
         file.write_text(policy + "ledger: ledger.sqlite\nledger_head: head.json\n", encoding="utf-8")
-        with dpsql.connect(plain, policy=file) as connection:
+        with dpsql.connect(plain, policy=file, optimizers="ours") as connection:
             yield connection

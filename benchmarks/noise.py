@@ -178,7 +178,7 @@ def session() -> Iterator[dpsql.Connection]:
             plain.execute(statement)
         file = Path(name) / "policy.yaml"
         file.write_text(POLICY + "ledger: ledger.sqlite\nledger_head: head.json\n", encoding="utf-8")
-        with dpsql.connect(plain, policy=file) as connection:
+        with dpsql.connect(plain, policy=file, optimizers="ours") as connection:
             yield connection
 
 

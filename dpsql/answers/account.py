@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from dpsql.answers.address import Addresses
 from dpsql.answers.store.store import AnswerStore
 from dpsql.answers.summaries import Summary
 from dpsql.core.ledger.budgets import in_force
-from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, Ledger
+from dpsql.core.ledger.failures import LOOK, too_many
+from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.ledger.regions import ALWAYS, Days
+from dpsql.core.ledger.underway import Underway
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, Price, Request, charge, charge_reserved
@@ -30,6 +34,8 @@ class Account:
     is reserved. ceilings: of its login, by their names. leaving: called when all that reads private rows
     is done, and before anything of that can be seen by others: it may wait.
     summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
+    named: whether somebody said who asks; too many failures refuse his private queries, and are told others. head: the
+    file beside which runs are marked (core/ledger/underway.py); None: they are not.
     """
 
     policy: Policy
@@ -41,19 +47,32 @@ class Account:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     leaving: Callable[[], object] | None = None
     summaries: Callable[[Plan, Account], tuple[Sequence[Summary], Sequence[str]]] | None = None
+    named: bool = False
+    head: Path | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
     def caps(self) -> Caps:
         """The limits in force."""
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
-        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings)
+        failures = self._failure_cap if self.named else None
+        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings, failures)
+
+    @property
+    def _failure_cap(self) -> FailureCap:
+        own = self.policy.failures
+        return FailureCap(own.most, own.in_total, dt.datetime.now(dt.UTC) - own.per)
+
+    def failures_told(self) -> tuple[str, ...]:
+        """What to tell whoever is not refused for failures, though there are too many."""
+        why = None if self.named else too_many(self._failure_cap, self.analyst, self.ledger.failures())
+        return () if why is None else (f"{why}: with a name, and at a server, private queries are refused; {LOOK}",)
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""
         known = self._addresses.get("last")
         if known is None or known.plan is not plan:
-            known = self._addresses["last"] = Addresses(plan, self.policy.data_version, self.order)
+            known = self._addresses["last"] = Addresses(plan, self.policy, self.order)
         return known
 
     def left(self, unit: str, days: Days = ALWAYS) -> list[PrivacyLoss]:
@@ -86,15 +105,20 @@ class Account:
         except BudgetExceeded as refusal:
             raise self._said_of(refusal, plan) from None
 
-    def charge(self, plan: Plan, given: tuple[Given, ...]) -> Charged:
+    def underway(self) -> Underway:
+        """For one run."""
+        return Underway(self.ledger, self.analyst, self.head)
+
+    def charge(self, plan: Plan, given: tuple[Given, ...], begin: Callable[[str], object] | None = None) -> Charged:
         """Charge a run of a plan durably for all that is not given; what follows searches is reserved.
 
+        begin: told the id of the entry before it is reserved, and before `charging` is.
         Raises BudgetExceeded, CannotOpen; Rejected DP401: nobody said what it may cost, and it is not held any more.
         """
         if plan.unpriced and not self._is_held(plan, given):
             raise reject("DP401", "no epsilon was given, and no summary answers this", help=["run(epsilon=0.5)"])
         try:
-            return charge(self.ledger, self._request(plan), plan.first.releases, given, plan.later)
+            return charge(self.ledger, self._request(plan, begin), plan.first.releases, given, plan.later)
         except BudgetExceeded as refusal:
             raise self._said_of(refusal, plan) from None
 
@@ -112,10 +136,15 @@ class Account:
         """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
         return charge_reserved(self.ledger, self._request(plan), charged, plan.releases)
 
-    def _request(self, plan: Plan) -> Request:
+    def _request(self, plan: Plan, begin: Callable[[str], object] | None = None) -> Request:
+        def charging(entry: str) -> None:
+            for told in (begin, self.charging):
+                if told is not None:
+                    told(entry)
+
         return Request(
             self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.policy_hash, plan.source.text,
-            self.charging,
+            charging,
         )  # fmt: skip
 
 

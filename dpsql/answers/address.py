@@ -1,32 +1,53 @@
 """What a released number answers, as a hash: equal addresses, equal exact integers, whatever query asked for them.
 
 *Claim.* Two components with one address have the same exact integer for every group key, over the same data and under
-the same ledger's salt. *Why.* The address is taken of all that the integers are computed from: the version of the rules
-that make statements of plans; the finished plan below the release with its columns numbered by occurrence (what else
-the query selects, and what it calls it, has no part in it), its group keys with their public lists, the bounding of
-contributions, the component with its clip, grid, center, weight and filter; the octaves that its limits were found in,
-by id: whether others found the same limit is told to nobody who has not got theirs; the rows of the releases that it
-reads, as values; the policy with its `data_version`; and where the engine's order decides what is kept, whose order it
-is. Parameters are constants of the plan. Noise and price take no part: an answer carries its own. *When it would be
-false.* If a statement computed anything that plan and `RULES` do not say, or the custodian changed the data and not
+the same ledger's salt, and noise that was enough for one is enough for the other. *Why.* The address is taken of all
+that the integers are computed from: the version of the rules that make statements of plans; the finished plan below the
+release with its columns numbered by occurrence (what else the query selects, and what it calls it, has no part in it),
+its group keys with their public lists, the bounding of contributions, the component with its clip, grid, center, weight
+and filter; the octaves that its limits were found in, by id: whether others found the same limit is told to nobody who
+has not got theirs; the rows of the releases that it reads, as values; and where the engine's order decides what is
+kept, whose order it is. Parameters are constants of the plan. Of the policy it is what declares the rows: the database
+with its `data_version`, the tables that are scanned, and by name the columns that occur, each with the scan that it is
+of (rests_on.py). A column that occurs nowhere in what is hashed is read by no statement; those nodes whose statements
+order rows by all of their columns, named nowhere, are hashed with all of them. Noise and price take no part: an answer
+carries its own. So a value more in a domain, a budget or an analyst loses no answer, and one whose key list grows is
+another question. *When it would be false.* If a statement computed anything that plan, declarations and `RULES` do not
+say, or read a column that its plan does not name; or the custodian changed the data, public rows among them, and not
 `data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
-tests/answers/test_address.py, tests/deep/answers/test_equal_addresses.py, tests/answers/test_version_0_1.py.
+tests/answers/test_address.py, tests/answers/test_policy_changes.py, tests/deep/answers/test_equal_addresses.py,
+tests/answers/test_version_0_1.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 
+from dpsql.answers.rests_on import of_column, of_data, of_table
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.functions.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, KeySource
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import GroupKeys, Node, Release, Values, inputs
-from dpsql.core.ir.walk import with_inputs
+from dpsql.core.ir.fingerprint import Numbered
+from dpsql.core.ir.nodes import (
+    GroupKeys,
+    Item,
+    Node,
+    Project,
+    Release,
+    Scan,
+    Truncate,
+    Values,
+    Window,
+    inputs,
+    output_columns,
+)
+from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.core.policy.policy import Policy
 from dpsql.planner.plan import Plan
 
 RULES = 2
@@ -40,16 +61,23 @@ is scaled down to no more groups than the public keys let it be in.
 Rows = Sequence[tuple[LiteralValue, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+Scanned = tuple[int, str, str]
+"""A column of a table: the place of its scan among those of a release, the table's name and its own."""
+
+
+@dataclass(frozen=True)
 class ReleaseAddress:
     """What the addresses of all components of one release have in common.
 
-    ordered: the components for which an `order` decides what is kept. octaves: label of a search → id of its noise.
+    columns: what each number of a column of a table stands for. ordered: the components for which an `order` decides
+    what is kept. octaves: label of a search → id of its noise.
     """
 
     below: Node
     node: Release
     setting: tuple[str, ...]
+    policy: Policy
+    columns: Mapping[int, Scanned]
     ordered: tuple[Component, ...] = ()
     order: str = ""
     octaves: Mapping[str, str] = field(default_factory=dict)
@@ -57,11 +85,21 @@ class ReleaseAddress:
     def address(self, component: Component, keys: str = "") -> str:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
-        own = () if component.of_unit is None else (self.octaves.get(component.of_unit.label, ""),)
-        setting = (*self.setting, *filter(None, own))
+        own = "" if component.of_unit is None else self.octaves.get(component.of_unit.label, "")
         if component.choices is not None:
             component = replace(component, choices=hashed(component.choices))
-        return fingerprint(setting, order, keys, self.below, self.node.keys, component, numbered=True)
+        return self._begun.ended(order, keys, own, component, column=self._declared)
+
+    @cached_property
+    def _begun(self) -> Numbered:
+        return Numbered(self.setting, self.below, self.node.keys)
+
+    def _declared(self, number: int) -> tuple[int, str] | None:
+        """Of which scan a column that occurs is, and what the policy says of it; None: it is made by the query."""
+        if number not in self.columns:
+            return None
+        place, table, name = self.columns[number]
+        return place, of_column(self.policy, table, name)
 
     def address_of_keys(self) -> str:
         """The address of a set of private keys with their noisy counts, found with the declared least number."""
@@ -72,19 +110,20 @@ class ReleaseAddress:
     @property
     def name(self) -> str:
         """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone."""
-        return fingerprint(self.setting, self.below, self.node.keys, numbered=True)
+        return self._begun.ended(column=self._declared)
 
 
 class Addresses:
     """The addresses of all releases of one plan."""
 
-    def __init__(self, plan: Plan, data_version: str, order: str = "") -> None:
-        """order: whose order decides what is kept where not all is: engine and version
+    def __init__(self, plan: Plan, policy: Policy, order: str = "") -> None:
+        """policy: that of the plan. order: whose order decides what is kept where not all is: engine and version
         (core/printing/kept_first.py)."""
+        assert plan.policy_hash == policy.hash, "a plan of another policy"
         self.plan = plan
+        self._policy = policy
         self._order = order
         self._found: Releases = releases_of(plan.tree)
-        self._version = f"version {data_version}"
         self._octaves = {f.octaves.label: f.drawn for f in plan.found}
         self._lists = ByIdentity[KeySource, KeySource]()
 
@@ -113,10 +152,15 @@ class Addresses:
         # What has no limit of its own may stand above any limit that was found.
         totals = {r.of_unit.label for p in self.plan.releases for r in p.measured.node.components if r.of_unit}
         others = sorted(drawn for label, drawn in self._octaves.items() if label not in totals)
-        setting = (f"rules {RULES}", self.plan.policy_hash, self._version, *units, *others)
+        setting = (f"rules {RULES}", of_data(self._policy), *units, *others)
         found = {i for s in self.plan.releases[place].statements if s.ordered for i in s.components}
         ordered = tuple(measured.node.components[i] for i in sorted(found))
-        return ReleaseAddress(self._plain(below), measured.node, setting, ordered, self._order, self._octaves)
+        scans = [node for node in walk(below) if isinstance(node, Scan)]
+        columns = {c.uid: (at, scan.table, c.name) for at, scan in enumerate(scans) for c in scan.columns}
+        assert len(columns) == sum(len(scan.columns) for scan in scans), "two scans share a column"
+        return ReleaseAddress(
+            self._plain(below), measured.node, setting, self._policy, columns, ordered, self._order, self._octaves
+        )
 
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
         if isinstance(node, Release):
@@ -125,11 +169,21 @@ class Addresses:
         return with_inputs(node, tuple(self._with(below, rows) for below in inputs(node)))
 
     def _plain(self, node: Node) -> Node:
-        """The node with its public key lists as a hash: the keys count, however they are written or were found."""
-        node = with_inputs(node, tuple(self._plain(child) for child in inputs(node)))
-        if isinstance(node, GroupKeys) and node.sources is not None:
-            return replace(node, sources=tuple(self._hashed(s) for s in node.sources))
-        return node
+        """The node with each table as the hash of its declaration, and each key list as one of its keys: they count,
+        however they are written or were found.
+        """
+        if isinstance(node, Scan):
+            return replace(node, table=of_table(self._policy, node.table), columns=())
+        plain = with_inputs(node, tuple(self._plain(child) for child in inputs(node)))
+        match plain:
+            case Truncate(input=child) | Window(input=child):  # rows are ordered by all that they have
+                (rows,) = inputs(node)
+                all_of_them = tuple(Item(c, c) for c in output_columns(rows))
+                return replace(plain, input=Project(child, all_of_them))
+            case GroupKeys(sources=sources, within=within):
+                shown = None if sources is None else tuple(self._hashed(s) for s in sources)
+                return replace(plain, sources=shown, within=tuple(self._hashed(s) for s in within))
+        return plain
 
     def _hashed(self, source: KeySource) -> KeySource:
         if source not in self._lists:

@@ -244,7 +244,7 @@ class _Choosing:
             found = self.store.find([address]).get(address, ())
             self.keys[place] = self._rank(found, measured.measurements[deciding].mechanism)
         for keys in self.keys[place].own if own else self.keys[place].others:
-            if keys.shown is None or not _as_good(keys, measured.threshold):
+            if keys.shown is None or not _as_good(keys, measured.threshold, self._any(keys)):
                 continue
             if not are_keys(keys.shown.keys, [k.type for k in measured.node.keys]):
                 continue
@@ -269,14 +269,17 @@ class _Choosing:
             }
         return self.stored[place, over]
 
+    def _any(self, answer: Answer) -> bool:
+        """Whether it is given however accurate it is."""
+        return self.any_own and answer.id in self.held
+
     def _rank(self, stored: Sequence[Answer], planned: Mechanism) -> _Ranked:
         """Those that are at least as accurate as planned, or held where any will do."""
         own: list[tuple[float, int, Answer]] = []
         others: list[tuple[float, int, Answer]] = []
         for at, answer in enumerate(stored):
             made = _made(answer)
-            enough = self.any_own and answer.id in self.held
-            if made is None or not (enough or made.as_accurate(planned)) or not unchanged(answer):
+            if made is None or not (self._any(answer) or made.as_accurate(planned)) or not unchanged(answer):
                 continue
             if answer.id in self.held:
                 own.append((made.variance(), -at, answer))
@@ -297,12 +300,12 @@ def _height(measured: MeasuredRelease) -> int:
     return math.prod(len(s.keys) for s in sources)
 
 
-def _as_good(keys: Answer, planned: KeyThreshold) -> bool:
+def _as_good(keys: Answer, planned: KeyThreshold, any_will_do: bool) -> bool:
     """Whether stored keys show all that planned ones would, at no larger δ."""
     shown = keys.shown
     if shown is None or len(shown.keys) != len(keys.values):
         return False
-    return shown.threshold <= planned.threshold and shown.delta <= planned.delta
+    return any_will_do or (shown.threshold <= planned.threshold and shown.delta <= planned.delta)
 
 
 def _made(answer: Answer) -> Calibrated | None:

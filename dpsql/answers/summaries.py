@@ -1,9 +1,10 @@
 """Summaries as the ledger's entries define them, and what they say of a later query.
 
 A summary is a name for stored answers: marginals that were drawn, charged and stored as any query's. An entry of the
-ledger says which (of kind `definition`); what it says counts for one policy and `data_version`. To answer a query from
-it is arithmetic over answers that the account has; one that has not got them all is charged all that it misses, as for
-any stored answer (`core/release/charge.py`).
+ledger says which (of kind `definition`); it holds as long as they stand at the addresses of its marginals (address.py):
+as long as the policy says the same of what they read. To answer a query from it is arithmetic over answers that the
+account has; one that has not got them all is charged all that it misses, as for any stored answer
+(`core/release/charge.py`).
 """
 
 from __future__ import annotations

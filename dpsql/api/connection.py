@@ -37,6 +37,7 @@ def connect(
     threads: int | None = None,
     memory_limit: str | None = None,
     progress: bool = False,
+    optimizers: str | None = None,
 ) -> Connection:
     """Open a session.
 
@@ -53,6 +54,9 @@ def connect(
         spilled to a private temporary folder.
     progress: for the custodian: a bar, on a terminal or in a notebook, for queries that take longer than a second. How
         it moves depends on private rows and is not covered by ε.
+    optimizers: `"ours"`: on a connection of yours, you agree that all but a few of DuckDB's optimizers are off while a
+        query of dpsql's runs. The setting is the whole database's, so your own queries run slower meanwhile; then it is
+        what it was. Without it, a connection that has others on is refused.
     Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree. Rejected DP903.
 
     >>> with dpsql.connect("clinic.yaml", analyst="ana") as con:
@@ -67,7 +71,7 @@ def connect(
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
     asked: Asked = {"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer, "limits": limits}
     settings = settled(asked, Settings())
-    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress)
+    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, optimizers=optimizers)
     return Connection(completed, engine, analyst, ledger, settings)
 
 

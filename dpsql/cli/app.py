@@ -214,13 +214,22 @@ def budget(
         str | None, typer.Option("--unit", metavar="NAME", help="Of this privacy unit; else of all.")
     ] = None,
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the ledger.")] = None,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List what failed in the engine since a custodian looked last, too.")
+    ] = False,
+    clear: Annotated[
+        str | None,
+        typer.Option(
+            "--clear", metavar="WHY", help="Custodian: what has failed was looked at, and counts no more (--failures)."
+        ),
+    ] = None,
 ) -> int:
     """Show what has been spent and what is left."""
     from dpsql.cli.commands import budget as command
     from dpsql.cli.commands import budget_additions
 
     addition = budget_additions.read(add, add_delta, of, unit, reason)
-    return command.run(policy, analyst, ledger, format, history, plot, accept_head, addition)
+    return command.run(policy, analyst, ledger, format, history, plot, accept_head, failures, clear, addition)
 
 
 @app.command(
@@ -471,6 +480,27 @@ def policy_report(
     from dpsql.cli.commands import policy_report as command
 
     return command.run(file, output, ledger, data, threads, memory_limit)
+
+
+@policy_app.command(
+    "diff",
+    epilog="Exit codes: 0 nothing is lost, 1 something is, or it cannot be told, 2 could not open "
+    "(policies, data, ledger).",
+)
+def policy_diff(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The policy that is in force.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The policy that is to take its place.")],
+    ledger: o.Ledger = None,
+    format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = o.ExplainFormat.TEXT,
+) -> int:
+    """Say which stored answers and summaries a change of the policy would lose, and what they would cost again.
+
+    Each question of the ledger's history is planned by both policies over their data. Nothing is asked of private rows,
+    and nothing is spent.
+    """
+    from dpsql.cli.commands import policy_diff as command
+
+    return command.run(old, new, ledger, format)
 
 
 @policy_app.command("suggest", epilog=EXIT_CODES)

@@ -92,6 +92,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP413", "login-ceiling", "a login's ceiling is reached"),
     Code("DP414", "server-busy", "the server has no room for more"),
     Code("DP415", "answer-too-large", "the answer has more rows than the server gives"),
+    Code("DP416", "too-many-failures", "too many statements failed in the engine"),
     Code("DP501", "error-exceeds-value", "the expected error exceeds the largest possible value"),
     Code("DP502", "limits-discard-most", "limits discard most of what is counted"),
     Code("DP503", "epsilon-too-small-for-groups", "epsilon is too small for the number of groups"),

@@ -54,7 +54,8 @@ class Options:
     connection: one that the caller has opened himself, in place of what the policy names; None: there is none.
     frames: table of the policy → its rows. threads, memory_limit: how much of the machine the engine may take, e.g. 4
     and `8GB`. progress: whether to show the custodian how far a long query is. copies: prepared tables. notes: what the
-    user should know of them.
+    user should know of them. optimizers: "ours": the user agrees that on his connection others than those that dpsql
+    trusts are off while a statement of ours runs.
     """
 
     connection: object | None = None
@@ -64,6 +65,7 @@ class Options:
     progress: bool = False
     copies: Copies | None = None
     notes: tuple[str, ...] = ()
+    optimizers: str | None = None
 
 
 class Writer(Engine, Protocol):

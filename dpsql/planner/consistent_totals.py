@@ -67,10 +67,10 @@ def _totals(family: Sequence[Release], releases: Releases) -> Totals:
     finest = finest_of(family)
     distinct = {releases.index[release]: release for release in family}
     columns = [positions(release, finest) or () for release in distinct.values()]
+    used = [_adding_up(release) for release in distinct.values()]
     for release in distinct.values():
         _require_one_scaling(release, finest)
     adding = [[_named(c, release) for c in release.components] for release in distinct.values()]
-    used = [_adding_up(release) for release in distinct.values()]
     components = []
     for place in used[list(distinct).index(releases.index[finest])]:
         name = _named(finest.components[place], finest)
@@ -133,7 +133,13 @@ def _adding_up(release: Release) -> list[int]:
                     output.span,
                     "leave it out, or leave consistent_totals off",
                 )
-            if component.per_group is not None or component.of_unit is not None:
+            if component.of_unit is not None:
+                raise does_not_add_up(
+                    f"how much of an id counts in {output.column.name} is searched in each set of groups by itself",
+                    output.span,
+                    "custodian: declare  max_rows_per_unit  and the columns' bounds;  and leave searches off",
+                )
+            if component.per_group is not None:
                 raise does_not_add_up(
                     f"what an id adds to {output.column.name} is clipped in each set of groups by itself",
                     output.span,

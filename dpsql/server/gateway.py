@@ -38,7 +38,7 @@ from dpsql.server.metrics import Spent
 from dpsql.server.pace import Clock, LoopClock, Pace
 from dpsql.server.relations import named_in, require_own, with_no_rows
 from dpsql.server.speech import EXPLAINED, Spoken, spoken
-from dpsql.server.statements import Answer, Ceilings, Described, Login, Refused, Settings, Value
+from dpsql.server.statements import Answer, Ceilings, Charged, Described, Login, Refused, Settings, Value
 from dpsql.server.workers.link import Starting
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.server.workers.pool import Pool
@@ -83,7 +83,7 @@ class Gateway:
         and the kind of login alone."""
         self._passed: set[_Passing | None] = set()
         """Statements that went on to the workers: what that depended on."""
-        self._looking: set[asyncio.Task[tuple[str, str]]] = set()
+        self._looking: set[asyncio.Task[Charged]] = set()
         """Who looks what runs that were refused have charged."""
         self._asked: dict[str, bool] = {}
         """Name of a statement that is on its way → whether it was stopped."""
@@ -199,24 +199,24 @@ class Gateway:
             refused.charge = self._look_for(self._charged(entry))
             raise
 
-    def _look_for(self, charged: Coroutine[None, None, tuple[str, str]]) -> asyncio.Task[tuple[str, str]]:
+    def _look_for(self, charged: Coroutine[None, None, Charged]) -> asyncio.Task[Charged]:
         looking = asyncio.create_task(charged)
         self._looking.add(looking)
         looking.add_done_callback(self._looking.discard)
         return looking
 
-    async def _charged(self, entry: asyncio.Future[str]) -> tuple[str, str]:
+    async def _charged(self, entry: asyncio.Future[str]) -> Charged:
         """What a run was charged, in words, and its entry, as the ledger has it: a worker may have died before that."""
         id = await entry
         if not id:
-            return "", ""
+            return Charged()
         try:
             told = await self.pool.look(Ask("custodian", "entry", "", id, (), Settings(), Ceilings(), moment()))
         except Refused:
-            return "unknown", id
+            return Charged("unknown", id)
         if told.answer is None:
-            return "unknown", id
-        return (str(told.answer.rows[0][0]), id) if told.answer.rows else ("", "")
+            return Charged("unknown", id)
+        return Charged(str(told.answer.rows[0][0]), id, bool(told.answer.rows[0][1])) if told.answer.rows else Charged()
 
     async def _summary(
         self, login: Login, described: Described, settings: Settings, run_id: str, now: dt.datetime
@@ -224,7 +224,7 @@ class Gateway:
         """Drop a summary; or make one, part by part: each is a run of its own."""
         wanted = with_defaults(settings, login)
         ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
-        notices, paid = tuple[str, ...](), list[tuple[str, str]]()
+        notices, paid = tuple[str, ...](), list[Charged]()
         try:
             for place in count():
                 part = replace(ask, form=str(place))
@@ -236,13 +236,13 @@ class Gateway:
                 if reply.answer is None:
                     answer = await self._paid(replace(part, wish="run"), described)
                     notices = answer.notices
-                    paid.append((answer.spent, answer.entry))
+                    paid.append(Charged(answer.spent, answer.entry))
             answer = _given(reply, described)
         except Refused as refused:
             if paid:
                 refused.charge = self._look_for(_summed(paid, refused.charge))
             raise
-        spent, entry = _joined(paid)
+        spent, entry, _ = _joined(paid)
         return replace(answer, notices=(*notices, *answer.notices), spent=spent, entry=entry)
 
     async def stop(self, run_id: str) -> None:
@@ -423,13 +423,14 @@ def _fits(now: SqlType, told: SqlType) -> bool:
     return now == told or (now.kind is Kind.DECIMAL and told.kind is Kind.DECIMAL)
 
 
-async def _summed(paid: Sequence[tuple[str, str]], last: Awaitable[tuple[str, str]] | None) -> tuple[str, str]:
+async def _summed(paid: Sequence[Charged], last: Awaitable[Charged] | None) -> Charged:
     """What parts were charged, and the one that was refused."""
     return _joined([*paid, *([] if last is None else [await last])])
 
 
-def _joined(paid: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    return " + ".join(price for price, _ in paid if price), ", ".join(entry for _, entry in paid if entry)
+def _joined(paid: Sequence[Charged]) -> Charged:
+    prices, entries = " + ".join(c.price for c in paid if c.price), ", ".join(c.entry for c in paid if c.entry)
+    return Charged(prices, entries, any(c.has_failed for c in paid))
 
 
 def _given(reply: Reply, described: Described) -> Answer:

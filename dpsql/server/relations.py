@@ -52,14 +52,16 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         **dict.fromkeys(("epsilon", "delta", "rho"), DOUBLE),
     },
     "ledger": {"name": VARCHAR, "value": VARCHAR},
+    "failures": {"account": VARCHAR, "at": TIMESTAMP, "how": VARCHAR, "statement": VARCHAR, "entry": VARCHAR},
     "report": {"page": VARCHAR},
 }
 """Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it. history: numbered
 by itself, for the ledger's own numbers count what others ask. spending: what was spent of a unit after each charge.
 accounts, spending_of_all: of every account, and of all together, whose account is NULL. ledger: its state, in words.
+failures: what failed in the engine since a custodian looked last, as far as it counts.
 report: on the policy, a page of HTML in one row."""
 
-OF_CUSTODIANS: Final = frozenset({"accounts", "spending_of_all", "ledger", "report"})
+OF_CUSTODIANS: Final = frozenset({"accounts", "spending_of_all", "ledger", "failures", "report"})
 """Relations that tell of others than who asks."""
 
 

@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from dpsql.core.ir.types import SqlType
@@ -121,6 +121,17 @@ class Answer:
     ends: tuple[int, ...] = ()
 
 
+class Charged(NamedTuple):
+    """What a run that is not answered was charged: in words, and the ledger's entry, "" for nothing.
+
+    has_failed: whether the ledger counts it as a failure.
+    """
+
+    price: str = ""
+    entry: str = ""
+    has_failed: bool = False
+
+
 class Refused(Exception):
     """A statement that is not answered, and why. `diagnostics` is never empty.
 
@@ -134,9 +145,8 @@ class Refused(Exception):
         super().__init__("; ".join(f"[{d.code}] {d.message}" for d in self.diagnostics))
         self.at: int | None = 0
         """Where the text that was handed over begins in the statement that a client sent; None: it is not in it."""
-        self.charge: asyncio.Future[tuple[str, str]] | None = None
-        """What was charged all the same, in words, and the ledger's entry, "" for nothing: known once the run is over.
-        None: it never began."""
+        self.charge: asyncio.Future[Charged] | None = None
+        """What was charged all the same: known once the run is over. None: it never began."""
 
     def moved(self, by: int | None) -> Refused:
         """This very refusal, of a text that begins further on; None: it is written nowhere."""
@@ -184,8 +194,9 @@ class Catalogue(Answering, Protocol):
 class Event:
     """A line of the audit log. It holds nothing of private data: no duration, no number of rows, no value.
 
-    what: "login", "refused login", "statement", "charged", "stop", "end" or "log". "charged" is told when the run of a
-    statement that was stopped is over, "log" when the log can be written again. statement: where a custodian stops
+    what: "login", "refused login", "statement", "charged", "failure", "stop", "end" or "log". "charged" is told when
+    the run of a statement that was stopped is over, "failure" beside either where the ledger counts one, "log" when the
+    log can be written again. statement: where a custodian stops
     somebody, whom. outcome: "ok" or the code of a refusal. price: in words; of a refusal, too, if it was charged; or
     "unknown", where the ledger cannot say. kind: of a statement that was answered: "query", "explain", "show" or
     "catalogue". database: which he asks; "" before it is known.

@@ -29,12 +29,16 @@ def open_data(
     progress: bool = False,
     *,
     prepared: bool = True,
+    optimizers: str | None = None,
 ) -> tuple[Policy, Engine]:
     """The policy, completed with the data's types, and its data, opened as `dpsql.connect` says. The caller closes it.
 
     prepared: whether prepared tables are read, of which the policy then tells; else the data as it is.
+    optimizers: "ours" if the user of a connection agrees to them.
     Raises CannotOpen, Rejected DP903.
     """
+    if optimizers not in (None, "ours"):
+        raise reject("DP903", f"optimizers={optimizers!r} is not known", help=["optimizers='ours', or leave it out"])
     named = policy if policy is not None else source
     if not isinstance(named, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
@@ -49,7 +53,7 @@ def open_data(
         )  # fmt: skip
     given = "a connection" if connection is not None else "a frame" if tables else ""
     found = find(loaded, given) if prepared else Found()
-    options = Options(connection, tables, threads, memory_limit, progress, found.copies, found.notes)
+    options = Options(connection, tables, threads, memory_limit, progress, found.copies, found.notes, optimizers)
     engine = open_engine(found.described(loaded), options)
     try:
         described = found.described(understood(complete(loaded, engine.describe())))

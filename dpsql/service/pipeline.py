@@ -151,8 +151,8 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
     noise = backend(service.policy.noise) if resolution.draws(plan) else EXACT
 
     def steps() -> Release:
-        charged = Charged.nothing(resolution.given) if account is None else account.charge(plan, resolution.given)
         kept = _Kept(account)
+        charged = kept.charged(plan, resolution)
         try:
             noisy = _drawn(service, plan.first, charged, noise, kept)
             limited = with_limits(service, plan, noisy, charged)
@@ -164,6 +164,8 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
             kept.settle()
         if account is not None and charged.receipt is not None:
             account.ledger.finish()
+        if account is not None and resolution.draws(plan):
+            kept.remarks += account.failures_told()
         notes = _notes(service, limited, resolution, noisy, kept.remarks)
         names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
         return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)
@@ -178,12 +180,29 @@ def _charged_and_run(service: Service, plan: Plan, account: Account | None, reso
 class _Kept:
     """Stores what a run draws: at once; or, where others shall not see when that was, when it may leave.
 
-    remarks: what the reader is told if an answer could not be stored.
+    remarks: what the reader is told if an answer could not be stored. underway: until all of it is drawn; a run that
+    failed, which a caller's stop is not, is noted where others may know of it.
     """
 
     def __init__(self, account: Account | None) -> None:
         self.account, self.remarks = account, list[str]()
+        self.underway = None if account is None else account.underway()
         self._later: list[Callable[[Account], list[str]]] = []
+
+    def charged(self, plan: Plan, resolution: Resolution) -> Charged:
+        """Charge all that is not given. Raises BudgetExceeded, CannotOpen."""
+        if self.account is None or self.underway is None:
+            return Charged.nothing(resolution.given)
+        try:
+            return self.account.charge(plan, resolution.given, self.underway.begin)
+        except BaseException:
+            self.underway.end()
+            raise
+
+    def failed(self) -> None:
+        """The engine failed on private rows."""
+        if self.underway is not None:
+            self.underway.has_failed = True
 
     def keep(self, plan: Plan, charged: Charged, noisy: Sequence[NoisyRelease]) -> None:
         """What was drawn last of these."""
@@ -196,10 +215,14 @@ class _Kept:
 
     def settle(self) -> None:
         """All is drawn that will be."""
-        if self.account is not None and self.account.leaving is not None:
-            self.account.leaving()
-            for later in self._later:
-                self.remarks += later(self.account)
+        try:
+            if self.account is not None and self.account.leaving is not None:
+                self.account.leaving()
+                for later in self._later:
+                    self.remarks += later(self.account)
+        finally:
+            if self.underway is not None:
+                self.underway.end()
 
 
 def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept: _Kept) -> list[NoisyRelease]:
@@ -210,7 +233,13 @@ def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept:
     for planned, given in zip(plan.releases, charged.given, strict=True):
         read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, service.engine.dialect) for n in read}
-        noisy.append(draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise))
+        try:
+            found = draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise)
+        except Exception:
+            if not service.is_closed:  # which stops what runs
+                kept.failed()
+            raise
+        noisy.append(found)
         if wanted(planned.measured, given):
             kept.keep(plan, charged, noisy)
     return noisy

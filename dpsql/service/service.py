@@ -13,12 +13,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from os import PathLike
+from pathlib import Path
 from typing import ClassVar, Self
 
 from dpsql.answers.account import Account, answers_beside
 from dpsql.answers.store.store import AnswerStore
 from dpsql.core.engine import Engine
 from dpsql.core.ledger.ledger import Ceiling, Ledger
+from dpsql.core.ledger.underway import count_crashes, forget
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
@@ -57,6 +59,7 @@ class Service:
         self.forgets = self._ledger is None and is_in_memory(policy, self._ledger_name)
         """Whether what was spent is forgotten with the service."""
         self._store: AnswerStore | None = None
+        self._head: Path | None = None
         self._closed = False
 
     def session(
@@ -77,10 +80,11 @@ class Service:
         charging: Callable[[str], object] | None = None,
         ceilings: Mapping[str, Ceiling] | None = None,
         leaving: Callable[[], object] | None = None,
+        named: bool = False,
     ) -> Account:
         """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
 
-        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving: see `Account`.
+        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving, named: see `Account`.
         """
         ledger = self.ledger
         with self._opening:
@@ -89,7 +93,9 @@ class Service:
             store = self._store
         order = f"{self.engine.dialect.name} {self.engine.version}"
         summaries = self.summaries.for_plan
-        return Account(self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, summaries)
+        return Account(
+            self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, summaries, named, self._head
+        )
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 
@@ -110,13 +116,30 @@ class Service:
         with self._opening:
             if self._ledger is None:
                 self.require_open()
-                self._ledger = open_ledger(self.policy, self.ledger_place)
+                place = self.ledger_place
+                self._ledger, self._head = open_ledger(self.policy, place), None if place is None else place.head
+                self.count_crashes()
             if self._closed:  # by another thread, which may have seen no ledger yet
                 self._ledger.close()
                 self.require_open()
             return self._ledger
 
+    def count_crashes(self) -> None:
+        """Note in the ledger what was charged on this machine and whose process is gone. Raises CannotOpen."""
+        if self._ledger is not None and self._head is not None:
+            count_crashes(self._ledger, self._head)
+
+    def stopped(self, entry: str) -> None:
+        """The run of another process that this entry charged is ended by who waits for it: that is no failure."""
+        if self._head is not None:
+            forget(self._head, entry)
+
     # --- life ------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether somebody has closed it."""
+        return self._closed
 
     def require_open(self) -> None:
         """Raises Rejected DP903 once the service is closed."""

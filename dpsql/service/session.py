@@ -65,7 +65,7 @@ class Session:
         ceilings: what it may spend besides, by the name of each ceiling.
         """
         self.service = service
-        self.ceilings = ceilings or {}
+        self.ceilings, self.named = ceilings or {}, analyst is not None
         self.analyst = service.policy.account(analyst)
         self._settings = self._opened_with = settings or Settings()
         self._setting = threading.Lock()
@@ -403,7 +403,7 @@ class Session:
     def _account(
         self, charging: Callable[[str], object] | None = None, leaving: Callable[[], object] | None = None
     ) -> Callable[[], Account]:
-        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving))
+        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving, self.named))
 
     def require_open(self) -> None:
         """Raises Rejected DP903 once the service is closed."""

@@ -179,14 +179,16 @@ class SummaryQuery:
 
     def _require_free_name(self) -> None:
         """Raises Rejected: another summary has the name."""
-        if not self._session.has_ledger:
+        session = self._session
+        if not session.has_ledger:
             return
-        known = definitions(self._session.service.account(self._session.analyst).ledger).get(
-            self.statement.name.casefold()
-        )
-        if known is None or known.policy_hash != self._session.policy.hash or known.same(self.statement):
+        account = session.service.account(session.analyst)
+        known = definitions(account.ledger).get(self.statement.name.casefold())
+        if known is None or known.same(self.statement):
             return
-        raise _taken(known)
+        # One of another policy that holds no more gives its name away.
+        if known.policy_hash == session.policy.hash or session.service.summaries.summary(known, account) is not None:
+            raise _taken(known)
 
     def __repr__(self) -> str:
         return f"<dpsql summary: {self.statement.sql}>"
@@ -241,7 +243,7 @@ class Making:
     def require_room(self) -> None:
         """Refuse before the first part what would be refused before the last. Raises BudgetExceeded, CannotOpen."""
         session, charges = self.session, self.charges
-        account = session.service.account(session.analyst, ceilings=session.ceilings)
+        account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
         whole = total(charges)
         new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
         received = {unit: remaining(loss, new.get(unit, PrivacyLoss())) for unit, loss in whole.items()}
@@ -259,7 +261,7 @@ class Making:
         held, answers = account.ledger.received(account.analyst), list[Answer]()
         for plan in self.plans.values():
             component = plan.releases[0].measured.node.components[0]
-            place = Addresses(plan, account.policy.data_version, account.order).of(0, {}).address(component)
+            place = Addresses(plan, account.policy, account.order).of(0, {}).address(component)
             stored = [a for a in account.store.find([place]).get(place, ()) if a.id in held]
             if not stored:
                 raise CannotOpen([_NOT_STORED])
@@ -299,10 +301,10 @@ def known_summaries(session: Session) -> tuple[KnownSummary, ...]:
     account = session.service.account(session.analyst)
     held, found = account.ledger.received(account.analyst), list[KnownSummary]()
     for definition in definitions(account.ledger).values():
-        own, made, state = definition.statement, None, "of another policy or data version"
-        if definition.policy_hash == session.policy.hash:
-            made = session.service.summaries.summary(definition, account)
-            state = "its stored answers are gone" if made is None else ""
+        own, made = definition.statement, session.service.summaries.summary(definition, account)
+        same = definition.policy_hash == session.policy.hash
+        gone = "its stored answers are gone" if same else "of another policy or data version"
+        state = gone if made is None else ""
         missing = [] if made is None else [a for a in made.answers if a.id not in held]
         receipt = largest(price((), (), missing, session.policy.privacy.accountant).received.values())
         known = KnownSummary(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 _MOST = 16
-"""Summaries whose numbers are kept."""
+"""Summaries whose numbers are kept, or of which it is known that they do not hold."""
 
 
 class SummaryStore:
@@ -33,7 +33,7 @@ class SummaryStore:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[object, ...], Summary] = OrderedDict()
+        self._made: OrderedDict[tuple[object, ...], Summary | None] = OrderedDict()
 
     def for_plan(self, plan: Plan, account: Account) -> tuple[list[Summary], list[str]]:
         """Those over a table that a plan reads, and what is to be said of those that do not hold any more.
@@ -50,39 +50,39 @@ class SummaryStore:
             table = policy.called(*definition.statement.table)
             if table is None or table.name not in read:
                 continue
-            if definition.policy_hash != policy.hash:
-                notes.append(f"summary {definition.name} was made under another policy or data version: it is not used")
-                continue
             summary = self.summary(definition, account)
-            if summary is None:
+            if summary is not None:
+                found.append(summary)
+            elif definition.policy_hash == policy.hash:
                 notes.append(f"the stored answers of summary {definition.name} are gone: it is not used")
             else:
-                found.append(summary)
+                notes.append(f"summary {definition.name} was made under another policy or data version: it is not used")
         return found, notes
 
     def summary(self, definition: Definition, account: Account) -> Summary | None:
-        """What a definition stands for; None if its answers are gone, or it cannot be made under this policy."""
+        """What a definition stands for; None if its answers are gone, or are not those of this policy and data.
+
+        Whatever else the policy said when it was made: its marginals have addresses, as any stored answer has.
+        """
         facts = self._service.facts
-        key = definition.answers, definition.statement, facts.changes, account.order
+        key = definition, facts.changes, account.order
         with self._lock:
-            known = self._made.get(key)
-        if known is None:
-            try:
-                design = self.design(definition.statement)
-                stored = {m: self._stored(design, m, account) for m in design.shares}
-            except Rejected:
-                return None
+            if key in self._made:
+                return self._made[key]
+        try:
+            design = self.design(definition.statement)
+            stored = {m: self._stored(design, m, account) for m in design.shares}
             answers = account.store.find([s.address for s in stored.values()])
             made = complete(definition, design, stored, answers)
-            if made is None:
-                return None
-            with self._lock:  # what was measured of public tables meanwhile is in the key
-                known = self._made.setdefault(
-                    (definition.answers, definition.statement, facts.changes, account.order), made
-                )
-                while len(self._made) > _MOST:
-                    self._made.popitem(last=False)
-        return known
+        except Rejected:
+            made = None
+        if made is None and definition.policy_hash == self._service.policy.hash:
+            return None  # they may come back; those of another policy are looked for once
+        with self._lock:  # what was measured of public tables meanwhile is in the key
+            made = self._made.setdefault((definition, facts.changes, account.order), made)
+            while len(self._made) > _MOST:
+                self._made.popitem(last=False)
+        return made
 
     def design(self, statement: CreateSummary) -> SummaryDesign:
         """What a statement measures. Raises Rejected."""
@@ -95,5 +95,5 @@ class SummaryStore:
         asked = Settings(rho=Fraction(1), unlisted=True) if design.gaussian else Settings(Fraction(1), unlisted=True)
         plan = self._service.planner.plan(Question(design.sql(marginal)), asked)
         (release,) = plan.releases
-        base = Addresses(plan, account.policy.data_version, account.order).of(0, {})
+        base = Addresses(plan, account.policy, account.order).of(0, {})
         return Stored(release.measured.node, base.address(release.measured.node.components[0]))

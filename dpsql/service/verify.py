@@ -97,6 +97,7 @@ def verify_policy(
     threads: int | None = None,
     memory_limit: str | None = None,
     progress: bool = False,
+    optimizers: str | None = None,
 ) -> Verification:
     """Measure every promise of a policy in the data. For the custodian: the numbers are exact, not private.
 
@@ -104,7 +105,9 @@ def verify_policy(
     Raises CannotOpen: policy or data cannot be opened, or they disagree; or a line of a CSV file cannot be read, which
     is named without its values. Raises EngineError.
     """
-    completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, prepared=False)
+    completed, engine = open_data(
+        source, policy, frames, threads, memory_limit, progress, prepared=False, optimizers=optimizers
+    )
     try:
         found = verify(completed, engine)
     finally:

@@ -49,7 +49,7 @@ def test_a_frame_for_no_table_is_refused() -> None:
     assert "`citties`" in str(error) and "did you mean `cities`" in str(error)
     assert refused({5: cities()}).diagnostics[0].code == "DP004"
     with duckdb.connect() as own, pytest.raises(dpsql.CannotOpen):
-        dpsql.connect(own, policy=dpsql.Policy.from_dict(POLICY), frames={"nothing": cities()})
+        dpsql.connect(own, policy=dpsql.Policy.from_dict(POLICY), frames={"nothing": cities()}, optimizers="ours")
 
 
 def test_a_table_without_a_frame_is_refused() -> None:

@@ -52,7 +52,7 @@ class TestDuckDB(EngineContract):
 def test_a_snapshot_is_of_one_moment(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
         con.execute("CREATE TABLE pub AS SELECT 1 AS k")
-        engine = DuckDBEngine.wrap(con)
+        engine = DuckDBEngine.wrap(con, optimizers="ours")
 
         def inside() -> tuple[int, int]:
             before = frequency(engine, "pub", ["k"])

@@ -48,7 +48,7 @@ def listening() -> Iterator[None]:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("word", ["BEGIN", "ROLLBACK"])
 def test_it_is_raised_and_nothing_is_left_open(word: str, after: bool) -> None:
-    engine = DuckDBEngine.wrap(duckdb.connect())
+    engine = DuckDBEngine.wrap(duckdb.connect(), optimizers="ours")
     beside = engine._connection = Interrupted(engine._connection, word, after)  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         engine.in_snapshot(lambda: engine.fetch("SELECT 1 AS x"))

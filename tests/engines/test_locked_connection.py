@@ -155,7 +155,7 @@ def test_item_36_a_temporary_table_of_the_user_is_not_taken_for_the_real_one() -
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT 1 AS x")
         con.execute("CREATE TEMP TABLE t AS SELECT 2 AS x")
-        engine = DuckDBEngine.wrap(con)
+        engine = DuckDBEngine.wrap(con, optimizers="ours")
         assert engine.fetch(f"SELECT x FROM {engine.table_sql('t')}").columns == ([1],)
         engine.close()
 

@@ -17,7 +17,6 @@ import pytest
 from dpsql.api.connection import Connection
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engines.duckdb.connections import MERGES_ZEROS
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.parquet import believing_views
 from tests.support.checklist_clinic import DELTA, POLICY, Clinic
@@ -65,7 +64,7 @@ def test_probe_nans_of_a_parquet_file_are_counted(sources: Connection) -> None:
 
 
 def test_probe_zeros_of_either_sign_are_one_number(make: Callable[..., Clinic]) -> None:
-    """A Bloom filter of a row group that has -0.0 only does not have 0.0, and DuckDB 1 asks it."""
+    """A Bloom filter of a row group that has -0.0 only does not have 0.0, and DuckDB asks it for both."""
     columns = "x: {type: double}, y: {type: float}"
     policy = POLICY.partition("  patients:")[0] + (
         f"  zeros:\n    source: read_parquet('zeros.parquet')\n    unit: {{rows: 1}}\n    columns: {{{columns}}}\n"
@@ -114,7 +113,7 @@ def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) 
         "through": 'SELECT x > 100 AS high FROM "bare"',
     }
     lakes = {("d", "main", name): f"SELECT * FROM {name}_scan('visits')" for name in ("delta", "iceberg")}
-    assert believing_views(lakes, (), merges_zeros=True) == {*lakes}
+    assert believing_views(lakes, ()) == {*lakes}
     careful = {
         "told": f"FROM read_parquet('{path}', can_have_nan = true)",
         "several": f"SELECT x FROM parquet_scan(['{path}', '{path}'], hive_partitioning = false, can_have_nan = true)",
@@ -125,15 +124,12 @@ def test_probe_views_of_a_connection_say_that_there_may_be_nans(tmp_path: Path) 
         con.execute("CREATE TABLE visits (x DOUBLE)")
         for name, query in (believing | careful).items():
             con.execute(f"CREATE VIEW {name} AS {query}")
-        engine = DuckDBEngine.wrap(con)
+        engine = DuckDBEngine.wrap(con, optimizers="ours")
         engine.register("parquet_frame", pq.read_table(path))
-        refused = [*believing, "registered"]
-        accepted = ["visits", "of_a_table", "parquet_frame"]
-        (accepted if MERGES_ZEROS else refused).extend(name for name in careful if name != "of_a_table")
-        for name in accepted:
+        for name in ("visits", "parquet_frame", *careful):
             assert engine.table_sql(name)
         engine.register("registered", engine._connection.read_parquet(str(path)))
-        for name in refused:
+        for name in (*believing, "registered"):
             with pytest.raises(CannotOpen):
                 engine.table_sql(name)
         con.execute(f"CREATE MACRO files() AS TABLE FROM '{path}'")

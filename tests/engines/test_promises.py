@@ -62,7 +62,7 @@ def test_values_are_compared_as_by_a_join() -> None:
         connection.execute("CREATE TABLE l (d DOUBLE, t VARCHAR)")
         connection.executemany("INSERT INTO l VALUES (?, ?)", [(math.nan, "a"), (-0.0, "A"), (None, "á"), (1.5, None)])
         connection.execute("CREATE TABLE r AS SELECT * FROM l WHERE t IN ('a', 'A')")
-        engine = DuckDBEngine.wrap(connection)
+        engine = DuckDBEngine.wrap(connection, optimizers="ours")
         for column, null in product("dt", (False, True)):
             join = f"SELECT COUNT(*) FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE l.{column} = r.{column})"
             missing = engine.fetch(join).columns[0][0]
@@ -75,7 +75,7 @@ def test_odd_names_lists_and_missing_tables() -> None:
     with duckdb.connect() as connection:
         connection.execute('CREATE TABLE "a ""b" ("c ""d" INTEGER[])')
         connection.execute("""INSERT INTO "a ""b" VALUES ([]), (NULL), ([NULL, 1]), ([1, 2, 3])""")
-        engine = DuckDBEngine.wrap(connection)
+        engine = DuckDBEngine.wrap(connection, optimizers="ours")
         assert [longer_lists(engine, 'a "b', 'c "d', n) for n in (0, 1, 2, 3)] == [2, 2, 1, 0]
         assert nulls(engine, 'a "b', 'c "d') == 1
         with pytest.raises(CannotOpen):

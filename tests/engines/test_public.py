@@ -22,7 +22,7 @@ def engine() -> Iterator[DuckDBEngine]:
             "('é', 3, 0.0, 7, NULL)"
         )
         con.execute("CREATE TABLE nothing (x INTEGER)")
-        opened = DuckDBEngine.wrap(con)
+        opened = DuckDBEngine.wrap(con, optimizers="ours")
         yield opened
         opened.close()
 

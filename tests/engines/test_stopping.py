@@ -86,7 +86,7 @@ class Array:
     ids=["rows", "numpy"],
 )
 def test_no_further_step_of_an_engine(sql: str, height: int, listening: None) -> None:
-    engine = DuckDBEngine.wrap(duckdb.connect())
+    engine = DuckDBEngine.wrap(duckdb.connect(), optimizers="ours")
     beside = Pressed(engine._connection, engine._stop)
     engine._connection = beside  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
@@ -109,7 +109,7 @@ def test_no_further_step_of_post_processing(listening: None) -> None:
 
 @pytest.mark.parametrize("height", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK])
 def test_every_row_once_and_in_order(height: int) -> None:
-    engine = DuckDBEngine.wrap(duckdb.connect())
+    engine = DuckDBEngine.wrap(duckdb.connect(), optimizers="ours")
     table = engine.fetch(f"SELECT DATE '2020-01-01' + i::INTEGER AS d, i AS n FROM range({height}) s(i) ORDER BY i")
     first = datetime.date(2020, 1, 1)
     assert table.columns == ([first + datetime.timedelta(i) for i in range(height)], list(range(height)))
@@ -117,7 +117,7 @@ def test_every_row_once_and_in_order(height: int) -> None:
 
 
 def test_an_interrupt_before_a_query_is_forgotten() -> None:
-    engine, scratch = DuckDBEngine.wrap(duckdb.connect()), Scratch()
+    engine, scratch = DuckDBEngine.wrap(duckdb.connect(), optimizers="ours"), Scratch()
     bigint = parse_type("BIGINT")
     assert bigint is not None
     scratch.load("t", [("i", bigint)], [(1,)])

@@ -46,7 +46,7 @@ def test_decimals_are_counted_exactly_and_parts_without_rows_are_there(
         listed = [number for v in values for number in (v, float(v))]
         plain.execute(f"INSERT INTO t VALUES {', '.join(['(?, ?)'] * len(values))}", listed)
         plain.execute("INSERT INTO t VALUES (NULL, 'nan'), (NULL, 'inf'), (NULL, '-inf')")
-        with dpsql.connect(plain, policy=tmp_path / "p.yaml", ledger=MemoryLedger()) as con:
+        with dpsql.connect(plain, policy=tmp_path / "p.yaml", ledger=MemoryLedger(), optimizers="ours") as con:
             sql = f"SELECT width_bucket(d, {lo}, {hi}, {n}) AS b, COUNT(*) AS n FROM t GROUP BY b"
             found = dict(con.sql(sql).run(epsilon=SURE).rows)
             far = dict(con.sql(f"SELECT width_bucket(x, {lo}, 9, 1) AS b, COUNT(*) FROM t GROUP BY b").run(SURE).rows)
@@ -61,6 +61,6 @@ def test_others_are_refused(tmp_path: Path, parts: str) -> None:
     (tmp_path / "p.yaml").write_text(POLICY, encoding="utf-8")
     with duckdb.connect() as plain:
         plain.execute("CREATE TABLE t (d DECIMAL(10, 2), x DOUBLE)")
-        con = dpsql.connect(plain, policy=tmp_path / "p.yaml", ledger=MemoryLedger())
+        con = dpsql.connect(plain, policy=tmp_path / "p.yaml", ledger=MemoryLedger(), optimizers="ours")
         with con, pytest.raises(dpsql.Rejected, match="DP106"):
             con.sql(f"SELECT width_bucket(x, {parts}) AS b, COUNT(*) FROM t GROUP BY b").plan(epsilon=1)

@@ -14,7 +14,7 @@ from tests.meta.test_pages import read_example
 LANGUAGE = {code: read_example(code).language for code in CODES}
 # A search that finds nothing, a public table that changes between planning and running,
 # what a server's logins meet, an engine or dpsql itself that fails, a package that is not installed, a shell's command.
-TEXT = {"DP212", "DP409", "DP413", "DP414", "DP415", "DP901", "DP904", "DP905", "DP906"}
+TEXT = {"DP212", "DP409", "DP413", "DP414", "DP415", "DP416", "DP901", "DP904", "DP905", "DP906"}
 
 
 def test_only_what_must_be_described_is_described() -> None:

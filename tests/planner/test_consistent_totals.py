@@ -44,6 +44,13 @@ grouped:
     id: {type: bigint, nullable: false}
     g: {type: varchar, domain: [a, b], nullable: false}
     h: {type: integer, bounds: [1, 5], nullable: false}
+searched:
+  unit: {column: id}
+  max_rows_per_unit: 4
+  columns:
+    id: {type: bigint, nullable: false}
+    g: {type: varchar, domain: [a, b], nullable: false}
+    x: {type: integer, bounds: search}
 """
 POLICY = policy(TABLES)
 
@@ -125,6 +132,29 @@ def test_what_does_not_add_up_is_refused_with_a_repair(sql: str, says: str) -> N
     (diagnostic, *_) = refused.value.diagnostics
     assert diagnostic.code == "DP120" and says in diagnostic.message and diagnostic.help
     assert planned(sql, consistent=False).releases
+
+
+@pytest.mark.parametrize(
+    ("sql", "more"),
+    [
+        ("SELECT g, SUM(x) FROM searched GROUP BY ROLLUP (g)", {}),
+        ("SELECT g, SUM(x), AVG(x), COUNT(*) FROM searched GROUP BY ROLLUP (g)", {}),
+        ("SELECT g, SUM(x), COUNT(*) FROM visits GROUP BY ROLLUP (g)", {"search": True}),
+        ("SELECT g, COUNT(*) FROM visits GROUP BY ROLLUP (g)", {"search": True}),
+    ],
+)
+def test_a_limit_that_is_searched_in_each_set_adds_up_nowhere(sql: str, more: dict[str, object]) -> None:
+    with pytest.raises(Rejected) as refused:
+        planned(sql, **more)
+    (diagnostic, *_) = refused.value.diagnostics
+    assert diagnostic.code == "DP120" and "is searched in each set of groups by itself" in diagnostic.message
+    assert planned(sql, consistent=False, **more).searches
+    assert planned(sql.replace("searched", "visits")).post.totals  # the repair
+
+
+def test_averages_of_searched_bounds_add_up_by_their_rows() -> None:
+    plan = planned("SELECT g, AVG(x), COUNT(*) FROM searched GROUP BY ROLLUP (g)")
+    assert plan.searches and plan.post.totals
 
 
 def test_a_largest_error_is_refused() -> None:

@@ -62,7 +62,7 @@ CLOSED = [
 def con() -> Iterator[dpsql.Connection]:
     rows = duckdb.connect()
     rows.execute(f"CREATE TABLE t AS {ROWS}")
-    with dpsql.connect(rows, policy=dpsql.Policy.from_dict(POLICY), ledger=":memory:") as connection:
+    with dpsql.connect(rows, policy=dpsql.Policy.from_dict(POLICY), ledger=":memory:", optimizers="ours") as connection:
         yield connection
 
 

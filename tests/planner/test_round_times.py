@@ -37,7 +37,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
     far = f"CASE WHEN i < 14 THEN {hours} ELSE TIMESTAMP 'infinity' END"
     with duckdb.connect() as plain:
         plain.execute(f"CREATE TABLE t AS SELECT {hours} AS at, {far} AS far FROM range(97) r(i)")
-        with dpsql.connect(plain, policy=file, ledger=MemoryLedger()) as connection:
+        with dpsql.connect(plain, policy=file, ledger=MemoryLedger(), optimizers="ours") as connection:
             yield connection
 
 

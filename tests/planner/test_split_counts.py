@@ -24,8 +24,8 @@ from tests.support.planning import policy
 COLUMNS = """\
   columns:
     id: {type: bigint, nullable: false}
-    b: {type: boolean}
-    f: {type: boolean, nullable: false}
+    b: {type: integer}
+    f: {type: integer, nullable: false}
     y: {type: integer}
     x: {type: integer, bounds: [0, 100], nullable: false}
     s: {type: varchar, domain: [n, s], nullable: false}
@@ -54,7 +54,7 @@ grouped:
 {COLUMNS}
 """.replace("\n\n", "\n")
 )
-SHARE = "SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE b) AS yes FROM rows"
+SHARE = "SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE b > 0) AS yes FROM rows"
 
 
 def plan(sql: str, **asked: object) -> Plan:
@@ -83,7 +83,7 @@ def counts(found: Plan) -> dict[str, tuple[list[str], float]]:
 
 def test_a_count_and_its_share() -> None:
     """1.36 and 1.92 in place of 2.80 and 2.80."""
-    assert parts(SHARE) == {"n": ["b IS NOT TRUE", "b"]}
+    assert parts(SHARE) == {"n": ["(b > 0) IS NOT TRUE", "b > 0"]}
     assert {name: round(deviation, 2) for name, (_, deviation) in counts(plan(SHARE)).items()} == {
         "n": 1.92,
         "yes": 1.36,
@@ -99,25 +99,27 @@ def test_a_count_and_its_share() -> None:
          {"n": ["((y = 1) OR (y = 2)) IS NOT TRUE", "y = 1", "y = 2"]}),
         ("COUNT(*) AS n, COUNT(*) FILTER (WHERE y = 1) AS a, COUNT(*) FILTER (WHERE y < 3) AS c",
          {"n": ["(y = 1) IS NOT TRUE", "y = 1"]}),
-        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE b) AS a, COUNT(*) FILTER (WHERE b IS NOT TRUE) AS c",
-         {"n": ["b", "NOT_TRUE"]}),
-        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE f) AS a, COUNT(*) FILTER (WHERE NOT f) AS c", {"n": ["f", "NOT f"]}),
-        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE b) AS a, COUNT(*) FILTER (WHERE NOT b) AS c",
-         {"n": ["(b OR NOT b) IS NOT TRUE", "b", "NOT b"]}),
-        ("COUNT(y) AS n, COUNT(y) FILTER (WHERE f) AS a", {"n": ["f IS NOT TRUE", "f"]}),
-        ("COUNT(*) AS n, COUNT(*) AS m, COUNT(*) FILTER (WHERE f) AS a, SUM(y) FILTER (WHERE y < 3) AS z", None),
-        ("COUNT(*) AS n, COUNT(y) FILTER (WHERE b) AS a", {}),
-        ("COUNT(*) AS n, SUM(x) FILTER (WHERE b) AS a", {}),
-        ("COUNT(*) FILTER (WHERE b) AS a, COUNT(*) FILTER (WHERE y = 1) AS c", {}),
-        ("COUNT(DISTINCT y) AS n, COUNT(DISTINCT y) FILTER (WHERE b) AS a", {}),
+        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE b > 0) AS a, COUNT(*) FILTER (WHERE (b > 0) IS NOT TRUE) AS c",
+         {"n": ["b > 0", "NOT_TRUE"]}),
+        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE f > 0) AS a, COUNT(*) FILTER (WHERE NOT (f > 0)) AS c",
+         {"n": ["f > 0", "NOT (f > 0)"]}),
+        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE b > 0) AS a, COUNT(*) FILTER (WHERE NOT (b > 0)) AS c",
+         {"n": ["((b > 0) OR NOT (b > 0)) IS NOT TRUE", "b > 0", "NOT (b > 0)"]}),
+        ("COUNT(y) AS n, COUNT(y) FILTER (WHERE f > 0) AS a", {"n": ["(f > 0) IS NOT TRUE", "f > 0"]}),
+        ("COUNT(*) AS n, COUNT(*) AS m, COUNT(*) FILTER (WHERE f > 0) AS a, SUM(y) FILTER (WHERE y < 3) AS z", None),
+        ("COUNT(*) AS n, COUNT(*) FILTER (WHERE b + 0 > 0) AS a", {}),  # evaluated twice, it may be another value
+        ("COUNT(*) AS n, COUNT(y) FILTER (WHERE b > 0) AS a", {}),
+        ("COUNT(*) AS n, SUM(x) FILTER (WHERE b > 0) AS a", {}),
+        ("COUNT(*) FILTER (WHERE b > 0) AS a, COUNT(*) FILTER (WHERE y = 1) AS c", {}),
+        ("COUNT(DISTINCT y) AS n, COUNT(DISTINCT y) FILTER (WHERE b > 0) AS a", {}),
     ],
 )  # fmt: skip
 def test_which_counts_are_split(calls: str, found: dict[str, list[str]] | None) -> None:
     made = parts(f"SELECT {calls.replace('SUM(y)', 'SUM(x)')} FROM rows")
     if found is None:
-        assert made["n"] == made["m"] == ["f IS NOT TRUE", "f"]
+        assert made["n"] == made["m"] == ["(f > 0) IS NOT TRUE", "f > 0"]
         return
-    wanted = {name: [w.replace("NOT_TRUE", "b IS NOT TRUE") for w in filters] for name, filters in found.items()}
+    wanted = {name: [w.replace("NOT_TRUE", "(b > 0) IS NOT TRUE") for w in filters] for name, filters in found.items()}
     assert {k: sorted(v) for k, v in made.items()} == {k: sorted(v) for k, v in wanted.items()}
 
 
@@ -133,13 +135,13 @@ def test_where_parts_cost_as_one(table: str, split: bool) -> None:
 
 def test_what_is_clipped_by_itself_is_not_split() -> None:
     own = "COUNT(*, contribution_bounds_per_group => (0, 2))"
-    assert not parts(f"SELECT {own} AS n, {own} FILTER (WHERE b) AS a FROM limited")
-    assert not parts("SELECT COUNT(DISTINCT id) AS n, COUNT(DISTINCT id) FILTER (WHERE b) AS a FROM limited")
+    assert not parts(f"SELECT {own} AS n, {own} FILTER (WHERE b > 0) AS a FROM limited")
+    assert not parts("SELECT COUNT(DISTINCT id) AS n, COUNT(DISTINCT id) FILTER (WHERE b > 0) AS a FROM limited")
 
 
 def test_a_count_that_is_needed_anyway_stays() -> None:
     """For AVG, and where it decides on keys: one more component would cost more than it saves."""
-    assert not parts("SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE b) AS a, AVG(x) AS m FROM rows")
+    assert not parts("SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE b > 0) AS a, AVG(x) AS m FROM rows")
     found = plan(SHARE.replace("SELECT", "SELECT w,") + " GROUP BY w", delta=Fraction(1, 10**9)).releases[0].measured
     assert found.node.threshold is not None
     deciding = found.node.components[found.node.threshold]
@@ -162,7 +164,7 @@ def test_the_interval_is_that_of_the_sum(accountant: str) -> None:
     (release,) = as_json(found)["releases"]
     assert [o["expected_error"] for o in release["outputs"]] == [4, 3]
     assert DiscreteLaplace(Fraction(1)).half_width_of_sum(2, Fraction(95, 100)) == 4
-    assert "COUNT(*) = COUNT(*) FILTER (b IS NOT TRUE) + COUNT(*) FILTER (b)  ± 4" in as_text(found)
+    assert "COUNT(*) = COUNT(*) FILTER ((b > 0) IS NOT TRUE) + COUNT(*) FILTER (b > 0)  ± 4" in as_text(found)
 
 
 def test_weights_count_for_what_a_column_measures_of_its_own() -> None:

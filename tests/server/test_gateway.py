@@ -17,7 +17,7 @@ from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.server.metrics import Spent
 from dpsql.server.relations import OF_CUSTODIANS, RELATIONS
-from dpsql.server.statements import Ceilings, Described, Login, Refused, Settings
+from dpsql.server.statements import Ceilings, Charged, Described, Login, Refused, Settings
 from dpsql.server.workers import answering
 from dpsql.server.workers.messages import Ask, Reply
 from dpsql.service.preparing.prepare import prepare
@@ -388,7 +388,7 @@ def test_more_rows_of_public_keys_than_the_server_gives_are_refused_unpaid(serve
 def test_a_run_that_the_budget_refuses_has_no_charge(server: Served) -> None:
     with pytest.raises(Refused) as refusal:
         server.do(lambda: server.gateway._paid(an_ask(COUNT, "1000"), Described(COUNT)))
-    assert codes(refusal) == ["DP403"] and server.charge_of(refusal.value) == ("", "")
+    assert codes(refusal) == ["DP403"] and server.charge_of(refusal.value) == Charged()
 
 
 def test_the_budget_refuses_at_once(server: Served) -> None:

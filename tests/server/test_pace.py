@@ -112,6 +112,31 @@ def test_what_is_not_ready_at_the_last_moment_is_stopped_with_the_constant_error
     run(test)
 
 
+def test_who_is_ended_by_the_clock_is_said_to_be_before_he_is_and_who_dies_is_not() -> None:
+    """Else who looks in between takes the one for the other: a death counts as a failure (core/ledger/underway.py)."""
+
+    async def test(hands: Hands) -> None:
+        told: Told = []
+        asking(hands, told, "a")
+        await settle()
+        hands.workers[0].entry = "e1"
+        await hands.clock.go_to(5)
+        assert told[0][0] == 5 and not hands.workers[0].killed
+        (ask,) = hands.made[0].asked
+        assert (ask.wish, ask.sql) == ("stopped", "e1")
+        hands.made[0].reply(Reply("a", Answer((), ())))
+        await settle()
+        assert hands.workers[0].killed
+        asking(hands, told, "b")
+        await settle()
+        hands.workers[1].entry = "e2"
+        hands.workers[1].die()
+        await hands.clock.go_to(60)
+        assert len(told) == 2 and len(hands.made[0].asked) == 1
+
+    run(test)
+
+
 def test_a_worker_that_was_killed_is_replaced_and_serves_the_next() -> None:
     async def test(hands: Hands) -> None:
         told: Told = []

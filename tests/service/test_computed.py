@@ -141,7 +141,9 @@ def test_it_has_the_numbers_of_the_expression_in_a_query(con: dpsql.Connection, 
 
 def test_sums_without_bounds_of_their_own_are_the_same_question(con: dpsql.Connection) -> None:
     plans = [con.sql(f"SELECT SUM({x}) AS s FROM orders").plan() for x in ("euros", "price / 100", "price / 50")]
-    first, second, other = (Addresses(p, "1").of(0).address(p.releases[0].measured.node.components[0]) for p in plans)
+    first, second, other = (
+        Addresses(p, con.policy).of(0).address(p.releases[0].measured.node.components[0]) for p in plans
+    )
     assert first == second != other
 
 

@@ -191,7 +191,9 @@ def own(tmp_path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, Connection]
     with duckdb.connect() as database:
         database.execute("CREATE TABLE notes AS SELECT 'a' AS word FROM range(100)")
         database.execute("CREATE TABLE words AS SELECT 'a' AS word FROM range(2)")
-        with connect(database, policy=tmp_path / "policy.yaml", ledger=tmp_path / "ledger.db") as con:
+        with connect(
+            database, policy=tmp_path / "policy.yaml", ledger=tmp_path / "ledger.db", optimizers="ours"
+        ) as con:
             yield database, con
 
 

@@ -116,7 +116,7 @@ def test_the_list_is_part_of_the_address(con: Connection) -> None:
     """What is stored is the place of a value in its list; where the list came from changes nothing."""
     plan = con.sql("SELECT MODE(city) FROM members").plan(epsilon=1)
     (component,) = plan.releases[0].measured.node.components
-    listed, address = component.choices, Addresses(plan, "1").of(0).address
+    listed, address = component.choices, Addresses(plan, con.policy).of(0).address
     assert listed is not None
     other, elsewhere = replace(listed, keys=tuple(reversed(listed.keys))), replace(listed, origin="elsewhere")
     assert address(replace(component, choices=other)) != address(component)

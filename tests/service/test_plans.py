@@ -32,7 +32,7 @@ def test_a_plan_without_the_public_key_list_does_not_run(tmp_path: Path) -> None
     data.execute("CREATE TABLE kinds AS SELECT 'tea' AS kind")
     data.execute("CREATE TABLE sales AS SELECT 'tea' AS kind FROM range(100)")
     ledger = MemoryLedger("shop", "approx_dp")
-    with dpsql.connect(data, policy=dpsql.Policy.model_validate(POLICY), ledger=ledger) as con:
+    with dpsql.connect(data, policy=dpsql.Policy.model_validate(POLICY), ledger=ledger, optimizers="ours") as con:
         blind = static_plan(Source(QUERY), con.policy)
         assert not blind.complete
         with pytest.raises(dpsql.Rejected, match="DP903"):

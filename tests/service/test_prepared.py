@@ -197,7 +197,7 @@ def test_a_connection_of_the_callers_is_not_prepared(shop: Path) -> None:
         duckdb.connect(str(shop.with_name("shop.duckdb")), read_only=True) as own,
         pytest.raises(CannotOpen, match="a connection is read, which is not prepared"),
     ):
-        dpsql.connect(own, policy=shop)
+        dpsql.connect(own, policy=shop, optimizers="ours")
 
 
 def test_a_policy_that_prepares_nothing_is_told_how(shop: Path) -> None:

@@ -587,11 +587,18 @@ def test_whether_another_found_the_same_limit_is_told_to_nobody(walks: Path, led
         connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ana") as ana,
         connect(str(walks / "walks.yaml"), ledger=ledger, analyst="ben") as ben,
     ):
-        assert ben.execute(COUNT, epsilon=SURE, limits="search").bounds[0].limit == 8
+        others = ben.execute(COUNT, epsilon=SURE, limits="search")
         with nothing_seen() as epsilon:
-            assert ana.execute(capped, epsilon=epsilon, limits="search").bounds[0].limit == 8
+            own = ana.execute(capped, epsilon=epsilon, limits="search")
+        assert own.bounds[0].limit == others.bounds[0].limit == 8
         charge = session(ana).charge(session(ana).plan(capped, epsilon=SURE, limits="search"))
+        counts = [answer.plan.releases[0].measured.node.components[0] for answer in (own, others)]
+        places = [
+            session(ana).service.account("ana").addresses(answer.plan).of(0).address(count)
+            for answer, count in zip((own, others), counts, strict=True)
+        ]
     assert charge.notes == ()
+    assert counts[0] == counts[1] and places[0] != places[1]  # one count under one limit, of two searches
 
 
 def test_a_declared_limit_does_not_guess_what_another_found(walks: Path, ledger: MemoryLedger) -> None:

@@ -351,6 +351,22 @@ def test_a_changed_policy_or_version_finds_nothing_and_says_so(made: dpsql.Conne
         assert con.summaries[0].state == "" and con.budget.spent.epsilon > 1
 
 
+def test_a_policy_that_says_the_same_of_its_columns_has_it_still_and_its_name_is_taken(made: dpsql.Connection) -> None:
+    policy = made.policy.directory / "board.yaml"
+    rows = made.sql(TILES[1]).run(epsilon=0.001).rows
+    made.close()
+    changed = POLICY.replace("bounds: [2025-01-01, 2025-01-09]", "bounds: [2025-01-01, 2025-01-19]")
+    assert changed != POLICY
+    policy.write_text(changed.replace("poor: {epsilon: 0.1", "poor: {epsilon: 0.2"), encoding="utf-8")
+    with dpsql.connect(policy, analyst="ana") as con:
+        again = con.sql(TILES[1]).run(epsilon=0.001)
+        assert again.rows == rows and again.spent == NOTHING
+        assert con.summaries[0].state == "" and con.summaries[0].held
+        with pytest.raises(dpsql.Rejected, match="there is a summary board already"):
+            con.execute(CREATE.replace("month, origin", "origin, month"))
+        assert con.summary_of(CREATE).run().spent == NOTHING
+
+
 def test_answers_that_are_gone_are_missed(made: dpsql.Connection) -> None:
     policy = made.policy.directory / "board.yaml"
     made.close()

@@ -120,7 +120,7 @@ def shop() -> Policy:
 
 
 def run(con: duckdb.DuckDBPyConnection, policy: Policy) -> Verification:
-    return verify_policy(con, policy=policy)
+    return verify_policy(con, policy=policy, optimizers="ours")
 
 
 def named(found: tuple[Checked, ...]) -> dict[tuple[str, str], int | None]:
@@ -382,7 +382,7 @@ def test_a_visit_that_is_called_a_patient_is_in_doubt(unit: str) -> None:
         con.execute(
             "CREATE TABLE visits AS SELECT (1000+i)::INTEGER visit_id, (i%20)::INTEGER patient_id FROM range(60) t(i)"
         )
-        found = verify_policy(con, policy=parse_policy(HOSPITAL.replace("UNIT", unit), "h.yaml"))
+        found = verify_policy(con, policy=parse_policy(HOSPITAL.replace("UNIT", unit), "h.yaml"), optimizers="ours")
     assert not found.broken and found.holds == (unit == "patient_id")
     if unit == "visit_id":
         strange, single = found.doubtful
@@ -401,7 +401,7 @@ def test_what_limits_on_groups_take_away_is_counted_by_each_listed_column() -> N
         con.execute("CREATE TABLE patients AS SELECT i::INTEGER AS patient_id FROM range(2) t(i)")
         rows = ", ".join(["(0, 'a')"] * 5 + ["(0, 'b')", "(0, 'c')", "(1, 'a')"])
         con.execute(f"CREATE TABLE visits AS SELECT i::INTEGER patient_id, w ward FROM (VALUES {rows}) t(i, w)")
-        found = {c.kind: c for c in verify_policy(con, policy=parse_policy(text, "h.yaml")).checks}
+        found = {c.kind: c for c in verify_policy(con, policy=parse_policy(text, "h.yaml"), optimizers="ours").checks}
     groups, above = found["above_groups"], found["rows_above_group"]
     assert (groups.measured, groups.of) == (1, 2) and groups.where == "tables.visits.max_groups_per_unit"
     assert (above.measured, above.of) == (2, 8) and "in a group of ward" in str(above.measures)

@@ -34,7 +34,7 @@ def parquet(folder: Path) -> Engine:
 def wrapped(folder: Path) -> Engine:
     con = duckdb.connect(str(folder / "d.duckdb"))
     con.execute(_NUMBERS)
-    return DuckDBEngine.wrap(con)
+    return DuckDBEngine.wrap(con, optimizers="ours")
 
 
 ENGINES: tuple[Callable[[Path], Engine], ...] = (locked, parquet, wrapped)

@@ -16,7 +16,7 @@ import duckdb
 
 from dpsql.core.engine import RawTable, T
 from dpsql.core.printing.dialects.duckdb import DUCKDB, quoted
-from dpsql.engines.duckdb.lockdown import NOT_TRUSTED
+from dpsql.engines.duckdb.optimizers import restrict
 from dpsql.policy.policy import Policy
 
 Row = tuple[str, ...]
@@ -141,7 +141,8 @@ class Store:
     dialect, version, notes = DUCKDB, "0", ()
 
     def __init__(self) -> None:
-        self.connection = duckdb.connect(config={"threads": 1, "disabled_optimizers": NOT_TRUSTED})
+        self.connection = duckdb.connect(config={"threads": 1})
+        restrict(self.connection)
         self._plain = self.connection.cursor()
         self._plain.execute("PRAGMA disable_optimizer")
         self.db = 0

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dpsql.policy.load import load_policy
 from dpsql.server.gateway import Gateway
 from dpsql.server.pace import Clock
-from dpsql.server.statements import Answer, Ceilings, Login, Refused, Settings, Value
+from dpsql.server.statements import Answer, Ceilings, Charged, Login, Refused, Settings, Value
 from dpsql.server.workers.answering import Answering
 from dpsql.server.workers.link import Link, Starting, command, started
 from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting, read, write
@@ -101,12 +101,12 @@ class Served:
 
         return self.do(both)
 
-    def charge_of(self, refused: Refused) -> tuple[str, str]:
+    def charge_of(self, refused: Refused) -> Charged:
         """What a refused run was charged all the same: price and entry."""
         charge = refused.charge
         assert charge is not None
 
-        async def known() -> tuple[str, str]:
+        async def known() -> Charged:
             return await charge
 
         return self.do(known)

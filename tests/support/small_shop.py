@@ -18,6 +18,7 @@ from typing import Any
 
 from dpsql.api.connection import Connection, connect
 from dpsql.core.engine import RawTable
+from dpsql.core.ledger.ledger import EntryKind
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.load import load_policy
@@ -97,8 +98,15 @@ class Shop:
             return ledger.spent("customer").epsilon
 
     def entries(self) -> int:
+        """Those that say that a run failed or died aside."""
         with self.ledger() as ledger:
-            return ledger.verify()
+            ledger.verify()
+            return sum(receipt.entry.kind is not EntryKind.FAILURE for receipt in ledger.history())
+
+    def failures(self) -> list[tuple[str, str]]:
+        """Account and how, of each that counts."""
+        with self.ledger() as ledger:
+            return [(f.account, f.how) for f in ledger.failures()]
 
     def serves(self) -> None:
         """A new session answers and pays."""

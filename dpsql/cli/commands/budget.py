@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import getpass
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +15,15 @@ from dpsql.cli.commands.budget_additions import Addition
 from dpsql.cli.json_text import document
 from dpsql.cli.layout import print_table
 from dpsql.cli.options import ReportFormat
-from dpsql.core.ledger.ledger import Entry, EntryKind, Ledger, Receipt
+from dpsql.core.ledger.failures import counted, look_at, too_many
+from dpsql.core.ledger.ledger import Entry, EntryKind, Failure, FailureCap, Ledger, Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.diagnostics.errors import reject
 from dpsql.policy.load import load_policy
 from dpsql.results.cells import Cell, cell
 from dpsql.service.budgets import limits_of
-from dpsql.service.ledgers import FORGETS, AnyPlace, accept_ledger, look_at_ledger, place_of, shown
+from dpsql.service.ledgers import FORGETS, AnyPlace, accept_ledger, look_at_ledger, open_ledger, place_of, shown
 
 _LONGEST: Final = 120
 """Characters of a statement in the history's table."""
@@ -49,6 +52,8 @@ def run(
     history: bool,
     plot: str | None,
     accept: bool,
+    failures: bool = False,
+    clear: str | None = None,
     addition: Addition | None = None,
 ) -> int:
     """Raises CannotOpen (policy, ledger), Rejected DP903 (the plot cannot be made; there is no such budget)."""
@@ -63,10 +68,13 @@ def run(
         print(f"{shown(place)} is accepted as it stands", file=sys.stderr)
     if addition is not None:
         budget_additions.add(loaded, place, addition)
+    if clear is not None:
+        _clear(loaded, place, failures, clear)
     found = look_at_ledger(loaded, place)
     try:
         lower = [] if found is None else list(budget_additions.differences(loaded, found))
         accounts, everything = read_accounts(loaded, found, analyst)
+        failed = _failed(loaded, found, everything, analyst) if failures else None
     finally:
         if found is not None:
             found.close()
@@ -78,8 +86,11 @@ def run(
             print_budget(loaded, accounts, entries if history else None, place, queries_of(entries))
             for line in lower:
                 print(line)
+            if failed is not None:
+                _print_failures(failed)
         case ReportFormat.JSON:
-            print(document(_as_json(loaded, accounts, entries, place, history)))
+            found_json = _as_json(loaded, accounts, entries, place, history)
+            print(document(found_json if failed is None else {**found_json, "failures": _failures_json(failed)}))
     return 0
 
 
@@ -159,7 +170,7 @@ def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[C
             cell(r.reserved_at[:16].replace("T", " ")),
             cell(r.entry.analyst),
             cell(_charged(r.entry)),
-            cell(_shortened(r.entry.statement)),
+            cell(shortened(r.entry.statement)),
         ]
         for r in history
     ]
@@ -175,7 +186,7 @@ def policies_of(history: Sequence[Receipt]) -> list[str]:
     return [f"the policy was changed between charges: {spans}"]
 
 
-def _shortened(statement: str) -> str:
+def shortened(statement: str) -> str:
     """A statement as one line that a table can hold; JSON has it whole."""
     line = " ".join(statement.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
@@ -189,6 +200,68 @@ def _charged(entry: Entry) -> str:
         return "in an earlier entry"  # of the same run: it was charged before it was known what it would ask
     new = [f"{loss} of {unit}" for unit, loss in entry.charges.items()]
     return "; ".join([*new, *(f"{loss} of {unit} (stored answers)" for unit, loss in entry.received.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What failed, each with its text; how many of these stop private queries, and whose are stopped now."""
+
+    found: Sequence[tuple[Failure, str]]
+    cap: FailureCap
+    stopped: Sequence[str]
+
+
+def _clear(policy: Policy, place: AnyPlace | None, failures: bool, why: str) -> None:
+    if not failures or place is None or not why.strip():
+        raise reject("DP903", "failures are cleared with a reason, in a ledger", help=["--failures --clear 'WHY'"])
+    ledger = open_ledger(policy, place)
+    try:
+        look_at(ledger, getpass.getuser(), why)
+    finally:
+        ledger.close()
+    print("what has failed until now counts no more", file=sys.stderr)
+
+
+def _failed(policy: Policy, ledger: Ledger | None, entries: Sequence[Receipt], analyst: str | None) -> _Failed:
+    own = policy.failures
+    cap = FailureCap(own.most, own.in_total, dt.datetime.now(dt.UTC) - own.per)
+    every = counted([] if ledger is None else ledger.failures(), cap.since)
+    texts = {r.entry.id: r.entry.statement for r in entries}
+    names = [policy.account(analyst)] if analyst is not None else dict.fromkeys(f.account for f in every)
+    stopped = [name for name in names if too_many(cap, name, every) is not None]
+    return _Failed([(f, texts.get(f.entry, "")) for f in every if f.account in names], cap, stopped)
+
+
+def _print_failures(failed: _Failed) -> None:
+    print()
+    header = ("UTC", "account", "how", "statement")
+    rows = [
+        [cell(f"{f.at:%Y-%m-%d %H:%M}" if f.at else ""), cell(f.account), cell(f.how), cell(shortened(text))]
+        for f, text in failed.found
+    ]
+    print_table(header, rows, sys.stdout)
+    print(f"{failed.cap.most} of one account, or {failed.cap.in_total} in total, stop private queries (DP416)")
+    if failed.stopped:
+        print(f"stopped now: {', '.join(failed.stopped)};  --failures --clear WHY  lets them go on")
+
+
+def _failures_json(failed: _Failed) -> Mapping[str, Any]:
+    return {
+        "most": failed.cap.most,
+        "in_total": failed.cap.in_total,
+        "since": failed.cap.since.isoformat(timespec="seconds"),
+        "stopped": list(failed.stopped),
+        "found": [
+            {
+                "analyst": f.account,
+                "at": None if f.at is None else f.at.isoformat(),
+                "how": f.how,
+                "statement": text,
+                "entry": f.entry,
+            }
+            for f, text in failed.found
+        ],
+    }
 
 
 def _spent_text(spent: PrivacyLoss, in_rho: bool) -> str:

@@ -1,44 +1,44 @@
 """Which conditions can never hold for one row together: what a row can be, where a condition is TRUE.
 
-Claim: `are_disjoint(cases_of(a), cases_of(b))` says that no row makes both conditions TRUE.
-Why: `cases_of` gives a list of cases; one holds for every row that makes the condition TRUE. A case says of some
-    expressions which values they have. AND, OR and NOT follow three-valued logic: NOT t is TRUE where t is FALSE, an
-    AND is FALSE where any of its terms is. A term that is not understood is an expression of its own, which is TRUE or
-    FALSE; so of P and NOT P no row has both, nor of P and `P IS NOT TRUE`. An AND that holds is one more expression
-    that is TRUE. Two cases are disjoint if they leave no value to one expression.
-When it would be false: an expression that has two values on one row (nothing volatile can be bound); a comparison that
-    the engine makes in another order or in a coarser type than here. So values are compared only where the engine
-    compares them exactly: integers among themselves, text by its bytes (collations are refused), dates and timestamps,
-    booleans, and decimals of one type or of at most 15 digits, which stay different as DOUBLEs, too. Never DOUBLEs.
-Tested by: tests/core/analysis/test_disjoint.py, tests/deep/noise/test_parallel_composition.py
+Claim: `are_disjoint(cases_of(a, stored), cases_of(b, stored))` says that no row makes both conditions TRUE, wherever in
+    a statement they stand.
+Why: `cases_of` gives a list of cases; one holds for every row that makes the condition TRUE. A case says of some stored
+    columns which values they have. Only a comparison of one stored column with literals of its own type says something,
+    and whether the column IS NULL: it is read at each place as it is stored, and compared exactly. AND, OR, NOT and IS
+    TRUE follow three-valued logic: NOT t is TRUE where t is FALSE, an AND is FALSE where any of its terms is. Of any
+    other term nothing is known, not even that it is the same at two places. Two cases are disjoint if they leave no
+    value to one column.
+When it would be false: a term that is evaluated twice, taken for one (P and NOT P can both be TRUE of a row, if an
+    engine rewrites one of them: a cast that can fail, moved to the literal's side, made 32 exclusive conditions true at
+    once); a computed column, which is such a term; a comparison that the engine makes in another type than the
+    column's, where values that differ may be one: DOUBLEs, a DATE among TIMESTAMPs, a literal that the column's type
+    does not hold; text that is not compared by its bytes (collations are refused).
+Tested by: tests/core/analysis/test_disjoint.py, tests/deep/analysis/test_disjoint.py,
+    tests/deep/noise/test_parallel_composition.py
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.ir.expressions import Call, Expr, Literal, walk
-from dpsql.core.ir.types import BOOLEAN, Kind, SqlType
+from dpsql.core.functions.value import type_range
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.types import Kind
 
 MOST_CASES = 32
 """A condition with more of them counts as one that any row may satisfy."""
-
-_SHORT = 15
-"""Decimals of as many digits stay different as DOUBLEs."""
-
 
 End = tuple[Any, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class PossibleValues:
-    """Values that an expression may have: some set of non-NULL ones, and NULL.
+    """Values that a column may have: some set of non-NULL ones, and NULL.
 
     null: NULL is one. values: the others, if they are listed. low, high: else where they lie, each with whether the end
     itself is left out; None: no end. without: values that are left out.
@@ -102,20 +102,18 @@ class PossibleValues:
         return not (self.high is not None and (value > self.high[0] or (value == self.high[0] and self.high[1])))
 
 
-Subject = tuple[Expr, tuple[float, ...]]
-"""An expression. -0.0 = 0.0, although they are two arguments: so with the signs of its zeros."""
-
-Case = Mapping[Subject, PossibleValues]
+Case = Mapping[int, PossibleValues]
+"""By the number of a column."""
 Cases = tuple[Case, ...]
 
 ANY: Cases = ({},)
 """Of a condition that says nothing."""
 
 
-def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
+def cases_of(condition: Expr | None, stored: Container[int], truth: bool = True) -> Cases:
     """Cases of which one holds for every row where the condition is TRUE (or FALSE: `truth`); None: no condition.
 
-    No cases: there is no such row.
+    No cases: there is no such row. stored: the numbers of bare columns of tables (`stored_columns`).
     """
     match condition:
         case None:
@@ -123,45 +121,52 @@ def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
         case Literal(value=value) if value is None or isinstance(value, bool):
             return ANY if value is truth else ()
         case Call(function="not", args=(arg,)):
-            return cases_of(arg, not truth)
+            return cases_of(arg, stored, not truth)
         case Call(function="and" | "or" as name, args=args):
-            each = [cases_of(arg, truth) for arg in args]
-            if (name == "and") is truth:
-                found = ANY
-                for one in (*each, _one(condition, PossibleValues(values=frozenset({truth})))):
-                    found = both(found, one)
-                return found
-            return _few(tuple(case for one in each for case in one))
-        case Call(function="is_null" | "is_not_null" as name, args=(arg,)):
-            only_null = PossibleValues(null=True, values=frozenset())
-            return _one(arg, only_null if (name == "is_null") is truth else PossibleValues())
-        case Call(function=name, args=(Literal() as a, b)) if name in _MIRRORED and not isinstance(b, Literal):
-            return cases_of(replace(condition, function=_MIRRORED[name], args=(b, a)), truth)
-        case Call(function=name, args=(arg, Literal(value=bool() as value))) if name in _TESTS and arg.type == BOOLEAN:
-            return cases_of(arg, value) if (name == "is_not_distinct_from") is truth else _other(arg, value)
-        case Call(function=name, args=(arg, Literal() as literal)) if name in _MIRRORED:
-            return _with_itself(condition, truth, _compared(condition, name, arg, literal, truth))
-        case Call(function="in", args=(arg, *items)):
-            return _with_itself(condition, truth, _listed(condition, arg, items, truth))
+            each = [cases_of(arg, stored, truth) for arg in args]
+            return _all(each) if (name == "and") is truth else _any(each)
+        case Call(function="is_null" | "is_not_null" as name, args=(Column(uid=uid, type=type_),)):
+            if uid not in stored or type_.kind not in _COMPARED:
+                return ANY
+            return ({uid: _ONLY_NULL if (name == "is_null") is truth else PossibleValues()},)
+        case Call(function=name, args=(arg, Literal(value=bool(wanted)))) if name in _TESTS:
+            return (cases_of if (name == "is_not_distinct_from") is truth else _not)(arg, stored, wanted)
+        case Call():
+            found = _comparison(condition, stored)
+            return ANY if found is None else found[0 if truth else 1]
         case _:
-            return _opaque(condition, truth)
+            return ANY
 
 
-def _other(condition: Expr, truth: bool) -> Cases:
+def _not(condition: Expr, stored: Container[int], truth: bool) -> Cases:
     """Cases of which one holds for every row where the condition is not `truth`: the other one, or NULL."""
     match condition:
         case Call(function="not", args=(arg,)):
-            return _other(arg, not truth)
+            return _not(arg, stored, not truth)
         case Call(function="and" | "or" as name, args=args):
-            found = _one(condition, PossibleValues(null=True, values=frozenset({not truth})))
-            for arg in args if (name == "or") is truth else ():  # none of the terms is
-                found = both(found, _other(arg, truth))
-            return found
+            each = [_not(arg, stored, truth) for arg in args]
+            return _any(each) if (name == "and") is truth else _all(each)
         case Call(function="is_null" | "is_not_null" | "is_distinct_from" | "is_not_distinct_from"):
-            return cases_of(condition, not truth)  # never NULL
+            return cases_of(condition, stored, not truth)  # never NULL
+        case Call():
+            found = _comparison(condition, stored)
+            return ANY if found is None else found[2 if truth else 3]
         case _:
-            found = (cases_of if _null_with_its_argument(condition) else _opaque)(condition, not truth)
-            return tuple({subject: replace(p, null=True) for subject, p in case.items()} for case in found)
+            return ANY
+
+
+def _all(each: Sequence[Cases]) -> Cases:
+    """Cases of rows that satisfy all conditions."""
+    found = ANY
+    for one in each:
+        found = both(found, one)
+    return found
+
+
+def _any(each: Sequence[Cases]) -> Cases:
+    """Cases of rows that satisfy one of them."""
+    found = tuple(case for one in each for case in one)
+    return found if len(found) <= MOST_CASES else ANY
 
 
 def both(a: Cases, b: Cases) -> Cases:
@@ -190,126 +195,81 @@ def _meet(a: Case, b: Case) -> Case | None:
     return found
 
 
-def _few(cases: Cases) -> Cases:
-    return cases if len(cases) <= MOST_CASES else ANY
-
-
-def _one(expr: Expr, possible: PossibleValues) -> Cases:
-    zeros = (e.value for e in walk(expr) if isinstance(e, Literal) and isinstance(e.value, float) and e.value == 0)
-    return ({(expr, tuple(math.copysign(1.0, zero) for zero in zeros)): possible},)
-
-
-# --- terms ------------------------------------------------------------------------------------------------------------
+# --- comparisons ------------------------------------------------------------------------------------------------------
 
 _MIRRORED = {
     "eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le",
     "is_distinct_from": "is_distinct_from", "is_not_distinct_from": "is_not_distinct_from",
 }  # fmt: skip
-_OPPOSITE = {
-    "eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
-    "is_distinct_from": "is_not_distinct_from", "is_not_distinct_from": "is_distinct_from",
-}  # fmt: skip
+_TESTS = frozenset({"is_distinct_from", "is_not_distinct_from"})
+"""Comparisons that are never NULL."""
+_COMPARED = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.VARCHAR})
+"""Kinds of which every engine compares values exactly, each in one form."""
+_ONLY_NULL = PossibleValues(null=True, values=frozenset())
+
+Answers = tuple[Cases, Cases, Cases, Cases]
+"""Cases of rows where a comparison is TRUE, FALSE, not TRUE, not FALSE."""
 
 
-_TESTS = ("is_distinct_from", "is_not_distinct_from")
-
-
-def _compared(term: Call, name: str, arg: Expr, literal: Literal, truth: bool) -> Cases:
-    """A comparison with a literal. Where it is FALSE, the opposite one is TRUE."""
-    name = name if truth else _OPPOSITE[name]
-    if literal.value is None:
-        if name not in ("is_distinct_from", "is_not_distinct_from"):
-            return ()
-        only_null = name == "is_not_distinct_from"
-        return _one(arg, PossibleValues(null=True, values=frozenset()) if only_null else PossibleValues())
-    value = _key(arg.type, literal)
-    if value is None:
-        return _opaque(term, truth)
-    match name:
-        case "eq" | "is_not_distinct_from":
-            possible = PossibleValues(values=frozenset({value}))
-        case "ne" | "is_distinct_from":
-            possible = PossibleValues(null=name == "is_distinct_from", without=frozenset({value}))
-        case "lt" | "le":
-            possible = PossibleValues(high=(value, name == "lt"))
-        case _:
-            possible = PossibleValues(low=(value, name == "gt"))
-    return _one(arg, possible)
-
-
-def _with_itself(term: Expr, truth: bool, found: Cases) -> Cases:
-    """The cases of a term, which are disjoint from those of rows where it is not TRUE."""
-    return found if _null_with_its_argument(term) else both(found, _opaque(term, truth))
-
-
-def _null_with_its_argument(term: Expr) -> bool:
-    """Whether a comparison with literals is NULL only where its argument is: a conversion may give NULL."""
-    if not isinstance(term, Call) or term.function not in (*_MIRRORED, "in"):
-        return False
-    literals = [e for e in term.args if isinstance(e, Literal)]
-    (arg,) = [e for e in term.args if not isinstance(e, Literal)] if len(literals) == len(term.args) - 1 else [None]
-    if arg is None or any(e.value is None for e in literals):
-        return False
-    exact = (Kind.INTEGER, Kind.VARCHAR)
-    return all(e.type == arg.type or e.type.kind is arg.type.kind in exact for e in literals)
-
-
-def _listed(term: Expr, arg: Expr, items: Sequence[Expr], truth: bool) -> Cases:
-    """IN: FALSE only if no item is NULL."""
-    values, null = set(), False
-    for item in items:
-        if isinstance(item, Literal) and item.value is None and item.type in (arg.type, _NULL):
-            null = True
-            continue
-        value = _key(arg.type, item) if isinstance(item, Literal) else None
-        if value is None:
-            return _opaque(term, truth)
-        values.add(value)
-    if truth:
-        return _one(arg, PossibleValues(values=frozenset(values)))
-    return () if null else _one(arg, PossibleValues(without=frozenset(values)))
-
-
-_NULL = SqlType(Kind.NULL, '"NULL"')
-
-
-def _opaque(term: Expr, truth: bool) -> Cases:
-    """A term of which only that is known: it is TRUE, or FALSE. Of `x < y` and `x >= y` one is the other's opposite."""
+def _comparison(term: Call, stored: Container[int]) -> Answers | None:
+    """What is known where a stored column is compared with literals of its own type; None for anything else."""
     match term:
-        case Call(function="ne" | "ge" as name):
-            return _opaque(replace(term, function=_OPPOSITE[name]), not truth)
-        case Call(function="gt" | "le" as name, args=(a, b)):
-            return _opaque(replace(term, function=_MIRRORED[name], args=(b, a)), truth)
-        case _:
-            return _one(term, PossibleValues(values=frozenset({truth})))
-
-
-def _key(type_: SqlType, literal: Literal) -> Any:
-    """The literal as a value that is ordered as the engine orders values of this type; None if that is not certain."""
-    value, own = literal.value, literal.type
-    match type_.kind, value:
-        case Kind.BOOLEAN, bool() if own.kind is Kind.BOOLEAN:
-            return value
-        case Kind.INTEGER, int() if own.kind is Kind.INTEGER and not isinstance(value, bool):
-            return value
-        case Kind.DECIMAL, int() | Decimal() if not isinstance(value, bool) and _exact(type_, literal):
-            return Fraction(value)
-        case Kind.VARCHAR, str() if own.kind is Kind.VARCHAR:
-            return value.encode("utf-8", "surrogatepass")
-        case ((Kind.DATE | Kind.TIMESTAMP), dt.datetime()) if own.kind is Kind.TIMESTAMP:
-            return value if value.tzinfo is None else None
-        case ((Kind.DATE | Kind.TIMESTAMP), dt.date()) if own.kind is Kind.DATE and not isinstance(value, dt.datetime):
-            return dt.datetime(value.year, value.month, value.day)
+        case Call(function=name, args=(Literal() as a, Column() as b)) if name in _MIRRORED:
+            return _comparison(replace(term, function=_MIRRORED[name], args=(b, a)), stored)
+        case Call(function=name, args=(Column(uid=uid) as column, *items)) if uid in stored:
+            pass
         case _:
             return None
+    if name not in _MIRRORED and name != "in":
+        return None
+    nulls = [isinstance(i, Literal) and i.value is None for i in items]
+    values = [_own_value(column, i) for i, null in zip(items, nulls, strict=True) if not null]
+    if column.type.kind not in _COMPARED or None in values:
+        return None
+    if name == "in" and any(nulls):  # TRUE or NULL
+        listed = PossibleValues(values=frozenset(values))
+        return ({uid: listed},), (), ANY, ANY
+    if any(nulls):
+        if name not in _TESTS:  # NULL
+            return (), (), ANY, ANY
+        same, other = _ONLY_NULL, PossibleValues()
+    else:
+        same, other = _split(name, values)
+    if name in _TESTS:
+        yes, no = ({uid: same},), ({uid: other},)
+        if name == "is_distinct_from":
+            yes, no = no, yes
+        return yes, no, no, yes
+    return ({uid: same},), ({uid: other},), ({uid: replace(other, null=True)},), ({uid: replace(same, null=True)},)
 
 
-def _exact(type_: SqlType, literal: Literal) -> bool:
-    """Whether comparing a DECIMAL with this literal is exact: in one type, or in any if both are short."""
-    if literal.type == type_:
-        return True
-    if type_.precision > _SHORT:
-        return False
-    if literal.type.kind is Kind.DECIMAL:
-        return literal.type.precision <= _SHORT
-    return literal.type.kind is Kind.INTEGER and isinstance(literal.value, int) and abs(literal.value) < 10**_SHORT
+def _split(name: str, values: Sequence[Any]) -> tuple[PossibleValues, PossibleValues]:
+    """The values for which a comparison is TRUE, and the others; of IS [NOT] DISTINCT FROM the same, and the others."""
+    value = values[0]
+    match name:
+        case "lt" | "ge":
+            pair = PossibleValues(high=(value, True)), PossibleValues(low=(value, False))
+        case "le" | "gt":
+            pair = PossibleValues(high=(value, False)), PossibleValues(low=(value, True))
+        case _:
+            listed = frozenset(values)
+            pair = PossibleValues(values=listed), PossibleValues(null=name in _TESTS, without=listed)
+    return pair[::-1] if name in ("ne", "gt", "ge") else pair
+
+
+def _own_value(column: Column, literal: Expr) -> Any:
+    """A literal as a value of the column's own type, ordered as engines order these; None if that is not certain."""
+    if not isinstance(literal, Literal):
+        return None
+    value, own, type_ = literal.value, literal.type, column.type
+    match type_.kind, value:
+        case Kind.INTEGER, int() if own.kind is Kind.INTEGER and not isinstance(value, bool):
+            return value if value in type_range(type_) else None
+        case Kind.DECIMAL, int() | Decimal() if own.kind in (Kind.INTEGER, Kind.DECIMAL) and own.scale <= type_.scale:
+            return Fraction(value) if not isinstance(value, bool) and Fraction(value) in type_range(type_) else None
+        case Kind.VARCHAR, str() if own.kind is Kind.VARCHAR:
+            return value.encode("utf-8", "surrogatepass")
+        case Kind.DATE, dt.date() if own.kind is Kind.DATE and not isinstance(value, dt.datetime):
+            return value
+        case _:
+            return None

@@ -75,7 +75,8 @@ class Slice:
         whole = self.of(condition)
         known = map(self.of, conjuncts(condition)) if whole is None else [whole]
         terms = [term for term in known if term is not None]
-        return replace(self, cases=reduce(both, map(cases_of, terms), self.cases))
+        stored = range(len(self.scan.columns))  # these are numbered by their places in the table
+        return replace(self, cases=reduce(both, [cases_of(term, stored) for term in terms], self.cases))
 
     def renamed(self, items: Sequence[tuple[Column, Expr]]) -> Slice:
         """With other columns."""

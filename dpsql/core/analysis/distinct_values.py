@@ -1,15 +1,18 @@
 """How many different values an expression can have, whatever the rows are.
 
 Claim: over all rows of all neighbouring databases an expression has at most so many different values, NULL not counted.
-Why: a column of a type has the type's values; a condition that every row satisfies leaves it those that it lists. Whole
-    numbers lie in the range that their function or CLIP keeps them in. CASE and the like give a value of one of their
-    branches. Any function, being one, gives no more values than its arguments have combinations.
+Why: a column of a type has the type's values; a condition that every row satisfies leaves a stored column those that
+    it lists. Whole numbers lie in the range that their type or CLIP keeps them in. CASE and the like give a value of
+    one of their branches. Any function of exact values, being one, gives no more values than its arguments have
+    combinations, each place where a column stands counted for itself.
 When it would be false:
     - a declared `domain`, `bounds`, `nullable: false` or an engine's ENUM taken for all values that there are: rows may
       hold others. Only what a CLIP or a type keeps values in is enforced (`Value.range`; a DOUBLE may leave its
       `interval`);
-    - a condition that some rows do not meet;
-    - equal values that are not one value (DOUBLE, INTERVAL: 0.0 and -0.0).
+    - a function taken for strict: `TRUE OR NULL` is a value, although NULL, which is none, is an argument;
+    - a condition that some rows do not meet; one on a computed column, which may be another value where it is counted;
+    - the range of COALESCE, GREATEST and LEAST, narrowed because a branch is believed never to be NULL;
+    - equal values that are not one value (DOUBLE, INTERVAL: 0.0 and -0.0); what is computed in DOUBLE.
 Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_distinct_values.py,
 tests/core/functions/test_function_contract.py
 """
@@ -19,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.functions.function import null_if_any_is_null
 from dpsql.core.functions.registry import lookup
 from dpsql.core.functions.value import Value
@@ -27,18 +30,22 @@ from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, larger_than
 from dpsql.core.ir.types import Kind
 
+_NOT_STRICT = frozenset({"and", "or", "list_contains"})
+"""`TRUE OR NULL` is TRUE, and a list may hold NULL or not."""
 LARGEST = 200
 """Nodes of an expression up to which its parts are looked at."""
 MOST = 2**20
 """Larger numbers count as not known: no limit on contributions is above them."""
 
 
-def most_values(expr: Expr, facts: Facts, condition: Expr | None = None) -> int | None:
+def most_values(expr: Expr, facts: Facts, condition: Expr | None = None, stored: Columns = frozenset()) -> int | None:
     """The most different values of an expression over these rows; None if it is not known to be a small number.
 
-    condition: what else is true of the rows.
+    condition: what else is true of the rows. stored: those of their columns of which it says something: bare columns of
+    tables, which are the same here and there.
     """
-    terms = [] if condition is None else conjuncts(condition)
+    said = [] if condition is None else conjuncts(condition)
+    terms = [term for term in said if columns_of(term) <= stored]
     found = _held(facts.value(expr)) if larger_than(expr, LARGEST) else _image(expr, facts, terms)
     return None if found is None or found > MOST else found
 
@@ -84,11 +91,18 @@ def _image(expr: Expr, facts: Facts, terms: Sequence[Expr]) -> int | None:
             return _image(arg, facts, terms)
         case Call(function="coalesce" | "greatest" | "least", args=args):
             return _least(_sum([_image(a, facts, terms) for a in args]), _held(facts.value(expr)))
+        case Call(type=type_) if type_.kind is Kind.DOUBLE:
+            return None
         case Call(function=name, args=args):
-            known, function = _held(facts.value(expr)), lookup(name)
-            strict = function is not None and function.nullable is null_if_any_is_null
-            parts = [(_image(a, facts, terms), int(not strict and _may_be_null(a, facts))) for a in args]
+            known = _held(facts.value(expr))
+            parts = [(_image(a, facts, terms), int(not strict(name) and _may_be_null(a, facts))) for a in args]
             return _least(known, _product([None if n is None else n + null for n, null in parts]))
+
+
+def strict(name: str) -> bool:
+    """Whether a function is NULL wherever one of its arguments is: not all are of which NULL may come of NULL."""
+    function = lookup(name)
+    return function is not None and function.nullable is null_if_any_is_null and function.name not in _NOT_STRICT
 
 
 def _may_be_null(expr: Expr, facts: Facts) -> bool:

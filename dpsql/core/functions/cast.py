@@ -16,11 +16,12 @@ from dpsql.core.functions.date_arithmetic import DAY_US
 from dpsql.core.functions.domains import Midnights, map_domain, span_of
 from dpsql.core.functions.function import SignatureError
 from dpsql.core.functions.registry import literal
-from dpsql.core.functions.rounding import outward
-from dpsql.core.functions.signature import WITHOUT_A_ZONE, iv_meet, may_fail, stored
+from dpsql.core.functions.rounding import multiplied, outward
+from dpsql.core.functions.signature import WITHOUT_A_ZONE, in_doubles, iv_meet, may_fail, stored
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.doubles import rounded
 from dpsql.core.numbers.interval import Exact, Interval, everything, quotient
 
 _NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE})
@@ -49,7 +50,7 @@ def cast(arg: Value, target: SqlType) -> Value:
         folded = _folded(_known(arg), target)
         if folded is not None:
             return literal(folded, target)
-    found = _image(arg.interval, arg.type, target)
+    found = _image(in_doubles(arg) if target.kind is Kind.DOUBLE else arg.interval, arg.type, target)
     held = type_range(target)
     if target.kind in (Kind.INTEGER, Kind.DECIMAL):
         held = iv_meet(_image(stored(arg), arg.type, target), held)
@@ -65,11 +66,11 @@ def _image(i: Interval, source: SqlType, target: SqlType) -> Interval:
         case Kind.BOOLEAN, _ if target.numeric:
             return iv_meet(i, iv.interval(0, 1))
         case Kind.DOUBLE, (Kind.INTEGER | Kind.DECIMAL):
-            return outward(_multiplied(i, target.scale), target.scale)
+            return outward(multiplied(i, target.scale), target.scale)
         case ((Kind.INTEGER | Kind.DECIMAL), (Kind.INTEGER | Kind.DECIMAL)):
             return outward(i, target.scale)
         case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE):
-            return _rounded(i) if target.name == "FLOAT" else i
+            return rounded(_rounded(i) if target.name == "FLOAT" else i)
         case Kind.DATE, Kind.TIMESTAMP:
             return iv.mul(i, iv.point(DAY_US))
         case Kind.TIMESTAMP, Kind.DATE:
@@ -88,21 +89,14 @@ def _rounded(i: Interval) -> Interval:
     return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
 
 
-def _multiplied(i: Interval, scale: int) -> Interval:
-    """The engine multiplies by 10^scale in DOUBLE: from 2⁵⁰ on, products may be rounded past the next whole number."""
-
-    def moved(end: Exact | None, sign: int) -> Exact | None:
-        if end is None or abs(end) * 10**scale < 2**50:
-            return end
-        return end + sign * abs(quotient(end, 2**50))
-
-    return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
-
-
 def _nullable(arg: Value, target: SqlType) -> bool:
     if arg.nullable:
         return True
     match arg.type.kind, target.kind:
+        case Kind.DOUBLE, (Kind.INTEGER | Kind.DECIMAL):
+            return True  # where it lies is only believed
+        case Kind.DOUBLE, Kind.DOUBLE:
+            return target.name == "FLOAT" or not arg.finite
         case _, Kind.VARCHAR:
             return False
         case (Kind.VARCHAR, _) | (_, Kind.TIME):
@@ -110,13 +104,11 @@ def _nullable(arg: Value, target: SqlType) -> bool:
         case _, Kind.BOOLEAN:
             return False
         case _, (Kind.INTEGER | Kind.DECIMAL):
-            # DOUBLE bounds hold in real arithmetic only: keep a factor of two.
-            known = iv.mul(arg.interval, iv.point(2)) if arg.type.kind is Kind.DOUBLE else stored(arg)
-            return not arg.finite or not outward(known, target.scale).within(type_range(target))
+            return not outward(stored(arg), target.scale).within(type_range(target))
         case Kind.BOOLEAN, _:
             return False
-        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.DOUBLE) if target.name == "FLOAT":
-            top = arg.interval.magnitude if arg.type.kind is Kind.DOUBLE else stored(arg).magnitude
+        case ((Kind.INTEGER | Kind.DECIMAL), Kind.DOUBLE) if target.name == "FLOAT":
+            top = stored(arg).magnitude
             return top is None or top >= _FLOAT_MAX
         case _:
             return may_fail(arg, target)

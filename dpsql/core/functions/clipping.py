@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpsql.core.functions.comparison import compare
-from dpsql.core.functions.conditional import scaled
+from dpsql.core.functions.conditional import finite_of, hull_of, scaled
 from dpsql.core.functions.domains import DateRange, TimestampRange
 from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.signature import (
@@ -18,6 +18,7 @@ from dpsql.core.functions.signature import (
     count,
     decimal_for,
     if_null,
+    is_null,
     may_fail,
     number,
     stored,
@@ -118,36 +119,25 @@ def _py_clip(x: Scalar, lo: Scalar, hi: Scalar) -> Scalar:
 # GREATEST and LEAST ignore NULL
 
 
-def _sure_ends(args: Args, always: Callable[[Value], bool]) -> Interval:
-    """max of x_i over a non-empty set that contains at least the arguments for which `always` holds."""
+def _constants(args: Args) -> list[Interval]:
+    """Arguments that take part in every row, because they are written there: constants, neither NULL nor NaN."""
     target = common_type(args)
-    known = [(scaled(a, target), always(a)) for a in args]
-    hi = iv.neg(_meet([iv.neg(i) for i, _ in known])).hi
-    sure = [i.lo for i, present in known if present and i.lo is not None]
-    lows = [i.lo for i, _ in known]
-    lo = max(sure) if sure else None if None in lows else min(low for low in lows if low is not None)
-    return Interval(lo, hi, tuple(dict.fromkeys(r for i, _ in known for r in i.why)))
-
-
-def _meet(found: list[Interval]) -> Interval:
-    ends = [i.lo for i in found]
-    return Interval(None if None in ends else min(e for e in ends if e is not None), None)
-
-
-def _present(target: SqlType) -> Callable[[Value], bool]:
-    return lambda a: not a.nullable and not may_fail(a, target)
+    present = [a for a in args if a.is_constant and not is_null(a) and a.finite and not may_fail(a, target)]
+    return [scaled(a, target) for a in present]
 
 
 def _greatest(args: Args) -> Interval:
-    return _sure_ends(args, _present(common_type(args)))
+    """One of the arguments, which may be any: NULLs are left out. No less than a constant, which never is."""
+    found = hull_of(args)
+    low = max([i.lo for i in (found, *_constants(args)) if i.lo is not None], default=None)
+    return Interval(low, found.hi, found.why)
 
 
 def _least(args: Args) -> Interval:
     """The mirror image; a NaN is the greatest value of all and gives way to the others."""
-    target = common_type(args)
-    present = _present(target)
-    mirrored = [Value(target, iv.neg(scaled(a, target)), nullable=not (present(a) and a.finite)) for a in args]
-    return iv.neg(_sure_ends(mirrored, lambda a: not a.nullable))
+    found = hull_of(args)
+    high = min([i.hi for i in (found, *_constants(args)) if i.hi is not None], default=None)
+    return Interval(found.lo, high, found.why)
 
 
 def _extreme_type(args: Args) -> SqlType:
@@ -156,8 +146,8 @@ def _extreme_type(args: Args) -> SqlType:
 
 
 def _extreme_nullable(args: Args) -> bool:
-    present = _present(common_type(args))
-    return not any(present(a) for a in args)
+    target = common_type(args)
+    return all(a.nullable or may_fail(a, target) for a in args)
 
 
 def _extreme(name: str, rule: Callable[[Args], Interval], better: Callable[[object, object], bool]) -> Function:
@@ -175,8 +165,9 @@ def _extreme(name: str, rule: Callable[[Args], Interval], better: Callable[[obje
         f"The {name} argument; NULLs are ignored, NaN is the greatest number.",
         type=_extreme_type,
         interval=rule,
+        range=hull_of,
         nullable=_extreme_nullable,
-        finite=lambda args: all(a.finite for a in args),
+        finite=finite_of,
         python=python,
     )
 
@@ -189,7 +180,7 @@ FUNCTIONS = (
         type=_clip_type,
         interval=_clip,
         nullable=lambda args: args[0].nullable or not args[0].finite,
-        finite=lambda args: True,
+        finite=lambda args: True,  # the printed text makes it so
         domain=_clip_domain,
         python=strict(_py_clip),
         literal=frozenset({1, 2}),

@@ -31,7 +31,7 @@ def hull_of(args: Args) -> Interval:
 
 
 def finite_of(args: Args) -> bool:
-    """Finite if every choice is."""
+    """Finite if every choice is: it is passed on as it is, or an exact number converted."""
     return all(a.finite for a in args)
 
 
@@ -76,10 +76,10 @@ def _coalesce_type(args: Args) -> SqlType:
 
 
 def _reachable(args: Args) -> Args:
-    """COALESCE never looks beyond the first argument that is never NULL."""
+    """COALESCE never looks beyond a constant. Of anything else that it is never NULL may only be believed."""
     target = common_type(args)
     for i, a in enumerate(args):
-        if not a.nullable and not may_fail(a, target):
+        if a.is_constant and not is_null(a) and not may_fail(a, target):
             return args[: i + 1]
     return args
 
@@ -123,10 +123,6 @@ def _first_interval(args: Args) -> Interval:
     return args[0].interval
 
 
-def _first_finite(args: Args) -> bool:
-    return args[0].finite
-
-
 def _if_type(args: Args) -> SqlType:
     count(args, 3)
     return _case_type(args)
@@ -163,8 +159,9 @@ def _coalesce(names: tuple[str, ...], signature: str, summary: str, type_rule: C
         summary,
         type=type_rule,
         interval=_coalesce_interval,
+        range=hull_of,
         nullable=_coalesce_nullable,
-        finite=lambda args: finite_of(_reachable(args)),
+        finite=finite_of,
         domain=_coalesce_domain,
         python=_py_coalesce,
     )
@@ -187,7 +184,7 @@ FUNCTIONS = (
         type=_nullif_type,
         interval=_first_interval,
         nullable=lambda args: True,
-        finite=_first_finite,
+        finite=lambda args: finite_of(args[:1]),
         domain=_nullif_domain,
         python=_py_nullif,
     ),

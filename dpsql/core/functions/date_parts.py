@@ -15,6 +15,7 @@ from dpsql.core.functions.signature import constant_text, count, if_null, strict
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.doubles import loosened
 from dpsql.core.numbers.interval import Exact, Interval
 
 
@@ -113,9 +114,9 @@ def _years(a: Value, part: Part) -> Interval:
 
 
 def part_interval(a: Value, part: Part) -> Interval:
-    """The range of a part of `a`: fixed, or derived from the years `a` can lie in."""
-    if part.lo is not None:
-        return iv.interval(part.lo, part.hi)
+    """The range of a part of `a`: fixed, or derived from the years `a` can lie in. TIME '24:00:00' has an hour 24."""
+    if part.lo is not None and part.hi is not None:
+        return iv.interval(part.lo, part.hi + (part.name == "hour" and a.type.kind is Kind.TIME))
     return _years(a, part)
 
 
@@ -208,7 +209,9 @@ def _epoch_type(args: Args) -> SqlType:
 
 def _epoch_interval(args: Args) -> Interval:
     a = args[0]
-    return iv.mul(a.interval, iv.point(86_400 if a.type.kind is Kind.DATE else Fraction(1, 1_000_000)))
+    if a.type.kind is Kind.DATE:
+        return iv.mul(a.interval, iv.point(86_400))
+    return loosened(iv.mul(a.interval, iv.point(Fraction(1, 1_000_000))), 50)  # a conversion and a division are rounded
 
 
 _MONTHS = (
@@ -244,7 +247,6 @@ FUNCTIONS = (
         type=_extract_type,
         interval=_extract_interval,
         nullable=lambda args: part_nullable(args[1]),
-        finite=lambda args: True,
         domain=lambda args: None if is_epoch(args) else part_domain(args[1], named_part(args)),
         python=strict(_extract_python),
         literal=frozenset({0}),
@@ -256,7 +258,6 @@ FUNCTIONS = (
         type=_epoch_type,
         interval=_epoch_interval,
         nullable=lambda args: part_nullable(args[0]),
-        finite=lambda args: True,
     ),
     _name("monthname", "English name of the month.", _MONTHS, lambda x: x.month - 1),
     _name("dayname", "English name of the weekday.", _WEEKDAYS, lambda x: x.isoweekday() - 1),

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from dpsql.core.functions.value import Domain, Scalar, Value
 from dpsql.core.ir.types import SqlType
-from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.numbers.interval import Exact, Interval, everything
 
 Args = Sequence[Value]
 
@@ -48,9 +48,13 @@ class Function:
     names: SQL names in lower case; the first is canonical and is what plan nodes carry.
     signature, summary: for the documentation, e.g. `abs(x: number) → number`, "Absolute value."
     type: checks the arguments and gives the result type; raises SignatureError.
-    interval: from the arguments' `interval`s to the result's (called a second time with `range`s).
-    nullable: can the result be NULL?
-    finite: is the result never NaN nor ±∞, given arguments as described? Only asked for DOUBLE results.
+    interval: from the arguments' `interval`s to the result's. Of a DOUBLE result it says what real arithmetic gives:
+        `apply` rounds the ends outwards.
+    range: from the arguments' `interval`s, which then are their `range`s, to the result's; None: as `interval`. Not
+        asked for DOUBLE and BOOLEAN.
+    reach: of exact numbers, the largest sum or product of some of the parts that a chain of these operators has.
+    nullable: can the result be NULL? Of a DOUBLE that is not `finite` the answer is yes.
+    finite: is a DOUBLE result never NaN nor ±∞? Only where the printed SQL makes it so (CLIP), or it is an argument.
     domain: the finite public set of keys, if the arguments have one.
     python: the same function on Python values, where that is simple and exact: folds constants and maps domains.
     literal: positions of arguments that must be literals (patterns, date parts); checked before `type` is called.
@@ -62,8 +66,10 @@ class Function:
     summary: str
     type: Callable[[Args], SqlType]
     interval: Callable[[Args], Interval] = no_interval
+    range: Callable[[Args], Interval] | None = None
+    reach: Callable[[Args], Exact | None] | None = None
     nullable: Callable[[Args], bool] = null_if_any_is_null
-    finite: Callable[[Args], bool] = lambda args: all(a.finite for a in args)
+    finite: Callable[[Args], bool] = lambda args: False
     domain: Callable[[Args], Domain | None] = no_domain
     python: Callable[..., Scalar] | None = None
     literal: frozenset[int] = frozenset()

@@ -32,11 +32,12 @@ from dpsql.core.functions import date_parts as dateparts
 from dpsql.core.functions import real_functions as numeric
 from dpsql.core.functions.domains import map_domain, midnight
 from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.functions.signature import HUGE, as_double, iv_meet, on_ranges
+from dpsql.core.functions.signature import as_double, in_doubles, iv_meet, on_ranges
 from dpsql.core.functions.value import MISSING, TRUTH, TRUTH_OR_NULL, Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
-from dpsql.core.numbers.interval import Exact, Interval, everything, exact, point, shortened
+from dpsql.core.numbers.doubles import rounded
+from dpsql.core.numbers.interval import Exact, Interval, everything, exact, point
 from dpsql.diagnostics.diagnostic import Reason
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
@@ -201,18 +202,20 @@ def _applied(function: Function, args: Args) -> Value:
         folded = _fold(function, args, result_type)
         if folded is not None:
             return folded
-    found, held, finite = function.interval(args), type_range(result_type), True
+    held, finite, reach = type_range(result_type), True, None
     match result_type.kind:
         case Kind.DOUBLE:
-            found, finite = shortened(_representable(found)), function.finite(args)
+            converted = [a if (i := in_doubles(a)) is a.interval else a.with_interval(i) for a in args]
+            found, finite = _representable(function.interval(converted)), function.finite(args)
         case Kind.BOOLEAN:
-            pass  # its range is as narrow as values of a type can be
+            found = function.interval(args)  # its range is as narrow as values of a type can be
         case _:
-            held = iv_meet(function.interval(on_ranges(args)), held)
+            found, held = function.interval(args), iv_meet((function.range or function.interval)(on_ranges(args)), held)
+            reach = None if function.reach is None else function.reach(args)
     if found.why and found.bounded:
         found = found.because(())  # what was open below was closed here, and must not be blamed above
     domain = function.domain(args) or _mapped(function, args, result_type)
-    return Value(result_type, found, held, function.nullable(args), finite, domain)
+    return Value(result_type, found, held, not finite or function.nullable(args), finite, domain, reach=reach)
 
 
 OVERFLOW: Final = "the value may exceed every DOUBLE, so it has no bounds"
@@ -224,10 +227,10 @@ _OVERFLOW = Reason(
 
 
 def _representable(i: Interval) -> Interval:
-    """Real bounds near the largest DOUBLE are none: the engine's value may be infinite there."""
-    lo = None if i.lo is not None and i.lo <= -HUGE else i.lo
-    hi = None if i.hi is not None and i.hi >= HUGE else i.hi
-    return i if (lo, hi) == (i.lo, i.hi) else Interval(lo, hi, (*i.why, _OVERFLOW))
+    """Where the engine's DOUBLE lies. Real bounds near the largest DOUBLE are none: it may be infinite there."""
+    found = rounded(i)
+    lost = (found.lo is None and i.lo is not None) or (found.hi is None and i.hi is not None)
+    return found.because((*i.why, _OVERFLOW)) if lost else found
 
 
 def evaluate(function: Function, values: Sequence[Scalar], result_type: SqlType) -> Scalar:

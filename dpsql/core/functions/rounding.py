@@ -14,7 +14,6 @@ from dpsql.core.functions.signature import (
     count,
     decimal_for,
     exact_type,
-    interval_of,
     number,
     on_ranges,
     returns,
@@ -24,7 +23,7 @@ from dpsql.core.functions.signature import (
 from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.types import DOUBLE, INTEGER, Kind, SqlType
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Exact, Interval, quotient
 
 
 def _abs(args: Args) -> Interval:
@@ -40,6 +39,9 @@ def _abs_type(args: Args) -> SqlType:
 
 
 def _sign(args: Args) -> Interval:
+    """Of a DOUBLE nothing narrower is believed: `x + 1e19 - 1e19` is 0 where x is 1."""
+    if args[0].type.kind is Kind.DOUBLE and not args[0].is_constant:
+        return iv.interval(-1, 1)
     lo, hi = args[0].interval.lo, args[0].interval.hi
     return iv.interval(
         -1 if lo is None or lo < 0 else 0 if lo == 0 else 1, 1 if hi is None or hi > 0 else 0 if hi == 0 else -1
@@ -52,6 +54,17 @@ def outward(i: Interval, places: int) -> Interval:
     lo = None if i.lo is None else i.lo // step * step
     hi = None if i.hi is None else -(-i.hi // step) * step
     return Interval(lo, hi, i.why)
+
+
+def multiplied(i: Interval, places: int) -> Interval:
+    """The engine multiplies by 10^places in DOUBLE: from 2⁵⁰ on, products may be rounded past the next whole number."""
+
+    def moved(end: Exact | None, sign: int) -> Exact | None:
+        if end is None or abs(end) * 10**places < 2**50:
+            return end
+        return end + sign * abs(quotient(end, 2**50))
+
+    return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
 
 
 def places(args: Args) -> int:
@@ -78,7 +91,8 @@ def _trunc(args: Args) -> Interval:
 
 
 def _round(args: Args) -> Interval:
-    return outward(args[0].interval, places(args))
+    kept = places(args)
+    return outward(multiplied(args[0].interval, kept) if args[0].type.kind is Kind.DOUBLE else args[0].interval, kept)
 
 
 def _rounded_type(args: Args) -> SqlType:
@@ -156,7 +170,7 @@ FUNCTIONS = (
         "sign(x: number) → integer",
         "-1, 0 or 1; 0 for NaN.",
         type=returns(INTEGER, number),
-        interval=lambda args: _sign(args) if args[0].finite else interval_of(-1, 1)(args),
+        interval=_sign,
         python=strict(_py_sign),
     ),
     _unary(("floor",), "The greatest whole number that is at most x.", _floor, math.floor),

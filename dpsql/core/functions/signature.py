@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce, wraps
@@ -12,10 +13,8 @@ from dpsql.core.functions.function import Args, SignatureError
 from dpsql.core.functions.value import TRUTH, TRUTH_OR_NULL, Domain, Scalar, Value, type_range
 from dpsql.core.ir.types import DOUBLE, NULL, Kind, SqlType, decimal, integer_type_for
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
-
-HUGE = Fraction(2) ** 1000
-"""A DOUBLE whose real value stays below this is finite whatever the rounding (the largest DOUBLE is near 2¹⁰²⁴)."""
+from dpsql.core.numbers.doubles import loosened, rounded
+from dpsql.core.numbers.interval import Exact, Interval
 
 WITHOUT_A_ZONE = (
     "custodian: make it the time of a zone:  x: {from: \"x AT TIME ZONE 'Europe/Berlin'\", type: timestamp}"
@@ -116,6 +115,27 @@ def on_ranges(args: Args) -> Args:
     return [a if (held := stored(a)) is a.interval else a.with_interval(held) for a in args]
 
 
+def reach_of(a: Value) -> Exact | None:
+    """The largest sum or product of some of the parts that it is made of; of one that is no chain, its own size."""
+    return a.reach if a.reach is not None else stored(a).magnitude
+
+
+def in_doubles(a: Value) -> Interval:
+    """The interval of an argument once the engine has converted it to DOUBLE.
+
+    A whole number is rounded once; a decimal may be divided by a power of ten, both of them rounded before.
+    """
+    if a.type.kind not in (Kind.INTEGER, Kind.DECIMAL):
+        return a.interval
+    if a.is_constant:
+        with suppress(ValueError):
+            value = as_double(a.constant)  # type: ignore[arg-type]
+            return a.interval if value is None else iv.point(Fraction(value))  # type: ignore[arg-type]
+    if a.interval.lo == 0 == a.interval.hi:
+        return a.interval
+    return rounded(a.interval if a.type.kind is Kind.INTEGER else loosened(a.interval, 50))
+
+
 def iv_meet(a: Interval, b: Interval) -> Interval:
     """The intersection of two valid claims; `b` if they contradict each other (no row can reach this place)."""
     lo = b.lo if a.lo is None else a.lo if b.lo is None or a.lo >= b.lo else b.lo
@@ -211,18 +231,6 @@ def comparison_types(args: Args) -> SqlType | None:
     if not typed or len({a.type for a in typed}) == 1 or all(a.type.kind is Kind.INTEGER for a in typed):
         return None
     return common_type(typed)
-
-
-def bounded_double(rule: Callable[[Args], Interval]) -> Callable[[Args], bool]:
-    """The `finite` rule of DOUBLE arithmetic: finite arguments and a real result far below overflow."""
-
-    def finite(args: Args) -> bool:
-        if not all(a.finite for a in args):
-            return False
-        tops = (rule(args).magnitude, rule(on_ranges(args)).magnitude)
-        return any(top is not None and top < HUGE for top in tops)
-
-    return finite
 
 
 def as_double(value: Scalar) -> Scalar:

@@ -8,7 +8,7 @@ from dataclasses import field
 from decimal import Decimal
 
 from dpsql.core.ir.types import SqlType, value_range
-from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.numbers.interval import Exact, Interval, everything
 from dpsql.core.values import value
 
 Scalar = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
@@ -61,17 +61,20 @@ TRUTH, TRUTH_OR_NULL = Domain((False, True)), Domain((False, True), null=True)
 class Value:
     """What holds for an expression's value in every row of every neighbouring database.
 
-    interval: all non-NULL, non-NaN values lie in it, in real arithmetic, *by construction* (clipping, literals,
+    interval: all non-NULL, non-NaN values lie in it, as engines compute them, *by construction* (clipping, literals,
         functions with a finite image). A raw column's interval is open, whatever bounds the policy declares: bounds
         become facts only through the CLIP nodes that the rewrite inserts. DATE counts in days and TIMESTAMP in
-        microseconds since 1970-01-01; BOOLEAN is [0, 1]; VARCHAR and other kinds are open. A DOUBLE may leave its
-        interval by rounding, sums that cancel (`x + 8 - x`) by far: nothing that must not fail, or that a sensitivity
-        rests on, may trust it before it is clipped again (core/printing/grid_integers.py, cast.py; nullable and finite
-        claims about what is computed from it likewise).
-    range: what the stored value can be by its type (a raw INTEGER column: ±2³¹); used only to choose an execution
-        type that cannot overflow. Open for DOUBLE.
-    nullable: the value may be NULL.
-    finite: the value is never NaN nor ±∞ (always true for types other than DOUBLE).
+        microseconds since 1970-01-01; BOOLEAN is [0, 1]; VARCHAR and other kinds are open. A DOUBLE's ends are DOUBLEs,
+        rounded outwards (core/numbers/doubles.py). Still no claim rests on a computed DOUBLE's interval before it is
+        clipped again (core/printing/grid_integers.py, cast.py): not that it is other than 0, nor its sign, nor that a
+        function is defined for it.
+    range: what the stored value can be by its type (a raw INTEGER column: ±2³¹), a CLIP or exact arithmetic; used only
+        to choose an execution type that cannot overflow, and to count values. Open for DOUBLE.
+    reach: of sums, differences and products of exact numbers: no sum or product of some of their parts, in whatever
+        order an engine takes them, is larger. None: the range says it.
+    nullable: the value may be NULL. What is computed in DOUBLE always may.
+    finite: the value is never NaN nor ±∞: always true for types other than DOUBLE; of a DOUBLE only what the printed
+        SQL makes so: a constant, a CLIP, an exact number converted, or a choice among such (CASE, COALESCE).
     domain: finite public list of group keys, if there is one.
     constant: the value itself if the expression is a literal, else MISSING.
     """
@@ -83,6 +86,7 @@ class Value:
     finite: bool = True
     domain: Domain | None = None
     constant: Scalar | Missing = MISSING
+    reach: Exact | None = None
     _unlisted: Value | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
@@ -94,13 +98,17 @@ class Value:
 
     def with_interval(self, interval: Interval) -> Value:
         """The same facts with another interval."""
-        return Value(self.type, interval, self.range, self.nullable, self.finite, self.domain, self.constant)
+        return Value(
+            self.type, interval, self.range, self.nullable, self.finite, self.domain, self.constant, self.reach
+        )  # fmt: skip
 
     def without_domain(self) -> Value:
         """The same facts without a list of keys: of one value always the very same object, for `apply`."""
         found = self._unlisted
         if found is None:
-            found = Value(self.type, self.interval, self.range, self.nullable, self.finite, None, self.constant)
+            found = Value(
+                self.type, self.interval, self.range, self.nullable, self.finite, None, self.constant, self.reach
+            )  # fmt: skip
             object.__setattr__(self, "_unlisted", found)
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -32,6 +33,24 @@ class Fingerprint:
     def __str__(self) -> str:
         self._made = self._made or fingerprint(*self._values)
         return self._made
+
+
+class Numbered:
+    """The beginning of several fingerprints in which columns are told apart by the order in which they occur."""
+
+    __slots__ = ("_begun", "_numbers")
+
+    def __init__(self, *values: object) -> None:
+        self._numbers: dict[int, int] = {}
+        self._begun = hashlib.sha256("".join(_pieces(values, self._numbers)).encode())
+
+    def ended(self, *values: object, column: Callable[[int], object]) -> str:
+        """One of them, with what `column` says of each column that occurs, by its number in the plan."""
+        numbers, whole = dict(self._numbers), self._begun.copy()
+        parts = _pieces(values, numbers)
+        parts += _pieces(tuple(column(uid) for uid in numbers), None)
+        whole.update("".join(parts).encode())
+        return whole.hexdigest()
 
 
 def _piece(text: str) -> str:

@@ -22,7 +22,7 @@ from dpsql.core.ledger.acceptance import acceptance
 from dpsql.core.ledger.budgets import Fixed
 from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
 from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.ledger import Account, Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import after_commit, kept_back, newer_entry, unnamed_units, unusable
 from dpsql.core.ledger.regions import ALWAYS, Days
@@ -89,6 +89,10 @@ class BookLedger(ABC):
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, of other processes too, oldest first."""
         return self._booked(lambda book: book.definitions())
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, oldest first."""
+        return self._booked(lambda book: book.failures())
 
     @property
     def salt(self) -> int:

@@ -173,6 +173,10 @@ def _old_kind(statement: str, charged: Mapping[str, PrivacyLoss]) -> EntryKind:
         return EntryKind.ACCEPTANCE
     if not charged and statement.startswith(("CREATE DP SUMMARY ", "DROP DP SUMMARY ")):
         return EntryKind.DEFINITION
+    if not charged and statement.startswith("STATEMENT FAILED "):
+        return EntryKind.FAILURE
+    if not charged and statement.startswith("FAILURES LOOKED AT "):
+        return EntryKind.LOOK
     return EntryKind.CHARGE
 
 

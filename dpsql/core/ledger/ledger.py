@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -24,6 +25,9 @@ class EntryKind(StrEnum):
     BUDGET = "budget"
     """A custodian has added to a budget (budgets.py)."""
     FAILURE = "failure"
+    """A run has failed (failures.py)."""
+    LOOK = "look"
+    """A custodian has looked at the failures before it."""
     CLOSE = "close"
     REOPEN = "reopen"
     COUNTER = "counter"
@@ -37,8 +41,10 @@ RESERVED: Final = frozenset(EntryKind) - {
     EntryKind.DEFINITION,
     EntryKind.ACCEPTANCE,
     EntryKind.BUDGET,
+    EntryKind.FAILURE,
+    EntryKind.LOOK,
 }
-"""Kinds that later versions write, of failures, of periods and of counters. What they ask for is not known here: where
+"""Kinds that later versions write, of periods and of counters. What they ask for is not known here: where
 a ledger holds one, nothing is charged and no stored answer given."""
 
 
@@ -158,17 +164,37 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that was charged and failed. at: None if nobody can tell. entry: that charged it. how: see failures.py."""
+
+    account: str
+    at: dt.datetime | None
+    entry: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCap:
+    """How many failures since then stop what pays for new noise: of the account, and of all accounts together."""
+
+    most: int
+    in_total: int
+    since: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Caps:
     """Limits in force for one entry: per unit in total, per unit for this analyst, and per query and unit.
 
     The total limits `charges`; the others limit `charges` and `received` together. A missing unit (or None) means
-    "no limit declared". ceilings: of the login that asks, by their names.
+    "no limit declared". ceilings: of the login that asks, by their names. failures: None where they stop nobody.
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     analyst: Mapping[str, PrivacyLoss] = field(default_factory=dict)
     per_query: PrivacyLoss | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
+    failures: FailureCap | None = None
 
 
 Cap = tuple[str, str | None]
@@ -207,7 +233,7 @@ class Ledger(Protocol):
     """Append-only. Implementations: sqlite (durable), postgres (durable, for many machines), memory."""
 
     def reserve(self, entry: Entry, caps: Caps) -> Receipt:
-        """Charge atomically and durably, or raise BudgetExceeded (DP403 total, DP404 analyst, DP405 per query)."""
+        """Charge atomically and durably, or raise BudgetExceeded (DP403 to DP405, DP413, DP416)."""
         ...
 
     def fix(self, entry: Entry, fixing: Callable[[Mapping[Cap, PrivacyLoss]], Mapping[Cap, PrivacyLoss]]) -> Receipt:
@@ -253,6 +279,10 @@ class Ledger(Protocol):
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, oldest first."""
+        ...
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, oldest first."""
         ...
 
     @property

@@ -27,7 +27,8 @@ from typing import Protocol
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
 from dpsql.core.ledger.budgets import Fixed, in_force, not_fixed
-from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Receipt, require_dearest
+from dpsql.core.ledger.failures import read, require_few
+from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
 from dpsql.core.ledger.refusals import Limit, key, over_budget
 from dpsql.core.ledger.regions import ALWAYS, Days, Region, bounds, on_grid, words
 from dpsql.core.ledger.sums import Parts, Sums, parts_of
@@ -87,6 +88,10 @@ class Spent(Protocol):
         """As `Ledger.fixed`."""
         ...
 
+    def failures(self) -> Sequence[Failure]:
+        """As `Ledger.failures`."""
+        ...
+
 
 class Book:
     """Totals per unit, of all analysts and of each. Not safe for threads: its ledger holds the lock.
@@ -105,6 +110,7 @@ class Book:
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
         self._fixed: dict[Cap, PrivacyLoss] = {}
+        self._failures: list[Failure] = []
         self.beyond: Entry | None = None
         """The first entry of a kind that only a later version knows."""
 
@@ -127,6 +133,10 @@ class Book:
     def definitions(self) -> Sequence[Entry]:
         """Entries that define something, in the order in which they were added."""
         return tuple(self._definitions)
+
+    def failures(self) -> Sequence[Failure]:
+        """What failed since a custodian looked last, in the order in which it was added."""
+        return tuple(self._failures)
 
     def accounts(self) -> Sequence[Account]:
         """Every account with anything spent: units in order, each one's total before its analysts."""
@@ -157,6 +167,10 @@ class Book:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
         if entry.kind is EntryKind.DEFINITION:
             self._definitions.append(entry)
+        elif entry.kind is EntryKind.FAILURE:
+            self._failures.append(read(entry))
+        elif entry.kind is EntryKind.LOOK:
+            self._failures.clear()
         elif entry.beyond:
             self.beyond = self.beyond or entry
 
@@ -190,6 +204,8 @@ class Book:
 
 def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
     """As `Book.check`: into what is left of each period that it charges."""
+    if caps.failures is not None and entry.charges:  # answers that are stored read no private row
+        require_few(caps.failures, entry.analyst, book.failures())
     limits: list[Limit] = []
     fixed = book.fixed()
     caps = in_force(caps, entry.analyst, fixed)

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dpsql.core.analysis.disjoint_conditions import ANY, Cases, are_disjoint, both, cases_of
-from dpsql.core.analysis.facts import Contribution
+from dpsql.core.analysis.facts import Columns, Contribution
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import BoundContributions, Release
@@ -52,7 +53,7 @@ def parallel_groups(node: Release, contributions: Mapping[str, Contribution]) ->
         joins = _weighed_by_all_rows
     else:
         return tuple((i,) for i in range(len(node.components)))
-    return _grouped(_Same(node.components), node.threshold, joins)
+    return _grouped(_Same(node.components), node.threshold, joins, stored_columns(node.input))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +70,10 @@ class _Same:
 
 
 @lru_cache(maxsize=64)  # every look at a price asks again
-def _grouped(same: _Same, threshold: int | None, joins: Callable[[Component], bool]) -> ParallelGroups:
+def _grouped(same: _Same, threshold: int | None, joins: Callable[[Component], bool], stored: Columns) -> ParallelGroups:
     found: list[list[tuple[int, Cases | None]]] = []
     for i, component in enumerate(same.components):
-        cases = cases_that_count(component) if i != threshold and joins(component) else None
+        cases = cases_that_count(component, stored) if i != threshold and joins(component) else None
         for group in found if cases not in (None, ANY) else ():
             if all(_disjoint(cases, other) for _, other in group):
                 group.append((i, cases))
@@ -117,14 +118,14 @@ def _bounded_by_each_row(component: Component) -> bool:
     return not own and rule(component).counts != "ids" and not rule(component).chosen
 
 
-def cases_that_count(component: Component) -> Cases:
+def cases_that_count(component: Component, stored: Columns) -> Cases:
     """What the rows are that can change a component: those of its filter, and of a CASE that else gives nothing."""
-    found = cases_of(component.filter)
+    found = cases_of(component.filter, stored)
     match component.arg:
         case Call(function="case" | "if", args=(condition, _, Literal(value=value))) if value is None or (
             value == 0 and _zero_is_nothing(component)
         ):
-            return both(found, cases_of(condition))
+            return both(found, cases_of(condition, stored))
         case _:
             return found
 

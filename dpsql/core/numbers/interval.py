@@ -1,7 +1,7 @@
 """Closed intervals with exact ends; an open end is None and carries the reason why nothing is known there.
 
-The ends are exact rationals of *real* arithmetic. Where the engine computes in DOUBLE the last bit may land outside;
-that is why an aggregate's argument is always clipped once more to its derived interval.
+The ends are exact rationals. What the engine computes in DOUBLE is rounded outwards after each operation
+(`core/numbers/doubles.py`); an aggregate's argument is clipped once more to its interval all the same.
 """
 
 from __future__ import annotations
@@ -126,27 +126,6 @@ def clamp(a: Interval, lo: Exact | None, hi: Exact | None) -> Interval:
         return end
 
     return Interval(one(a.lo, lo), one(a.hi, hi), a.why)
-
-
-LONGEST = 4096
-"""Bits of an end that `shortened` keeps as it is: all numbers that a type can hold, and sums and products of a few."""
-_GRID = 2**2048
-
-
-def shortened(a: Interval) -> Interval:
-    """An interval around it whose ends have few digits behind the point: long ones move outwards, by less than 2⁻²⁰⁴⁸.
-
-    Claim: every value of `a` lies in it. Why: lower ends are rounded down, upper ones up. When it would be false: an
-    end that moves inwards. A power of 64 has 64 times as many digits, one of that 4,096 times: they would never end.
-    Tested by: tests/core/numbers/test_interval_rules.py.
-    """
-    lo = a.lo if a.lo is None or _is_short(a.lo) else Fraction(a.lo.numerator * _GRID // a.lo.denominator, _GRID)
-    hi = a.hi if a.hi is None or _is_short(a.hi) else Fraction(-(-a.hi.numerator * _GRID // a.hi.denominator), _GRID)
-    return a if lo is a.lo and hi is a.hi else Interval(lo, hi, a.why)
-
-
-def _is_short(end: Exact) -> bool:
-    return end.denominator.bit_length() <= LONGEST and end.numerator.bit_length() <= LONGEST
 
 
 def neg(a: Interval) -> Interval:

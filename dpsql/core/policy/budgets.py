@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from fractions import Fraction
 from typing import Literal
 
@@ -29,6 +30,23 @@ class Defaults:
     min_units: int = DEFAULT_MIN_UNITS
     allow_dearer: bool = False
     private_keys: Literal["unlisted", "auto"] = "unlisted"
+
+
+DEFAULT_FAILURES, DEFAULT_SPAN, ALL_TOGETHER = 10, timedelta(days=30), 3
+"""Failures of one account and within which time; how many accounts have to reach that before all are stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How many statements may fail in the engine within a time before private queries are refused (DP416).
+
+    most: of one account, whose own queries are refused then. in_total: of all accounts, and all are; by default more
+    than one account or two can reach, so that nobody alone stops others.
+    """
+
+    most: int = DEFAULT_FAILURES
+    per: timedelta = DEFAULT_SPAN
+    in_total: int = DEFAULT_FAILURES * ALL_TOGETHER
 
 
 @dataclass(frozen=True, slots=True)

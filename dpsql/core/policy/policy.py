@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults
+from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults, Failures
 from dpsql.core.policy.positions import Places
 from dpsql.core.policy.server import Server, names_server, parse_server
 from dpsql.core.policy.serving import Serving
@@ -40,9 +40,10 @@ class Policy:
     tables: declared name → Table, in the file's order; closed world: what is not here does not exist.
     units: unit name → Unit, row units included.
     former_units: a unit's name in the ledger → what it is called now; None: it is gone with its tables.
-    search: whether a query may have a part of its ε find limits and bounds. serving: how a server answers.
+    failures: how many of statements stop private queries. search: whether a query may have a part of its ε find limits
+        and bounds. serving: how a server answers.
     hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
-        and whatever `defaults.allow_dearer`, `search` and `serve` say, which change no answer and no price of noise.
+        and whatever `defaults.allow_dearer`, `failures`, `search` and `serve` say, which change no answer and no price.
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
         where it lies. Two policies are equal if their hashes are.
     document: the normalised content with defaults filled in, as plain JSON-like data.
@@ -67,6 +68,7 @@ class Policy:
     noise: Literal["exact", "opendp"] = "exact"
     former_units: Mapping[str, str | None] = field(default_factory=dict)
     search: Literal["allow", "refuse"] = "allow"
+    failures: Failures = field(default_factory=Failures)
     serving: Serving = field(default_factory=Serving)
     path: Path | None = None
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -84,7 +84,7 @@ def as_prepared(
     if not wanted:
         return policy
     tables = {
-        name: copied(t, policy.tables, units.get(name, ())) if name in wanted else t
+        name: copied(t, policy.tables, units.get(name, ()), copy) if name in wanted else t
         for name, t in policy.tables.items()
     }
     named = sha256(f"{policy.hash} {copy} {sorted(wanted)}".encode()).hexdigest()
@@ -111,10 +111,10 @@ def units_column(name: str) -> Column:
     return Column(f"{name} in units", "integer", INTEGER)
 
 
-def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = ()) -> Table:
+def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = (), copy: str = "") -> Table:
     """The table as its copy is: with owners in a column, its limit made true, its columns computed.
 
-    units: the columns whose grid integers it has, too.
+    units: the columns whose grid integers it has, too. copy: its identity.
     """
     limit, owner = limit_of(table), owner_column(table, tables)
     assert limit is not None
@@ -128,7 +128,7 @@ def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = (
         source=None,
         max_rows_per_unit=RowLimit(limit.rows, "assume"),
         columns={name: replace(c, derived=None) for name, c in table.columns.items()},
-        copied=Copied(None if hop is None else owner, hop, cut, TOTAL if cut else None, integers),
+        copied=Copied(None if hop is None else owner, hop, cut, TOTAL if cut else None, integers, copy),
     )
 
 

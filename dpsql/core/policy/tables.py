@@ -171,7 +171,8 @@ class Copied:
 
     owner: a column beside the declared ones that holds the owner; None where a declared one does. hop: the foreign key
     that the owner was found through. cut: whether rows above the limit are missing. total: one that says then how many
-    rows the owner had. units: name of a declared column → one beside them with its grid integers.
+    rows the owner had. units: name of a declared column → one beside them with its grid integers. identity: of this
+    copy alone.
     """
 
     owner: Column | None
@@ -179,6 +180,7 @@ class Copied:
     cut: bool
     total: Column | None = None
     units: Mapping[str, Column] = field(default_factory=dict, hash=False)
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
-from fractions import Fraction
 
 from dpsql.core.functions.date_arithmetic import is_safe
 from dpsql.core.functions.signature import is_null
@@ -12,7 +10,7 @@ from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, TIMESTAMP, Kind, SqlType, integer_type_of
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Exact
+from dpsql.core.numbers.doubles import above, below
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 
 
@@ -85,22 +83,13 @@ def typed_constant(d: Dialect, value: LiteralValue, type_: SqlType) -> str:
 
 
 def held(d: Dialect, sql: str, known: Value) -> str:
-    """A DOUBLE within its interval, which holds in real arithmetic only: sums that cancel may round far beyond it.
-
-    Whole numbers and decimals are exact, and what is known of them guards the engine against errors.
-    """
+    """A DOUBLE within its interval, which is not believed: what is made of it is exact, and guards against errors."""
     i = known.interval
     if i.lo is None and i.hi is None:
         return sql
     cases = [] if known.finite else [f"WHEN NOT {d.is_finite(sql)} THEN NULL"]
-    for sign, end in (("<", None if i.lo is None else _below(i.lo)), (">", None if i.hi is None else -_below(-i.hi))):
+    for sign, end in (("<", None if i.lo is None else below(i.lo)), (">", None if i.hi is None else above(i.hi))):
         if end is not None:
             at = d.cast(f"'{end!r}'", DOUBLE)
             cases.append(f"WHEN {sql} {sign} {at} THEN {at}")
     return f"CASE {' '.join(cases)} ELSE {sql} END"
-
-
-def _below(end: Exact) -> float:
-    """The largest DOUBLE that is at most `end`."""
-    nearest = float(end)
-    return nearest if Fraction(nearest) <= end else math.nextafter(nearest, -math.inf)

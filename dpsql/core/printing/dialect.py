@@ -183,8 +183,8 @@ class Dialect(Protocol):
         ...
 
     def having_member(self, sql: str, constants: Sequence[str]) -> str | None:
-        """The same of a key, once for each group, or NULL for false; None if rows are better asked before they are
-        grouped. Stands in what `having` is given."""
+        """The same of a key, once for each group, or NULL for false; None, whatever is asked, if rows are better asked
+        before they are grouped. Stands in what `having` is given."""
         return None
 
     def having(self, condition: str) -> str:
@@ -211,6 +211,14 @@ class Dialect(Protocol):
     def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
         """A term of ORDER BY: text by its UTF-8 bytes, NaN above every number, NULLs where they are said to be."""
         ...
+
+    @property
+    def computes_apart(self) -> bool:
+        """Whether an expression that a SELECT repeats is better a column of a subquery, computed once for each row.
+
+        Not for an engine that merges the two: it computes what is repeated once anyway, or at each place all the same.
+        """
+        return False
 
     @property
     def weighs_in_windows(self) -> bool:

@@ -17,7 +17,7 @@ from dpsql.core.ir.components import Component, Factor, Measure
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.expressions import Kept, Names, spell
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_POWER = Fraction(2**1000)
@@ -39,8 +39,8 @@ def quantized(c: Component, names: Names) -> str:
     if not c.multiplied:
         return _units(c, names)
     d = names.dialect
-    y = d.cast(_units(c, names), BIGINT)
-    z = y if c.times is None else d.cast(_units(_factor(c, c.times), names), BIGINT)
+    y = d.cast(_factor_units(c, names), BIGINT)
+    z = y if c.times is None else d.cast(_factor_units(_factor(c, c.times), names), BIGINT)
     product, raised = f"{y} * {z}", 0
     if c.step != 1:
         raised = max(0, -(c.products[0] // c.step))
@@ -57,7 +57,7 @@ def comoment(c: Component, names: Names) -> str:
     assert c.times is not None and c.rows is not None
     d = names.dialect
     alone = replace(c, measure=Measure.SUM, times=None, rows=None, step=1)
-    y, z = (f"COALESCE({d.cast(_units(f, names), BIGINT)}, 0)" for f in (alone, _factor(alone, c.times)))
+    y, z = (f"COALESCE({d.cast(_factor_units(f, names), BIGINT)}, 0)" for f in (alone, _factor(alone, c.times)))
     product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
     moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
     least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
@@ -88,9 +88,20 @@ def uncentered(c: Component) -> Component:
     return replace(c, lo=c.lo + c.center, hi=c.hi + c.center, center=0)
 
 
-def counts_every_row(c: Component, names: Names) -> bool:
-    """Whether `quantized` is never NULL, whatever a row holds."""
-    return _always_there(_argument(c, names)[1])
+def counted_rows(c: Component, names: Names) -> str:
+    """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is.
+
+    Not of squares and products.
+    """
+    sql, value = _argument(c, names)
+    if _always_there(value):
+        return "*"
+    if c.units is not None:
+        return _stored(spell(c.units, names)[0], c, sure=False)
+    if value.type.kind is not Kind.DOUBLE:
+        return sql
+    d = names.dialect
+    return f"CASE WHEN {d.is_finite(sql if value.type == DOUBLE else d.cast(sql, DOUBLE))} THEN 1 END"
 
 
 def held_in(c: Component) -> SqlType:
@@ -98,6 +109,16 @@ def held_in(c: Component) -> SqlType:
     if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31:
         return INTEGER
     return HUGEINT if c.quantile is None else BIGINT
+
+
+def _factor_units(c: Component, names: Names) -> str:
+    """`_units` of what is multiplied: written several times, so that it may be a column (waist.py)."""
+    if names.kept is None:
+        return _units(c, names)
+    key = (id(c.arg), id(c.units), c.grid, c.center, c.lo, c.hi)
+    if key not in names.kept:
+        names.kept[key] = Kept(_units(c, names), None, lambda other: _units(c, other))
+    return names.kept[key].sql
 
 
 def _units(c: Component, names: Names) -> str:
@@ -160,7 +181,10 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
-    ends = [float(Fraction(end + c.center) * c.grid) for end in (c.lo, c.hi)]
+    try:
+        ends = [float(Fraction(end + c.center) * c.grid) for end in (c.lo, c.hi)]
+    except OverflowError:
+        raise _too_wide("DOUBLE", c) from None
     low, high = (d.constant(end, DOUBLE) for end in ends)
     held = held_in(c)
     rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)

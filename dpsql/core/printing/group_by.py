@@ -20,6 +20,7 @@ from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import CannotSpell
 from dpsql.core.printing.expressions import Names, cannot_compute, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized
+from dpsql.core.printing.waist import waist
 from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
@@ -30,17 +31,22 @@ MOST_ROWS = 2**32
 
 def grouped(node: Aggregate, block: Block, columns: Sequence[Column] | None, private: bool) -> str:
     """A complete SELECT whose columns are named c<number>. Public groups come in the order of their keys."""
-    keys = [(_key(k.expr, k.column, block.names, private), k.column) for k in node.keys]
-    printed = {c.uid: sql for sql, c in keys}
     spelled = _exact_call if private else _plain_call
-    printed.update({c.column.uid: spelled(c, block.names) for c in node.calls})
+    made = [*(k.column.uid for k in node.keys), *(c.column.uid for c in node.calls)]
+
+    def all_of(names: Names) -> list[str]:
+        terms = [_key(k.expr, k.column, names, private) for k in node.keys]
+        return [*terms, *(spelled(c, names) for c in node.calls)]
+
+    items, block = waist(block, all_of)
+    keys, printed = items[: len(node.keys)], dict(zip(made, items, strict=True))
     chosen = list(printed) if columns is None else [c.uid for c in columns]
     listed = [f"{printed[uid]} AS c{uid}" for uid in chosen]
     if not keys:
         return f"SELECT {', '.join(listed) or 'COUNT(*) AS nothing'}\n{block.clause()}"
-    terms = ", ".join(sql for sql, _ in keys)
+    terms = ", ".join(keys)
     # In full: what a bare ORDER BY means is a setting of whoever owns the connection.
-    ordered = [block.names.dialect.sorted(sql, descending=False, nulls_first=False) for sql, _ in keys]
+    ordered = [block.names.dialect.sorted(sql, descending=False, nulls_first=False) for sql in keys]
     order = "" if private else f"\nORDER BY {', '.join(ordered)}"
     return f"SELECT {', '.join(listed) or 'NULL'}\n{block.clause()}\nGROUP BY {terms}{order}"
 

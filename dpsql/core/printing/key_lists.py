@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dpsql.core.functions.key_lists import LazyKeys, run_of
 from dpsql.core.ir.components import KeySource
-from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.expressions import Column, LiteralValue
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.printing.dialect import Dialect
 
@@ -29,18 +31,30 @@ def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int =
     return f"({inside} OR {sql} IS NULL)" if null else f"({inside})"
 
 
-def member_of_groups(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int = 0) -> str | None:
-    """`member` of a text as the groups are asked, once for each. None if rows are, as of numbers, which is cheap.
+@dataclass(frozen=True, slots=True)
+class OfGroups:
+    """`member` of a text as the groups are asked, once for each: of a key column, in a list at this place.
 
     *Claim.* Of groups inside the list the integers are the same. *Why.* Rows of one key are all inside or all outside.
     *When it would be false.* A condition on more than the key; what rows outside a list add to anything but their own
     group (weights of ids: shapes/weighted.py asks the rows). *Tested by* tests/core/printing/test_group_conditions.py.
     """
-    held, null = _values(source, place) if type_.kind is Kind.VARCHAR else ([], False)
-    if not held:
-        return None
-    inside = d.having_member(sql, [d.constant(v, type_) for v in held])
-    return f"({inside} OR {sql} IS NULL)" if inside is not None and null else inside
+
+    key: Column
+    source: KeySource
+    place: int
+
+    def may_wait(self, d: Dialect) -> bool:
+        """Whether the groups are asked: not of numbers, of which rows are asked cheaply."""
+        text = self.key.type.kind is Kind.VARCHAR and d.having_member("", ()) is not None
+        return text and any(key[self.place] is not None for key in self.source.keys)
+
+    def printed(self, d: Dialect, sql: str) -> str:
+        """sql: the key."""
+        held, null = _values(self.source, self.place)
+        inside = d.having_member(sql, [d.constant(v, self.key.type) for v in held])
+        assert inside is not None
+        return f"({inside} OR {sql} IS NULL)" if null else inside
 
 
 def _values(source: KeySource, place: int) -> tuple[list[LiteralValue], bool]:

@@ -42,7 +42,7 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, cannot_compute, condition, spell
 from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.kept_first import first
-from dpsql.core.printing.key_lists import member, member_of_groups
+from dpsql.core.printing.key_lists import OfGroups, member
 from dpsql.core.printing.windows import private_order, sort_term, spell_window
 from dpsql.core.values import replace
 
@@ -210,7 +210,7 @@ class Emitter:
         unmatched = " OR ".join(f"{below.names.sql[c.uid]} IS NULL" for c in node.columns)
         return self.dialect.first_rows(f"SELECT {listed}", f"\n{below.clause()}\n", f"{kept} OR {unmatched}")
 
-    def keyed(self, node: GroupKeys, tagged: Tagged[Facts], asked: list[str] | None = None) -> Block:
+    def keyed(self, node: GroupKeys, tagged: Tagged[Facts], asked: list[OfGroups] | None = None) -> Block:
         """Adds the key columns; rows outside the public lists are dropped, unless the list covers every row.
 
         So are rows whose date or time lies outside of what a key can be: a condition on the row alone, like the lists.
@@ -231,13 +231,12 @@ class Emitter:
         for source in lists:
             for place, position in enumerate(source.positions if not source.covers else ()):
                 item = node.items[position]
-                key, type_, later = sql[item.column.uid], item.column.type, None
-                if asked is not None and isinstance(item.expr, Column):
-                    later = member_of_groups(self.dialect, key, type_, source, place)
-                if asked is None or later is None:
-                    conditions.append(member(self.dialect, key, type_, source, place))
-                else:
+                key, type_ = sql[item.column.uid], item.column.type
+                later = OfGroups(item.column, source, place)
+                if asked is not None and isinstance(item.expr, Column) and later.may_wait(self.dialect):
                     asked.append(later)
+                else:
+                    conditions.append(member(self.dialect, key, type_, source, place))
         return replace(below, names=self._names(sql, tagged.fact.env)).filtered(*conditions)
 
     def query(self, tagged: Tagged[Facts], columns: Sequence[Column] | None = None) -> str:

@@ -14,8 +14,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.catalogue import Function, Relation, TooMuch
-from dpsql.engines.duckdb.connections import lock_down
-from dpsql.engines.duckdb.lockdown import start_config
+from dpsql.engines.duckdb.connections import lock_down, start
 from dpsql.engines.resources import Limits
 
 SECONDS: Final = 1.0
@@ -31,7 +30,7 @@ class DuckDBCatalogue:
 
     def __init__(self, relations: Sequence[Relation], functions: Sequence[Function]) -> None:
         self._lock = threading.Lock()
-        self._connection = duckdb.connect(":memory:", config=start_config(Limits(memory=MEMORY, threads=1), ""))
+        self._connection = start(Limits(memory=MEMORY, threads=1))
         run = self._connection.execute
         run("BEGIN")
         for relation in relations:

@@ -15,18 +15,22 @@ from dpsql.core.policy.source import SourceCall
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.duckdb.files import refusal, unusable
-from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, NOT_TRUSTED, OWN, SHADOWED, start_config
+from dpsql.engines.duckdb.lockdown import CLOSING, COUNTING, EACH, NO_BAR, OWN, SHADOWED, start_config
+from dpsql.engines.duckdb.optimizers import holds, restricted
 from dpsql.engines.duckdb.parquet import source_sql
 from dpsql.engines.duckdb.spill import SpillFolder
 from dpsql.engines.duckdb.stored_views import looks_up
+from dpsql.engines.duckdb.versions import require_version
 from dpsql.engines.resources import Limits
 
 Connection = duckdb.DuckDBPyConnection
 ATTACHED: Final = "data"
-MERGES_ZEROS: Final = not duckdb.__version__.startswith("1.")
 
 
-_DISABLED: Final = "SELECT current_setting('disabled_optimizers')"
+def start(limits: Limits | None = None, spill: str = "") -> Connection:
+    """An empty DuckDB in memory. spill: where it may put what does not fit. Raises CannotOpen (DP006), duckdb.Error."""
+    require_version()
+    return restricted(start_config(limits or Limits(), spill))
 
 
 def attach(connection: Connection, database: Path, directory: Path) -> None:
@@ -57,12 +61,7 @@ def create_view(connection: Connection, table: str, call: SourceCall, written: s
     """A view for a table's source. written: the source as the policy has it. Raises CannotOpen (DP006)."""
     # DuckDB's own text may quote lines of a file, so none of it is shown.
     with contextlib.suppress(duckdb.Error):
-        view = f"memory.main.{quoted(table)}"
-        connection.execute(f"CREATE VIEW {view} AS {source_sql(call)}")
-        if call.reader == "read_parquet" and not MERGES_ZEROS:
-            columns = connection.execute(f"DESCRIBE {view}").fetchall()
-            floats = [name for name, type_, *_ in columns if type_ in ("FLOAT", "DOUBLE")]
-            connection.execute(f"CREATE OR REPLACE VIEW {view} AS {source_sql(call, floats)}")
+        connection.execute(f"CREATE VIEW memory.main.{quoted(table)} AS {source_sql(call)}")
         return
     raise cannot_open(
         f"the source of table `{table}` cannot be read: {written}",
@@ -100,27 +99,25 @@ def lock_down(connection: Connection, files: tuple[str, ...], progress: bool = F
 class OwnCursor:
     """A cursor of the user's connection, set up for us.
 
-    home: its catalogue. shadowed: built-in functions that somebody has redefined. trusting: whether its optimizer
-    leaves out clips that it takes for needless, and cannot be told not to.
+    home: its catalogue. shadowed: built-in functions that somebody has redefined. restricted: whether no
+    optimizer works that is not on our list.
     """
 
     cursor: Connection
     home: str
     shadowed: tuple[str, ...]
     collation: str
-    trusting: bool
+    restricted: bool
 
 
 def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
-    """One more cursor. One optimizer is turned off for the whole database: DuckDB knows no smaller scope for it."""
+    """One more cursor, with nothing set but for itself."""
     cursor = connection.cursor()
 
     def look(sql: str) -> list[tuple[Any, ...]]:
         return cursor.execute(sql).fetchall()
 
-    disabled = [name for name in look(_DISABLED)[0][0].split(",") if name]
-    off = f"SET disabled_optimizers = '{','.join([*disabled, NOT_TRUSTED])}'"
-    for statement in (*OWN, *(COUNTING if progress else NO_BAR), *([] if NOT_TRUSTED in disabled else [off])):
+    for statement in (*OWN, *(COUNTING if progress else NO_BAR)):
         with contextlib.suppress(duckdb.Error):  # refused on a connection that the user has locked
             cursor.execute(statement)
     return OwnCursor(
@@ -128,13 +125,13 @@ def own_cursor(connection: Connection, progress: bool) -> OwnCursor:
         home=look("SELECT current_database()")[0][0],
         shadowed=tuple(name for (name,) in look(SHADOWED)),
         collation=look("SELECT current_setting('default_collation')")[0][0],
-        trusting=NOT_TRUSTED not in look(_DISABLED)[0][0].split(","),
+        restricted=holds(cursor),
     )
 
 
 def open_scratch() -> Connection:
     """An empty in-memory DuckDB, locked, for values that are public already."""
-    connection = duckdb.connect(":memory:", config=start_config(Limits(), ""))
+    connection = start()
     lock_down(connection, ())
     return connection
 
@@ -144,7 +141,9 @@ def build_database(path: Path, script: str) -> None:
 
     Raises: CannotOpen (DP006) if the file cannot be made.
     """
-    with contextlib.suppress(duckdb.Error, EngineError), contextlib.closing(duckdb.connect(str(path))) as connection:
+    with contextlib.closing(start()) as connection, contextlib.suppress(duckdb.Error, EngineError):
+        connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS made (TYPE duckdb)")
+        connection.execute("USE made")
         guarded(lambda: connection.execute(script), connection.interrupt)
         return
     raise cannot_open(f"the database `{path}` cannot be made", "check that the folder can be written and has space")

@@ -18,6 +18,7 @@ import duckdb
 from dpsql.core.engine import cannot_open
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.engines.duckdb.connections import start
 from dpsql.engines.duckdb.files import unusable
 from dpsql.engines.open import Copies
 
@@ -99,7 +100,7 @@ def read_manifest(path: Path) -> str | None:
     """What a file of prepared tables says of itself; None if there is none, or if it is not whole."""
     if unusable(str(path)) is not None:
         return None
-    with contextlib.suppress(duckdb.Error), contextlib.closing(duckdb.connect(":memory:")) as connection:
+    with contextlib.suppress(duckdb.Error), contextlib.closing(start()) as connection:
         name = str(path).replace("'", "''")
         connection.execute(f"ATTACH '{name}' AS {CATALOGUE} (READ_ONLY, TYPE duckdb)")
         return manifest_of(connection)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import duckdb
 
 from dpsql.core.policy.source import SourceCall, Struct
+from dpsql.engines.duckdb.connections import start
 
 
 class Fault(NamedTuple):
@@ -32,7 +33,7 @@ def first_fault(call: SourceCall) -> Fault | None:
         return None
     columns = dict(call.options).get("columns")
     types = dict(columns.items) if isinstance(columns, Struct) else {}
-    with duckdb.connect() as connection, contextlib.suppress(duckdb.Error):
+    with start() as connection, contextlib.suppress(duckdb.Error):
         rejecting = call.with_options((("store_rejects", True), ("rejects_limit", 1)))
         connection.execute(f"SELECT COUNT(COLUMNS(*)) FROM {rejecting.sql()}").fetchall()
         found = connection.execute(_FIRST).fetchone()

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 
 from dpsql.core.policy.source import Option, Struct
-from dpsql.engines.duckdb.connections import Connection
+from dpsql.engines.duckdb.connections import Connection, start
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMMAS: tuple[tuple[tuple[str, str], ...], ...] = (
@@ -29,7 +29,7 @@ def csv_options(path: str) -> Options:
     Numbers have a decimal comma if more columns are numbers then, and none has a decimal point. Times are written as
     in `_TIMES` if more columns are times then.
     """
-    with duckdb.connect() as connection:
+    with start() as connection:
         for encoding in _encodings(path):
             with contextlib.suppress(duckdb.Error):
                 plain = _sniffed(connection, path, encoding)
@@ -62,7 +62,7 @@ def missing_words(path: str, options: Options) -> dict[str, MissingWord]:
     texts = {name for name, type_ in columns.items if type_ == "VARCHAR"} if isinstance(columns, Struct) else set()
     said = tuple((name, str(value)) for name, value in options if name in ("delim", "encoding", "decimal_separator"))
     found: dict[str, MissingWord] = {}
-    with duckdb.connect() as connection:
+    with start() as connection:
         for word in _MISSING if texts else ():
             with contextlib.suppress(duckdb.Error):
                 for column in _sniffed(connection, path, said, f", nullstr = ['', '{word}']")["Columns"]:

@@ -1,4 +1,4 @@
-"""DuckDB, 1.5 and 2.x: opened read-only and locked, or a connection of the user's left as it is.
+"""DuckDB: opened read-only and locked, or a connection of the user's left as it is.
 
 The order of opening is the one that works: an empty in-memory database → the policy's file attached read-only → a view
 for every source, over literal absolute paths → only those files stay readable → everything else off → locked. What is
@@ -25,10 +25,9 @@ from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
-from dpsql.engines.duckdb import DIALECT
+from dpsql.engines.duckdb import DIALECT, agreed
 from dpsql.engines.duckdb.connections import (
     ATTACHED,
-    MERGES_ZEROS,
     attach,
     create_view,
     dispose,
@@ -37,14 +36,14 @@ from dpsql.engines.duckdb.connections import (
     own_cursor,
     set_bar,
     set_each,
+    start,
 )
 from dpsql.engines.duckdb.copies import attach as attach_copies
 from dpsql.engines.duckdb.copies import finish as finish_copies
 from dpsql.engines.duckdb.copies import place as place_of_copy
-from dpsql.engines.duckdb.copies import place_of_view
 from dpsql.engines.duckdb.copies import show as show_copies
 from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
-from dpsql.engines.duckdb.lockdown import NOT_TRUSTED, UNLOCKED, start_config
+from dpsql.engines.duckdb.lockdown import UNLOCKED
 from dpsql.engines.duckdb.parquet import folded
 from dpsql.engines.duckdb.read_as import Made, probe
 from dpsql.engines.duckdb.reading import read
@@ -52,7 +51,7 @@ from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relatio
 from dpsql.engines.duckdb.sources import expand_source
 from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
 from dpsql.engines.duckdb.stored_views import overlooks, reads_files, source_of, unreadable
-from dpsql.engines.duckdb.trust import Trust
+from dpsql.engines.duckdb.versions import require_version, untested
 from dpsql.engines.duckdb.views import reads_of
 from dpsql.engines.open import Copies, Frame
 from dpsql.engines.progress import watched
@@ -78,22 +77,21 @@ class DuckDBEngine:
         second: duckdb.DuckDBPyConnection | None = None,
         locked: bool | None = None,
         made: Mapping[str, tuple[Made, ...]] | None = None,
-        trust: Trust | None = None,
+        agreed: bool = False,
     ) -> None:
         """Use `open` or `wrap`. home: the catalogue of unqualified tables. spill: a folder to remove on close.
 
         made: table → the columns that the policy makes of the data's.
-        trust: what all connections to the database share. second: the connection of the `sibling`. locked: whether
-        nothing can be set any more; else if there is `spill`.
+        second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
+        agreed: whether other optimizers have to be turned off before each statement; see agreed.py.
         """
         self.told: tuple[str, ...] = ()
         self._connection, self._home, self._progress = connection, home, progress
-        self._locked = spill is not None if locked is None else locked
-        self._trust = Trust(()) if trust is None else trust
+        self._locked, self._agreed = spill is not None if locked is None else locked, agreed
         self.computed: dict[str, str] = {}
         self._made, self._sibling = {folded(table): columns for table, columns in (made or {}).items()}, None
         if second is not None:
-            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made, trust=self._trust)
+            self._sibling = type(self)(second, home, None, progress, locked=self._locked, made=made, agreed=agreed)
             self._sibling.computed = self.computed
         self._lock = threading.RLock()
         self._stop = Stop()  # what `interrupt` cannot reach in DuckDB looks at it between its steps
@@ -136,7 +134,7 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None
         problem: BaseException
         try:
-            connection = duckdb.connect(":memory:", config=start_config(limits, spill.path))
+            connection = start(limits, spill.path)
             set_bar(connection, progress)
             if database is not None:
                 attach(connection, database, directory)
@@ -152,10 +150,8 @@ class DuckDBEngine:
             set_each(second, progress)
             if database is not None:
                 find_names(connection, second)
-            trust = Trust(() if copies is None or copies.writing else tuple(map(place_of_view, copies.tables)))
-            trust.allow(connection)
             lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
-            return cls(connection, ATTACHED, spill, progress, second=second, made=made, trust=trust)
+            return cls(connection, ATTACHED, spill, progress, second=second, made=made)
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:
@@ -172,31 +168,47 @@ class DuckDBEngine:
         *,
         progress: bool = False,
         made: Mapping[str, tuple[Made, ...]] | None = None,
+        optimizers: str | None = None,
     ) -> DuckDBEngine:
         """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
-        Only DuckDB's optimizer `statistics_propagation` is off from then on for all that use the database: it can leave
-        out clips (`lockdown.NOT_TRUSTED`).
+        Of the optimizers, only those of `optimizers.py` may work while a statement of ours runs. DuckDB has one setting
+        for all that use the database, so this is agreed upon.
+
+        optimizers: "ours": others may be turned off meanwhile; None: it is refused unless they are off already.
 
         progress, made: as in `open`. Without progress, DuckDB's own bar, which notebooks have, is off for our cursor.
         Temporary tables and frames of the connection are not visible to its cursors; `register` frames instead.
-        Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, or redefines a built-in function.
+        Raises: CannotOpen (DP006) if it is closed, is no DuckDB connection, redefines a built-in function, or has other
+            optimizers on.
         """
         if not isinstance(connection, duckdb.DuckDBPyConnection):
             raise cannot_open(
                 f"a DuckDB connection was expected, got {type(connection).__name__}",
                 "pass what duckdb.connect(…) returned, or the path of a policy",
             )
+        require_version()
         with contextlib.suppress(EngineError):
             own = guarded(lambda: own_cursor(connection, progress), lambda: None)
-            if own.collation in ("", "binary") and not own.shadowed and not own.trusting:
+            free = own.restricted or optimizers == "ours"
+            if own.collation in ("", "binary") and not own.shadowed and free:
                 second = guarded(lambda: own_cursor(connection, progress), lambda: None).cursor
-                return cls(own.cursor, own.home, None, progress, second=second, made=made)
-            own.cursor.close()
-            if own.trusting:
+                engine = cls(own.cursor, own.home, None, progress, second=second, made=made, agreed=not own.restricted)
+                with contextlib.suppress(EngineError):
+                    engine.in_snapshot(lambda: None)  # whether they can be turned off
+                    return engine
+                engine.close()
                 raise cannot_open(
-                    f"the DuckDB connection is locked with its optimizer {NOT_TRUSTED} on, which drops bounds of sums",
-                    f"SET disabled_optimizers = '{NOT_TRUSTED}' before it is locked",
+                    "the DuckDB connection is locked with optimizers on that rewrite what queries compute",
+                    "lock it later, or let dpsql open its file:  dpsql.connect('policy.yaml')  with  database:  there",
+                )
+            own.cursor.close()
+            if not free:
+                raise cannot_open(
+                    "the DuckDB connection has optimizers on that rewrite what queries compute: a failure could tell",
+                    "let dpsql open its file:  dpsql.connect('policy.yaml')  with  database:  in the policy",
+                    "or agree that they are off, also for your own queries, while one of dpsql's runs:  "
+                    "dpsql.connect(connection, policy=…, optimizers='ours')",
                 )
             if not own.shadowed:
                 raise cannot_open(
@@ -216,8 +228,8 @@ class DuckDBEngine:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever opened it tells, and that the connection is not locked, if so."""
-        return (*self.told, *(() if self._locked else (UNLOCKED,)))
+        """What whoever opened it tells; that nobody tested this DuckDB, that the connection is not locked, if so."""
+        return (*self.told, *untested(), *(() if self._locked else (UNLOCKED,)))
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""
@@ -231,8 +243,7 @@ class DuckDBEngine:
             return guarded(lambda: self._read(sql), self.interrupt, look, self._stop)
 
     def _read(self, sql: str) -> RawTable:
-        with self._trust.planned(self._connection, sql):
-            return read(self._connection, sql, self._stop)
+        return read(self._connection, sql, self._stop)
 
     def register(self, name: str, frame: object) -> None:
         """Give a DataFrame, an Arrow table or a relation a table name; only on a connection passed in by the user.
@@ -309,7 +320,7 @@ class DuckDBEngine:
             self._depth += 1
             try:
                 if self._depth == 1:
-                    self._settle("BEGIN TRANSACTION READ ONLY")
+                    self._settle(self._begin)
                 return action()
             finally:
                 self._depth -= 1
@@ -319,12 +330,19 @@ class DuckDBEngine:
     def _roll_back(self) -> None:
         if self._begun:
             with contextlib.suppress(EngineError):
-                self._settle("ROLLBACK")
+                self._settle(lambda: self._connection.execute("ROLLBACK"))
+            if self._agreed:
+                self._settle(lambda: agreed.end(self))
             self._begun = False
 
-    def _settle(self, sql: str) -> None:
-        """Run a statement that takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
-        guarded(lambda: self._connection.execute(sql), lambda: None)
+    def _begin(self) -> None:
+        if self._agreed:
+            agreed.begin(self, self._connection)
+        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+
+    def _settle(self, action: Callable[[], object]) -> None:
+        """Do what takes no time to its end; a Ctrl-C meanwhile is raised after it, and not lost in it."""
+        guarded(action, lambda: None)
 
     def copy(self, table: str, select: str, owner: str, together: bool) -> str:
         """See `Writer.copy`. All copies are in one file, of which its readers know."""
@@ -360,6 +378,7 @@ class DuckDBEngine:
         self._closing = True  # also for a query that is about to begin
         self.interrupt()
         with self._lock:
+            agreed.end(self)
             self._dispose()
 
     def _known(self) -> tuple[Relation, ...]:
@@ -369,11 +388,18 @@ class DuckDBEngine:
     def _load(self) -> tuple[Relation, ...]:
         if self._relations is None:
             first, names = ("memory", None) if self._locked else ("temp", self._registered)
-            self._relations = relations_of(self._rows, self._home, first, names, MERGES_ZEROS, self._made)
+            self._relations = relations_of(self._rows, self._home, first, names, self._made)
         return self._relations
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql).fetchall()
+        alone = self._agreed and self._depth == 0
+        if alone:
+            agreed.begin(self, self._connection)
+        try:
+            return self._connection.execute(sql).fetchall()
+        finally:
+            if alone:
+                agreed.end(self)
 
     def _check(self, name: str, relation: Relation) -> None:
         """Refuse merged values, overlooked values, and views of what the lock took away."""

@@ -29,7 +29,7 @@ def refusal(said: str, version: str) -> tuple[str, str]:
     if "Unique file handle conflict" in said:
         return (
             "is already open in this process with other settings",
-            "close that connection first, or pass it:  dpsql.connect(connection, policy=…)",
+            "close that connection first, or pass it:  dpsql.connect(connection, policy=…, optimizers='ours')",
         )
     if "Could not set lock" in said:
         return (

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import duckdb
-
 from dpsql.core.engine import cannot_open
 from dpsql.core.ir.types import Kind, SqlType, parse_type
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.words import with_article
+from dpsql.engines.duckdb.connections import start
 from dpsql.engines.duckdb.lockdown import NO_BAR
 from dpsql.engines.duckdb.read_as import read_as
 from dpsql.engines.open import Frame
@@ -61,8 +60,9 @@ def types_of(frame: object) -> dict[str, SqlType | None]:
 
     Nothing if DuckDB makes no table of it.
     """
+    opened = start()  # outside: what it refuses is not about the frame
     try:
-        with duckdb.connect(":memory:") as connection:
+        with opened as connection:
             for setting in NO_BAR:
                 connection.execute(setting)
             connection.register(_GIVEN, frame)

@@ -41,16 +41,6 @@ SHADOWED: Final = (
 )
 """The built-in functions that somebody has redefined."""
 
-NOT_TRUSTED: Final = "statistics_propagation"
-"""The optimizer that takes for known how large a sum can be, and leaves out a clip that would then change nothing.
-
-DuckDB takes the product of both sides for the most rows of any join, and so an outer join with a side that its
-statistics prove empty for no rows at all. A sum over it is then "at most 0": in 2.0.0 clips above it vanish, and with
-them the bound that noise is calibrated to; 1.5 and 2.0.1 add it up in 64 bits and look for no overflow (8 rows of 2⁶¹
-are 0). Over one table and over INNER joins the product holds; but that values lie where the statistics of a file say
-rests on who wrote it, which of copies alone is dpsql.
-"""
-
 UNLOCKED: Final = (
     "the DuckDB connection was passed in and is not locked: dpsql cannot vouch for what other code of this process "
     "does with the data"
@@ -62,7 +52,6 @@ def start_config(limits: Limits, spill: str) -> dict[str, str | bool | int | flo
     return {
         **limits.config,
         "temp_directory": spill,
-        "disabled_optimizers": NOT_TRUSTED,
         "allow_persistent_secrets": "false",
         "allow_unsigned_extensions": "false",
     }

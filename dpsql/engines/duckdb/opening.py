@@ -36,7 +36,10 @@ def open_policy(policy: Policy, options: Options) -> DuckDBEngine:
             "DP903", "threads and memory_limit are for data that dpsql opens",
             help=["on a connection of your own:  SET threads = 4;  SET memory_limit = '8GB'"],
         )  # fmt: skip
-    engine = DuckDBEngine.wrap(options.connection, progress=progress, made=made)  # type: ignore[arg-type]  # which looks itself
+    engine = DuckDBEngine.wrap(
+        options.connection,  # type: ignore[arg-type]  # which looks itself
+        progress=progress, made=made, optimizers=options.optimizers,
+    )  # fmt: skip
     engine.told = options.notes
     try:
         for name, frame in options.frames.items():

@@ -1,15 +1,14 @@
 """What DuckDB reads from a Parquet file besides its values, and believes: so it may overlook rows because of another.
 
 *Statistics* leave NaNs out. DuckDB skips the NaNs of a row group, or takes them for its only number, until one other
-row widens the range; `can_have_nan` tells it otherwise. *Bloom filters* tell 0.0 from -0.0, which are equal: DuckDB 1
-finds no 0.0 in a row group that has -0.0 only, until one row adds a 0.0. Nothing tells it otherwise, but a number that
-is computed is not looked up.
+row widens the range; `can_have_nan` tells it otherwise. *Bloom filters* tell 0.0 from -0.0, which are equal; DuckDB
+looks for both.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from dpsql.core.policy.source import SourceCall, Struct
 from dpsql.core.printing.dialects.duckdb import quoted
@@ -32,15 +31,11 @@ def folded(name: str) -> str:
     return name.translate(_LOWER)
 
 
-def source_sql(call: SourceCall, floats: Sequence[str] = ()) -> str:
-    """The query of an expanded call's rows, as DuckDB is to run it.
-
-    floats: columns whose -0.0 are to become 0.0.
-    """
+def source_sql(call: SourceCall) -> str:
+    """The query of an expanded call's rows, as DuckDB is to run it."""
     plain, parts = _partitions(call)
     careful = plain.with_options((("can_have_nan", True),)) if call.reader == "read_parquet" else plain
-    items = [f"{quoted(name)} + 0 AS {quoted(name)}" for name in floats if name not in parts]
-    items += [f"TRY_CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in parts.items()]
+    items = [f"TRY_CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in parts.items()]
     replaced = f" REPLACE ({', '.join(items)})" if items else ""
     return f"SELECT *{replaced} FROM {careful.sql()}"
 
@@ -58,15 +53,14 @@ def _partitions(call: SourceCall) -> tuple[SourceCall, Mapping[str, str]]:
     return SourceCall(call.reader, call.paths, options), {name: str(type_) for name, type_ in types.items}
 
 
-def believing_views(views: Mapping[Place, str], macros: Iterable[str], merges_zeros: bool) -> frozenset[Place]:
+def believing_views(views: Mapping[Place, str], macros: Iterable[str]) -> frozenset[Place]:
     """The views that may overlook values of a Parquet file, by themselves or through another view.
 
     views: place → text. macros: the texts of all; one that reads such files may be in any view.
-    merges_zeros: whether DuckDB looks for both zeros where it looks for one.
     """
 
     def believes(sql: str) -> bool:
-        rest = _READER.sub(lambda call: "" if _CAREFUL.search(call[0]) else call[0], sql) if merges_zeros else sql
+        rest = _READER.sub(lambda call: "" if _CAREFUL.search(call[0]) else call[0], sql)
         return _PARQUET.search(rest) is not None
 
     if any(map(believes, macros)):

@@ -67,7 +67,6 @@ def relations_of(
     home: str,
     first: str,
     registered: Mapping[str, bool] | None,
-    merges_zeros: bool,
     made: Mapping[str, tuple[Made, ...]] | None = None,
 ) -> tuple[Relation, ...]:
     """All relations that a policy may name.
@@ -77,7 +76,6 @@ def relations_of(
     first: the database whose main schema holds sources or registered frames, called by their bare names.
     registered: the names in `first` that count, and whether each stands for a query of DuckDB's, whose columns may have
         a collation; None for all, none of which has.
-    merges_zeros: what DuckDB does with a Parquet file; see parquet.py.
     made: table of the policy, in lower case → the columns that it makes of the data's.
     """
     found = rows(_RELATIONS)
@@ -91,7 +89,7 @@ def relations_of(
     views = {tuple(place): sql or "" for *place, view, sql in found if view and not plain(*place)}
     macros = [sql for (sql,) in rows(_MACROS)] if views else []  # the text of a macro is not the view's
     any_collation = any(_COLLATE.search(sql or "") for sql in (*(sql for *_, sql in found), *macros))
-    credulous = believing_views(views, macros, merges_zeros)
+    credulous = believing_views(views, macros)
     casts: dict[Place, list[tuple[str, str]]] = {}
     names: dict[Place, set[str]] = {}
     for database, schema, table, column, type_, _ in rows(_COLUMNS):

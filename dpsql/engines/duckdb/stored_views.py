@@ -65,7 +65,7 @@ def overlooks(name: str, source: str | None, locked: bool) -> CannotOpen:
     what = "is, or may read, a view of Parquet files, in which DuckDB would overlook values"
     if locked:
         return cannot_open(f"`{name}` {what}", repair)
-    return cannot_open(f"`{name}` {what}", repair, "with DuckDB 2, make it of  read_parquet('…', can_have_nan = true)")
+    return cannot_open(f"`{name}` {what}", repair, "make it of  read_parquet('…', can_have_nan = true)")
 
 
 def unreadable(name: str, reads: Sequence[str], rows: Rows) -> CannotOpen:

@@ -137,7 +137,7 @@ def _walk(tree: object, read: _Read) -> None:
 def _called(function: Mapping[str, Any], read: _Read) -> None:
     """A table function: what stands in its arguments without a name are files, or names of tables."""
     name = folded(function.get("function_name", ""))
-    given = function.get("arguments", function.get("children", ()))  # DuckDB 2, DuckDB 1
+    given = function.get("arguments", ())
     arguments = [a.get("expression", a) for a in given if not a.get("name")]
     texts = [list(_texts(a)) for a in arguments if a.get("type") != "COMPARE_EQUAL"]
     if name in _BY_NAME:
@@ -157,7 +157,6 @@ def _texts(tree: object) -> Iterator[str]:
         elif isinstance(node, dict):
             todo += node.values()
             if node.get("type") == "VALUE_CONSTANT":
-                literal, value = node.get("literal", {}), node.get("value", {})  # DuckDB 2, DuckDB 1
-                text = literal.get("text") if literal.get("kind") == "STRING" else value.get("value")
-                if isinstance(text, str):
-                    yield text
+                literal = node.get("literal", {})
+                if literal.get("kind") == "STRING" and isinstance(literal.get("text"), str):
+                    yield literal["text"]

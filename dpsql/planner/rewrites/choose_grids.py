@@ -25,6 +25,7 @@ from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.private_aggregate import VARIANCES
 from dpsql.core.analysis.rules.release import contribution
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
 from dpsql.core.ir.expressions import Call, Expr, Literal, columns_of
@@ -108,7 +109,8 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
         return c
     if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
         return c
-    most, counted = most_values(c.arg, facts, c.filter), limits.rows if c.of_unit is None else c.of_unit.most
+    most = most_values(c.arg, facts, c.filter, stored_columns(node.input))
+    counted = limits.rows if c.of_unit is None else c.of_unit.most
     return c if most is None or most >= counted else replace(c, values=max(1, most))
 
 

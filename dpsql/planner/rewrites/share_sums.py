@@ -7,7 +7,7 @@ When it would be false:
     - rows that count in one and not in the other (NULL, NaN, FILTER): the count has the sum's argument and filter;
     - contributions that are bounded. There a sum alone is clipped per unit, and a paired one is scaled with its count,
       so that the two forms differ in more than noise. So nothing is changed below a BoundContributions node, nor for
-      aggregates that bring their own bounds.
+      aggregates that bring their own bounds, or get a limit from a search.
 Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
 tests/planner/test_share_sums.py
 
@@ -63,7 +63,8 @@ def shared_sums(node: Release, facts: Facts, *, only_counted: bool = False) -> R
 
     def centred(at: int) -> tuple[int, int] | None:
         total = node.components[at]
-        if total.per_group is not None or total.by_row or rule(total).counts != "rows":
+        own_limit = total.per_group is not None or total.of_unit is not None
+        if own_limit or total.by_row or rule(total).counts != "rows":
             return None
         count = count_of(total.arg, total.filter, facts)
         if only_counted and count not in node.components:

@@ -29,8 +29,9 @@ from __future__ import annotations
 from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.disjoint_conditions import Cases, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal
+from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.values import replace
@@ -64,10 +65,11 @@ def _split(
 ) -> tuple[int, tuple[int, ...]] | None:
     """Of a count of all rows the places of the rest and of the slices; the rest is added to the components."""
     found: list[tuple[int, Expr, Cases]] = []
+    stored = stored_columns(node.input)
     for i, c in enumerate(node.components):
         if i == node.threshold or not _counted(c) or c.arg != total.arg or c.filter is None:
             continue
-        cases = cases_of(c.filter)
+        cases = cases_of(c.filter, stored)
         if all(are_disjoint(cases, other) for _, _, other in found):
             found.append((i, c.filter, cases))
     if not found:
@@ -77,7 +79,7 @@ def _split(
     for _, condition, _ in found[1:]:
         some = Call("or", (some, condition), BOOLEAN)
     rest = Call("not", (Call("is_not_distinct_from", (some, Literal(True, BOOLEAN)), BOOLEAN),), BOOLEAN)
-    if _never(cases_of(rest), facts):
+    if _never(cases_of(rest, stored), facts):
         return places[0], places[1:]
     own = replace(total, filter=rest)
     if own not in components:
@@ -88,9 +90,6 @@ def _split(
 def _never(cases: Cases, facts: Facts) -> bool:
     """Whether every case asks for the NULL of a column that is never NULL."""
     return all(
-        any(
-            isinstance(expr, Column) and not facts.columns[expr.uid].value.nullable and replace(p, null=False).nothing
-            for (expr, _), p in case.items()
-        )
+        any(not facts.columns[uid].value.nullable and replace(p, null=False).nothing for uid, p in case.items())
         for case in cases
     )

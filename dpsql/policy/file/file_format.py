@@ -23,6 +23,7 @@ from dpsql.policy.file.scalars import (
     Pair,
     Positive,
     Probability,
+    Span,
     Text,
     Values,
     Version,
@@ -293,6 +294,19 @@ class BudgetsFile(_File):
     """Per analyst; "*" is the shared account of everyone not named."""
 
 
+class FailuresFile(_File):
+    """How many statements may fail in the engine before private queries are refused (DP416). No part of the policy's
+    hash."""
+
+    most: Count | None = None
+    """Failures of one account that stop its private queries. Default: 10."""
+    per: Span | None = None
+    """How long a failure counts: 30 days, 12 hours. Default: 30 days."""
+    in_total: Count | None = None
+    """Failures of all accounts together that stop everybody's. Default: three times `most`, which nobody reaches
+    alone."""
+
+
 class ServeFile(_File):
     """How `dpsql serve` answers. Nothing here is part of the policy's hash: a change loses no stored answer, and frees
     no budget."""
@@ -354,5 +368,7 @@ class PolicyFile(_File):
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None
     """How much may ever be spent."""
+    failures: FailuresFile | None = None
+    """How many statements may fail in the engine; no part of the policy's hash."""
     serve: ServeFile | None = None
     """How `dpsql serve` answers; no part of the policy's hash."""

@@ -23,6 +23,9 @@ MAX_COUNT = 2**62
 _TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|s|min)")
 _SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "min": Fraction(60)}
 MOST_SECONDS = 86_400
+_SPAN = re.compile(r"([0-9]{1,9}) ?(s|min|hours?|days?)")
+_IN_SECONDS = {"s": 1, "min": 60, "hour": 3600, "hours": 3600, "day": 86_400, "days": 86_400}
+MOST_DAYS = 3660
 
 
 def usable_name(text: str) -> bool:
@@ -130,6 +133,15 @@ def _length_of_time(value: object) -> Fraction:
     return length
 
 
+def _span(value: object) -> int:
+    """A length of time in whole seconds: 30 days, 12 hours, 90 min; a bare number is seconds."""
+    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    length = Fraction(int(found[1]) * _IN_SECONDS[found[2]]) if found else exact(value) or Fraction(0)
+    if length.denominator != 1 or not 1 <= length <= MOST_DAYS * 86_400:
+        raise wrong(f"must be a time of up to {MOST_DAYS} days, such as 30 days or 12 hours, got {shown(value)}")
+    return int(length)
+
+
 def only_assumed() -> BeforeValidator:
     """`enforce` of a foreign key, which the plan does nothing about."""
 
@@ -234,6 +246,7 @@ Moments = Annotated[
     PlainValidator(_moments),
     WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1}),
 ]
+Span = Annotated[int, PlainValidator(_span), WithJsonSchema({"type": ["string", "integer"]})]
 Values = Annotated[
     list[Any],
     PlainValidator(_values),

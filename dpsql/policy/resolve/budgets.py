@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from fractions import Fraction
 
-from dpsql.core.policy.budgets import AnalystBudget, Budgets, Defaults
+from dpsql.core.policy.budgets import (
+    ALL_TOGETHER,
+    DEFAULT_FAILURES,
+    DEFAULT_SPAN,
+    AnalystBudget,
+    Budgets,
+    Defaults,
+    Failures,
+)
 from dpsql.core.policy.positions import Loc
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.policy.file.file_format import LossFile, PerQueryFile, PolicyFile
@@ -53,6 +62,17 @@ def resolve_budgets(file: PolicyFile, units: list[str], issues: Issues) -> Budge
         limits = None if analyst.per_query is None else reader.per_query((*loc, "per_query"), analyst.per_query)
         analysts[name] = AnalystBudget(reader.loss(loc, analyst), limits)
     return Budgets(total, per_unit, analysts)
+
+
+def resolve_failures(file: PolicyFile, issues: Issues) -> Failures:
+    """`failures:`, with what it leaves out filled in."""
+    if (spec := file.failures) is None:
+        return Failures()
+    most = spec.most or DEFAULT_FAILURES
+    in_total = spec.in_total or most * ALL_TOGETHER
+    if in_total < most:
+        issues.add(("failures", "in_total"), f"must be at least {most}, which one account may reach")
+    return Failures(most, DEFAULT_SPAN if spec.per is None else timedelta(seconds=spec.per), in_total)
 
 
 class _Reader:

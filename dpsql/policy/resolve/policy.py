@@ -15,7 +15,7 @@ from dpsql.policy.file.file_format import PolicyFile
 from dpsql.policy.file.form import check_form, digest, normalised
 from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.policy import Policy
-from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults
+from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults, resolve_failures
 from dpsql.policy.resolve.names import Scope
 from dpsql.policy.resolve.servers import check_ledger, check_prepared_at, check_server
 from dpsql.policy.resolve.serving import resolve_serving
@@ -84,6 +84,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         noise=file.noise,
         former_units=file.former_units or {},
         search=file.search or "allow",
+        failures=resolve_failures(file, issues),
         serving=resolve_serving(file.serve, issues),
         path=path,
         document=document,
@@ -97,7 +98,7 @@ def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
     Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
     """
     defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
-    rest = {key: value for key, value in document.items() if key not in ("search", "serve")}
+    rest = {key: value for key, value in document.items() if key not in ("failures", "search", "serve")}
     return {**rest, "defaults": defaults}
 
 

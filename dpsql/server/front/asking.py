@@ -15,6 +15,7 @@ from dpsql.server.statements import (
     STOPPED,
     Answer,
     Answering,
+    Charged,
     Described,
     Event,
     Login,
@@ -99,17 +100,23 @@ class Asking:
         """Note a refusal with what was charged all the same; of one that was stopped, which is told at once, later."""
         code, charge = refused.diagnostics[0].code, refused.charge
         if charge is not None and refused.sqlstate != STOPPED:
-            price, entry = await charge
-            self._record("statement", sql, outcome=code, price=price, entry=entry)
+            found = await charge
+            self._record("statement", sql, outcome=code, price=found.price, entry=found.entry)
+            self._note_failure(sql, code, found)
             return
         self.refused(sql, code)
         if charge is not None:
-            charge.add_done_callback(lambda done: self._charged(sql, code, *done.result()))
+            charge.add_done_callback(lambda done: self._charged(sql, code, done.result()))
 
-    def _charged(self, sql: str, code: str, price: str, entry: str) -> None:
-        if price:
+    def _charged(self, sql: str, code: str, found: Charged) -> None:
+        if found.price:
             with contextlib.suppress(Refused):  # nobody waits for it any more; who keeps the log has said it
-                self._record("charged", sql, outcome=code, price=price, entry=entry)
+                self._record("charged", sql, outcome=code, price=found.price, entry=found.entry)
+                self._note_failure(sql, code, found)
+
+    def _note_failure(self, sql: str, code: str, found: Charged) -> None:
+        if found.has_failed:
+            self._record("failure", sql, outcome=code, entry=found.entry)
 
     async def stop(self) -> None:
         """Stop what runs, if anything does."""

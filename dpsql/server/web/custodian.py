@@ -69,7 +69,9 @@ class Custodian(Site):
         return custody.sessions(visit.frame, visitors, said)
 
     async def _ledger(self, visit: Visit) -> bytes:
-        return custody.ledger(visit.frame, await visit.asker.rows("SELECT * FROM dpsql.ledger"))
+        rows = await visit.asker.rows("SELECT * FROM dpsql.ledger")
+        failures = await visit.asker.rows("SELECT * FROM dpsql.failures ORDER BY at")
+        return custody.ledger(visit.frame, rows, failures, self.house.policy(visit.session).failures)
 
     async def _policy(self, visit: Visit) -> bytes:
         return reference.policy_in_words(visit.frame, self.house.policy(visit.session))

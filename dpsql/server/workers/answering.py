@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from dpsql.core.ir.types import DOUBLE, VARCHAR
+from dpsql.core.ir.types import BOOLEAN, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
 from dpsql.diagnostics.diagnostic import Diagnostic
@@ -65,6 +65,9 @@ class Answering:
             return Reply(ask.id, _spent(self._service))
         if ask.wish == "entry":
             return Reply(ask.id, _price_of(self._service, ask.sql))
+        if ask.wish == "stopped":
+            self._service.stopped(ask.sql)
+            return Reply(ask.id, Answer((), ()))
         now = dt.datetime.now(dt.UTC)
         ceilings = ceilings_now(self._spending, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
@@ -111,7 +114,7 @@ class Answering:
                 release, entry = self._run(ask, session, plan)
                 answer = self._shown(ask, session, release)
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
-            case "spent" | "entry":
+            case "spent" | "entry" | "stopped":
                 raise AssertionError(ask.wish)
 
     def _run(self, ask: Ask, session: Session, plan: Plan) -> tuple[Release, str]:
@@ -219,10 +222,12 @@ def _spent(service: Service) -> Answer:
 
 
 def _price_of(service: Service, id: str) -> Answer:
-    """What an entry of the ledger charged its account; no row if there is none."""
+    """What an entry of the ledger charged its account, and whether its run failed; no row if there is none."""
+    service.count_crashes()
     entries = [r.entry for r in service.ledger.history() if r.entry.id == id]
-    rows = [(str(largest(entry.in_account(unit) for unit in entry.units)),) for entry in entries]
-    return Answer((("price", VARCHAR),), rows)
+    has_failed = any(failure.entry == id for failure in service.ledger.failures())
+    rows = [(str(largest(entry.in_account(unit) for unit in entry.units)), has_failed) for entry in entries]
+    return Answer((("price", VARCHAR), ("failed", BOOLEAN)), rows)
 
 
 def _in_text(found: Diagnostic, sql: str, moved: int) -> Diagnostic:

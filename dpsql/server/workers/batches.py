@@ -62,7 +62,7 @@ def batch_reply(
             release = session.run(plan, charging=charged, leaving=leaving)
             entry = entries[-1] if entries and release.spent != NO_LOSS else ""
             return Reply(ask.id, replace(answered(release), entry=entry, warnings=refused), plan=plan.hash)
-        case "spent" | "entry":
+        case "spent" | "entry" | "stopped":
             raise AssertionError(f"{ask.wish} is no wish of a batch")
 
 

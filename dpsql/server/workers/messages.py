@@ -25,10 +25,11 @@ from dpsql.server.statements import Answer, Ceilings, Settings, Value
 LONGEST: Final = 2**28
 """Bytes of one line."""
 
-Wish = Literal["look", "run", "explain", "cost", "spent", "entry"]
+Wish = Literal["look", "run", "explain", "cost", "spent", "entry", "stopped"]
 """look: the answer if nothing is charged for it. run: charge and run. explain, cost: what a run would do. spent: what
 every account has spent, for the custodian; there is no statement then. entry: the price of the ledger's entry whose
-id stands in place of the statement; no row if it was not made."""
+id stands in place of the statement, and whether its run has failed; no row if it was not made. stopped: the run of this
+entry is ended by the server, and is no failure."""
 
 
 @dataclass(frozen=True, slots=True)

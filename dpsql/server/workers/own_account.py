@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql import __version__
+from dpsql.core.ledger.failures import counted
 from dpsql.core.ledger.ledger import Ledger, Receipt
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
@@ -36,6 +37,7 @@ def rows_of(session: Session, names: Collection[str]) -> Mapping[str, Sequence[R
         "accounts": _accounts,
         "spending_of_all": _spending_of_all,
         "ledger": _ledger,
+        "failures": _failures,
         "report": _report,
     }
     return {name: makers[name](session) for name in names}
@@ -147,6 +149,14 @@ def _ledger(session: Session) -> list[Row]:
         ("its place in the chain", "" if newest is None else f"{newest.sequence}, {newest.hash}"),
         ("policy", session.policy.hash),
     ]
+
+
+def _failures(session: Session) -> list[Row]:
+    """Without a word of the engine; the statement is the analyst's own text."""
+    texts = {r.entry.id: r.entry.statement for r in session.ledger.history()}
+    since = dt.datetime.now(dt.UTC) - session.policy.failures.per
+    found = counted(session.ledger.failures(), since)
+    return [(f.account, f.at and f.at.replace(tzinfo=None), f.how, texts.get(f.entry, ""), f.entry) for f in found]
 
 
 def _report(session: Session) -> list[Row]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpsql.diagnostics.errors import CannotOpen
@@ -195,6 +195,7 @@ class Pool:
         begun = self.clock.now()
         asking = asyncio.create_task(seat.link.ask(run.ask))
         reply: Reply | None = None
+        is_late = False
         if await self._done_by(asking, begun + self.pace.last):
             await self.clock.sleep_until(begun + self.pace.leaves(self.clock.now() - begun))
             with contextlib.suppress(Died):
@@ -202,13 +203,24 @@ class Pool:
                 reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
         else:
             _log.warning("a statement took longer than the last of answers_at: its worker is ended")
+            is_late = True
+        self._leave(run, reply)
+        if is_late:
+            await self._spare(run.ask, seat.link.entry)
+        if reply is None:
             seat.link.kill()
             await asyncio.wait({asking})
             asking.exception()
+            await seat.link.ended()
         run.over(seat.link.entry)
-        self._leave(run, reply)
         if reply is None:
             await self._replace(seat)
+
+    async def _spare(self, ask: Ask, entry: str) -> None:
+        """Say that a run is ended by the clock before it is: else who looks next takes it for one that died."""
+        if entry:
+            with contextlib.suppress(Refused):
+                await self.look(replace(ask, wish="stopped", sql=entry, values=()))
 
     def _leave(self, run: _Run, reply: Reply | None) -> None:
         """Let the caller have what came of his run; None, a death: the constant error."""

@@ -7,9 +7,10 @@ rows were given it: nothing but `made_up` makes one. *Tested by* tests/service/m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.ledger import Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.privacy_filter import Book
 
@@ -21,3 +22,7 @@ class FreeLedger(MemoryLedger):
         """See `Ledger.reserve`. Raises BudgetExceeded for what no limit has room for even at first."""
         Book(self._book.accountant).check(entry, caps)
         return super().reserve(replace(entry, charges={}, received={}, regions={}, received_regions={}), Caps())
+
+    def failures(self) -> Sequence[Failure]:
+        """None counts: no row is anybody's."""
+        return ()

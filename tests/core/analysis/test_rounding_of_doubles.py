@@ -1,4 +1,4 @@
-"""What is known of a DOUBLE holds in real arithmetic; what rounding makes of it tells of no row and moves no sum more.
+"""What is known of a DOUBLE holds after rounding; what rounding makes of it tells of no row and moves no sum more.
 
 Sums that cancel (`x + 8 + 8 - x`) are rounded by more than their value. A constant that no DECIMAL holds is here, too.
 """
@@ -24,13 +24,13 @@ FAR = f"(CLIP(income, 1e30, 1e30){' + 1e14' * 20} - 1e30 - 2e15) / 3.8e5"
 ORACLES = {
     "a remainder by a DECIMAL that was a DOUBLE": (f"5 % ({EXACT} - 2147483647.0000001024) > 0", 0),
     "a remainder by a sum that cancels": (
-        "5 % CAST(CLIP(income, 1e17, 1e17) + 1.3 + 1.3 - 1e17 AS DECIMAL(3,1)) >= 0", 1,
+        "5 % CAST(CLIP(income, 1e17, 1e17) + 1.3 + 1.3 - 1e17 AS DECIMAL(3,1)) >= 0", 0,
     ),
-    "a quotient by a sum that cancels": ("5 // CAST(CLIP(income, 1e17, 1e17) + 3 - 1e17 AS INTEGER) >= 0", 1),
+    "a quotient by a sum that cancels": ("5 // CAST(CLIP(income, 1e17, 1e17) + 3 - 1e17 AS INTEGER) >= 0", 0),
     "a whole number whose least value alone is known": (
-        "CAST(GREATEST(income, 1e17) + 3 - 1e17 AS BIGINT) % 5 = 3", 1,
+        "CAST(GREATEST(income, 1e17) + 3 - 1e17 AS BIGINT) % 5 = 3", 0,
     ),
-    "days that are far more than known": (f"YEAR(DATE '2000-12-31' + CAST({FAR} AS INTEGER)) > 3", 1),
+    "days that are far more than known": (f"YEAR(DATE '2000-12-31' + CAST({FAR} AS INTEGER)) > 3", 0),
 }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def sized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Connection]
         yield opened
 
 
-@pytest.mark.parametrize("argument", [f"1 / {ROUNDED}", f"LN({ROUNDED})"])
+@pytest.mark.parametrize("argument", [f"CLIP(1 / {ROUNDED}, 0, 1)", f"CLIP(LN({ROUNDED}), -9, 9)"])
 def test_probe_every_row_counts_where_the_size_is_public(sized: list[Connection], argument: str) -> None:
     """A row that rounding made NULL would move a sum by more than from one end to the other."""
     plan = sized[0].sql(f"SELECT SUM({argument}) FROM sized").plan(epsilon=1, delta=DELTA)

@@ -254,6 +254,27 @@ def test_entries_of_format_2_keep_their_hashes_and_are_what_they_were(second: Ol
     assert rows(second.place) == before and version(second.place) == FORMAT
 
 
+def test_failures_of_format_2_are_read_by_how_they_begin(old: Place) -> None:
+    """They came just before format 3."""
+    with old.open() as ledger:
+        tip = ledger.history()[-1]
+    point = Point(tip.sequence, tip.hash)
+    with closing(sqlite3.connect(old.path, isolation_level=None)) as connection:
+        for text, charges in (
+            ("STATEMENT FAILED 2026-01-01T00:00:00+00:00 failed x", "{}"),
+            ("FAILURES LOOKED AT by me", "{}"),
+            ("STATEMENT FAILED y", "{}"),
+            ("FAILURES LOOKED AT by a query", '{"patient":["1","0","0"]}'),
+        ):
+            row = Row(point.sequence + 1, f"id{point.sequence}", "ana", charges, "", "", text, "", "")
+            row = row._replace(hash=row._hash_after(point))
+            connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(row))})", row)
+            point = row.point
+    with old.open() as ledger:
+        assert [r.entry.kind.value for r in ledger.history()[3:]] == ["failure", "look", "failure", "charge"]
+        assert [f.account for f in ledger.failures()] == ["ana"]
+
+
 def test_new_entries_stand_behind_old_ones(second: Old) -> None:
     loss = PrivacyLoss(rho=F(1, 9)) if second.accountant == "zcdp" else PrivacyLoss(F(1, 9))
     with second.open() as ledger:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, EntryKind, Ledger
+from dpsql.core.ledger.failures import look_at, note
+from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, EntryKind, FailureCap, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.regions import ALWAYS, Region, Span, canonical, dearest
 from dpsql.core.ledger.sqlite import SqliteLedger
@@ -29,6 +30,10 @@ def loss(epsilon: object = 0, delta: object = 0, rho: object = 0) -> PrivacyLoss
 
 def entry(name: str, epsilon: object = "0.1", *units: str, analyst: str = "ana", delta: object = 0) -> Entry:
     return Entry(name, analyst, {unit: loss(epsilon, delta) for unit in units or ("patient",)}, "plan", "policy", "SQL")
+
+
+def since(most: int, in_total: int = 99) -> FailureCap:
+    return FailureCap(most, in_total, dt.datetime.now(dt.UTC) - dt.timedelta(days=1))
 
 
 def codes(refusal: pytest.ExceptionInfo[BudgetExceeded]) -> list[str]:
@@ -539,22 +544,63 @@ class LedgerContract:
         assert all(ledger.spent("trip", None, (day, day)) == loss(1) for day in DAYS[:4])
         assert len(admitted) == len(ledger.history())
 
+    def test_failures_stop_what_pays_for_noise_and_nothing_else(self, ledger: Ledger) -> None:
+        for i in range(2):
+            ledger.reserve(entry(f"a{i}"), Caps())
+            note(ledger, f"a{i}", "ana", "failed")
+            note(ledger, f"a{i}", "ana", "crashed")  # one run fails once
+        assert [(f.account, f.entry, f.how) for f in ledger.failures()] == [("ana", f"a{i}", "failed") for i in (0, 1)]
+        assert ledger.spent("patient") == loss("0.2") and not ledger.definitions()
+        ledger.reserve(entry("b"), Caps(failures=since(3)))
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("c"), Caps(failures=since(2)))
+        assert codes(refusal) == ["DP416"] and ledger.spent("patient") == loss("0.3")
+        ledger.reserve(entry("d", analyst="ben"), Caps(failures=since(2)))  # others' do not count for him
+        ledger.reserve(replace(entry("e"), charges={}, received={"patient": loss("0.1")}), Caps(failures=since(2)))
+        assert ledger.reserve(entry("b"), Caps(failures=since(2))).entry.id == "b"  # charged before, charged once
+
+    def test_failures_of_all_together_stop_everybody(self, ledger: Ledger) -> None:
+        for name in ("ana", "ben", "cleo"):
+            ledger.reserve(entry(name, analyst=name), Caps())
+            note(ledger, name, name, "crashed")
+        ledger.reserve(entry("a", analyst="dora"), Caps(failures=since(2, 4)))
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.reserve(entry("b", analyst="dora"), Caps(failures=since(2, 3)))
+        assert codes(refusal) == ["DP416"] and "of all accounts together" in refusal.value.diagnostics[0].message
+
+    def test_failures_count_in_their_time_and_until_a_custodian_looked(self, ledger: Ledger) -> None:
+        ledger.reserve(entry("a"), Caps())
+        note(ledger, "a", "ana", "failed")
+        later = FailureCap(1, 1, dt.datetime.now(dt.UTC) + dt.timedelta(hours=1))
+        ledger.reserve(entry("b"), Caps(failures=later))
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(entry("c"), Caps(failures=since(1)))
+        look_at(ledger, "zoe", "the disk was full")
+        assert not ledger.failures() and ledger.history()[-1].entry.statement.endswith("by zoe: the disk was full")
+        ledger.reserve(entry("c"), Caps(failures=since(1)))
+        note(ledger, "c", "ana", "failed")
+        assert [f.entry for f in ledger.failures()] == ["c"]
+
+    def test_a_query_is_neither_a_failure_nor_a_look(self, ledger: Ledger) -> None:
+        """Whatever its text: only entries that charge nobody are."""
+        for i, text in enumerate(("STATEMENT FAILED 2020-01-01T00:00:00+00:00 failed x", "FAILURES LOOKED AT by me")):
+            ledger.reserve(entry(f"b{i}"), Caps())
+            note(ledger, f"b{i}", "ana", "failed")
+            ledger.reserve(replace(entry(f"a{i}"), statement=text), Caps())
+        assert [f.entry for f in ledger.failures()] == ["b0", "b1"]
+
+    @pytest.mark.parametrize("said", ["yesterday failed x", "", "2020-01-01T00:00:00 failed x"])
+    def test_a_failure_whose_time_cannot_be_read_counts(self, ledger: Ledger, said: str) -> None:
+        ledger.reserve(Entry("f", "ana", {}, "", "", f"STATEMENT FAILED {said}", kind=EntryKind.FAILURE), Caps())
+        then = dt.datetime(2019, 1, 1, tzinfo=dt.UTC)
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(entry("a"), Caps(failures=FailureCap(1, 9, then)))
+
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
-        looking = {
-            "spent",
-            "charged",
-            "fixed",
-            "fix",
-            "received",
-            "accounts",
-            "history",
-            "salt",
-            "path",
-            "verify",
-            "definitions",
-        }
-        assert public <= {"reserve", "finish", "open", "look", "close", *looking}
+        looking = {"spent", "charged", "received", "accounts", "history", "salt", "path", "verify", "definitions"}
+        looking |= {"failures", "fixed"}
+        assert public <= {"reserve", "fix", "finish", "open", "look", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:
         assert 0 <= ledger.salt < 2**62

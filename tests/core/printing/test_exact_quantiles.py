@@ -65,7 +65,7 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
 def con(plain: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
     file = tmp_path_factory.mktemp("exact") / "policy.yaml"
     file.write_text(POLICY, encoding="utf-8")
-    with dpsql.connect(plain, policy=file, ledger=MemoryLedger()) as connection:
+    with dpsql.connect(plain, policy=file, ledger=MemoryLedger(), optimizers="ours") as connection:
         yield connection
 
 

@@ -16,7 +16,6 @@ from dpsql.planner.settings import Settings
 from dpsql.policy.load import load_policy
 from dpsql.service.check import static_plan
 from dpsql.service.settings import settled
-from tests.engines.test_trust import COPIES, is_plain
 
 POLICY = """\
 version: 1
@@ -94,8 +93,3 @@ def test_rows_are_asked_where_that_is_the_less_work(sql: str, tmp_path: Path) ->
 def test_postgres_asks_rows(tmp_path: Path) -> None:
     """Its planner has no dictionary of a column to lose."""
     assert Postgres().having_member("k", ["'a'"]) is None
-
-
-def test_such_a_statement_over_a_copy_is_plain() -> None:
-    having = DuckDB().having("t1.k IN ('a', 'b')")
-    assert is_plain(f"SELECT t1.k AS k0, COUNT(*) AS m0\nFROM {COPIES[0]} AS t1\nGROUP BY 1\n{having}", COPIES)

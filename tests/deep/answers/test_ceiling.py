@@ -164,7 +164,7 @@ def wrong(history: History, question: Question) -> str:
 @pytest.fixture(scope="module")
 def plans() -> Iterator[tuple[Policy, dict[Question, Plan]]]:
     policy = small_policy("pure_dp", {"total": {"epsilon": 1000}})
-    with connect(small_database(), policy=policy, ledger=MemoryLedger("small", "pure_dp")) as con:
+    with connect(small_database(), policy=policy, ledger=MemoryLedger("small", "pure_dp"), optimizers="ours") as con:
         yield (
             con.policy,
             {
@@ -259,7 +259,8 @@ class Market:
         policy = small_policy(accountant, {"total": {main: 8, **_numbers(delta)}, "analysts": caps})
         self.ledger, database = MemoryLedger("small", accountant), small_database()
         self.sessions = {
-            name: connect(database.cursor(), policy=policy, analyst=name, ledger=self.ledger) for name in ANALYSTS
+            name: connect(database.cursor(), policy=policy, analyst=name, ledger=self.ledger, optimizers="ours")
+            for name in ANALYSTS
         }
         self.counts = {"drawn": 0, "received": 0, "free": 0, "refused": 0, "above": 0}
         self.drawn: list[object] = []

@@ -26,6 +26,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.core.release.noisy import Given, wanted
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
+from dpsql.policy.policy import Policy
 from dpsql.results.answer import Release
 from dpsql.service.public_facts import FactStore
 from tests.deep.frontend.test_meaning import _query, _tables
@@ -43,9 +44,9 @@ def _real(base: ReleaseAddress, component: Component, keys: str) -> str:
 # Equal addresses, equal integers --------------------------------------------------------------------------------------
 
 
-def _integers(plan: Plan, store: Store, address: Address) -> Iterator[tuple[str, object]]:
+def _integers(plan: Plan, policy: Policy, store: Store, address: Address) -> Iterator[tuple[str, object]]:
     """(address, exact integers per key) of every component of the releases that read no other."""
-    addresses = Addresses(plan, "")
+    addresses = Addresses(plan, policy)
     for place, planned in enumerate(plan.releases):
         if addresses.reads(place):
             continue
@@ -72,7 +73,7 @@ def _clashes(seeds: Sequence[int], address: Address, worlds: Callable[[random.Ra
                     plan = plan_of(store, facts, world, asked)
                 except Rejected:
                     continue
-                for name, integers in _integers(plan, store, address):
+                for name, integers in _integers(plan, world.policy, store, address):
                     first = known.setdefault(name, (integers, asked))
                     again += first[1] != asked
                     if first[0] != integers:

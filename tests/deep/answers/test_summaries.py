@@ -56,7 +56,7 @@ def marginals(statement: str, table: str) -> Iterator[tuple[Plan, duckdb.DuckDBP
         "CREATE TABLE flights (hour BIGINT, carrier VARCHAR, late BOOLEAN);"
         "CREATE TABLE visits (id BIGINT NOT NULL, ward VARCHAR NOT NULL, day BIGINT)"
     )
-    with dpsql.connect(database.cursor(), policy=Policy.from_dict(SMALL), ledger=":memory:") as con:
+    with dpsql.connect(database.cursor(), policy=Policy.from_dict(SMALL), ledger=":memory:", optimizers="ours") as con:
         for plan in con.summary_of(statement).begun(epsilon=1).plans.values():
             yield plan, database, con
 

@@ -40,7 +40,7 @@ def opened(folder: Path, on: bool) -> DuckDBEngine:
 def wrapped(folder: Path, on: bool) -> DuckDBEngine:
     con = duckdb.connect()
     con.execute("SET enable_progress_bar = true")  # as notebooks have it
-    return DuckDBEngine.wrap(con, progress=on)
+    return DuckDBEngine.wrap(con, progress=on, optimizers="ours")
 
 
 @pytest.mark.parametrize("make", [opened, wrapped])

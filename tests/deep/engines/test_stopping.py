@@ -23,7 +23,7 @@ def test_closing_stops_a_query_that_is_about_to_begin(
     moment: str, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB forgets an interrupt that comes before it has begun; the one who closes waits for the query's end."""
-    engine = DuckDBEngine.wrap(duckdb.connect())
+    engine = DuckDBEngine.wrap(duckdb.connect(), optimizers="ours")
     closing = threading.Thread(target=engine.close, daemon=True)
     told = threading.Event()
     interrupt, read = engine.interrupt, duckdb_engine.read

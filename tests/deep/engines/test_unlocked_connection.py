@@ -62,7 +62,7 @@ def test_it_works_says_so_and_changes_nothing(shop: Shop) -> None:
         connection.execute("SET threads = 1")
         connection.execute("SET TimeZone = 'Asia/Tokyo'")
         before = state(connection)
-        with dpsql.connect(connection, policy=shop.policy) as con:
+        with dpsql.connect(connection, policy=shop.policy, optimizers="ours") as con:
             release = con.execute(MEANS, epsilon=1000)
             assert [row[0] for row in release.rows] != [] and len(release.rows) == 3
             assert any("not locked" in note for note in release.notes)
@@ -78,7 +78,7 @@ def test_it_works_says_so_and_changes_nothing(shop: Shop) -> None:
 
 def test_what_the_user_writes_is_seen_and_an_open_transaction_is_left_alone(shop: Shop) -> None:
     connection = duckdb.connect(str(shop.folder / "shop.duckdb"))
-    with connection, dpsql.connect(connection, policy=shop.policy) as con:
+    with connection, dpsql.connect(connection, policy=shop.policy, optimizers="ours") as con:
         few = con.execute(COUNT, epsilon=100000, fresh=True).rows[0][0]
         connection.execute("BEGIN")
         connection.execute("INSERT INTO orders SELECT 1000 + i, 'Bonn', 1, '' FROM range(500) t(i)")
@@ -108,7 +108,7 @@ def test_a_frame_is_a_table(tmp_path: Path, kind: str) -> None:
     policy.write_text(FRAMES_ONLY)
     connection = duckdb.connect()
     before = state(connection)
-    with dpsql.connect(connection, policy=policy, frames={"orders": frame_of(kind)}) as con:
+    with dpsql.connect(connection, policy=policy, frames={"orders": frame_of(kind)}, optimizers="ours") as con:
         rows = con.execute("SELECT city, COUNT(*), AVG(amount) FROM orders GROUP BY city", epsilon=30000).rows
         assert [(city, count) for city, count, _ in rows] == [("Bonn", 750), ("Lyon", 250)]
         assert rows[0][2] == pytest.approx(sum(i % 50 for i in range(1000) if i % 4) / 750, abs=0.05)
@@ -134,7 +134,7 @@ def test_a_closed_connection_is_refused(shop: Shop) -> None:
     connection = duckdb.connect(str(shop.folder / "shop.duckdb"))
     connection.close()
     with pytest.raises(CannotOpen) as refusal:
-        dpsql.connect(connection, policy=shop.policy)
+        dpsql.connect(connection, policy=shop.policy, optimizers="ours")
     assert [d.code for d in refusal.value.diagnostics] == ["DP006"]
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_is_open_in_this_process_is_explained(shop: Shop) -> None:
     with duckdb.connect(str(shop.folder / "shop.duckdb")), pytest.raises(CannotOpen) as refusal:
         dpsql.connect(shop.policy)
     text = str(refusal.value)
-    assert "DP006" in text and "already open in this process" in text and "dpsql.connect(connection, policy=…)" in text
+    assert "DP006" in text and "already open in this process" in text and "policy=…, optimizers='ours')" in text
     with dpsql.connect(shop.policy) as con:  # the refusal left nothing behind
         assert len(con.execute(COUNT, epsilon=1).rows) == 1
 

@@ -32,7 +32,7 @@ def settings(con: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
 
 def test_nothing_is_set_and_the_notes_say_so(theirs: duckdb.DuckDBPyConnection) -> None:
     before = settings(theirs)
-    engine = DuckDBEngine.wrap(theirs)
+    engine = DuckDBEngine.wrap(theirs, optimizers="ours")
     assert (count(engine, "people"), count(engine, "s.people"), count(engine, "memory.s.people")) == (5, 7, 7)
     assert len(engine.notes) == 1 and "not locked" in engine.notes[0]
     assert settings(theirs) == before
@@ -43,21 +43,21 @@ def test_nothing_is_set_and_the_notes_say_so(theirs: duckdb.DuckDBPyConnection) 
 
 def test_a_result_of_the_users_survives_ours(theirs: duckdb.DuckDBPyConnection) -> None:
     theirs.execute("SELECT id FROM people ORDER BY id")
-    engine = DuckDBEngine.wrap(theirs)
+    engine = DuckDBEngine.wrap(theirs, optimizers="ours")
     count(engine, "people")
     engine.describe()
     assert theirs.fetchall() == [(0,), (1,), (2,), (3,), (4,)]
 
 
 def test_a_table_made_later_is_found(theirs: duckdb.DuckDBPyConnection) -> None:
-    engine = DuckDBEngine.wrap(theirs)
+    engine = DuckDBEngine.wrap(theirs, optimizers="ours")
     assert count(engine, "people") == 5
     theirs.execute("CREATE TABLE later AS SELECT 1 AS x")
     assert count(engine, "later") == 1
 
 
 def test_our_statements_cannot_write(theirs: duckdb.DuckDBPyConnection) -> None:
-    engine = DuckDBEngine.wrap(theirs)
+    engine = DuckDBEngine.wrap(theirs, optimizers="ours")
     for sql in ("DELETE FROM people", "CREATE TABLE x AS SELECT 1", "SELECT 1; DROP TABLE people", "SET threads = 1"):
         with pytest.raises(Exception, match="DP901"):
             engine.fetch(sql)
@@ -66,7 +66,7 @@ def test_our_statements_cannot_write(theirs: duckdb.DuckDBPyConnection) -> None:
 
 def test_frames_are_registered_by_name(theirs: duckdb.DuckDBPyConnection) -> None:
     pandas = pytest.importorskip("pandas")
-    engine = DuckDBEngine.wrap(theirs)
+    engine = DuckDBEngine.wrap(theirs, optimizers="ours")
     engine.register("People", pandas.DataFrame({"id": [1, 2, 3]}))
     assert engine.table_sql("people") == '"temp"."main"."People"'
     assert count(engine, "people") == 3
@@ -80,16 +80,16 @@ def test_a_variable_of_the_program_is_no_table(theirs: duckdb.DuckDBPyConnection
     pandas = pytest.importorskip("pandas")
     hidden = pandas.DataFrame({"id": [1]})
     with pytest.raises(CannotOpen, match="hidden"):
-        DuckDBEngine.wrap(theirs).table_sql("hidden")
+        DuckDBEngine.wrap(theirs, optimizers="ours").table_sql("hidden")
     assert len(hidden) == 1
 
 
 def test_redefined_functions_are_refused(theirs: duckdb.DuckDBPyConnection) -> None:
     theirs.execute("CREATE MACRO harmless(x) AS x")
-    DuckDBEngine.wrap(theirs).close()
+    DuckDBEngine.wrap(theirs, optimizers="ours").close()
     theirs.execute("CREATE MACRO round(x, y) AS 42")
     with pytest.raises(CannotOpen, match="redefines built-in functions: round"):
-        DuckDBEngine.wrap(theirs)
+        DuckDBEngine.wrap(theirs, optimizers="ours")
 
 
 def test_what_is_no_open_connection_is_refused() -> None:
@@ -97,5 +97,5 @@ def test_what_is_no_open_connection_is_refused() -> None:
     closed.close()
     for thing in (closed, object(), None, "clinic.yaml"):
         with pytest.raises(CannotOpen) as caught:
-            DuckDBEngine.wrap(thing)  # type: ignore[arg-type]
+            DuckDBEngine.wrap(thing, optimizers="ours")  # type: ignore[arg-type]
         assert caught.value.diagnostics[0].code == "DP006"

@@ -35,7 +35,8 @@ MAY_BE_MADE = (LEDGER, "clinic.ledger.head", "other.sqlite", "state")
 """By a refusal: a ledger that is not there yet, and its head."""
 COMMANDS = ("query clinic.yaml", "explain clinic.yaml", "check --policy clinic.yaml", "budget clinic.yaml", "rule",
             "audit clinic.yaml", "policy check", "policy show", "policy schema", "policy init", "policy audit",
-            "policy verify", "policy report", "policy suggest clinic.yaml", "policy", "demo", "",
+            "policy verify", "policy report", "policy diff clinic.yaml", "policy suggest clinic.yaml", "policy",
+            "demo", "",
             "check . --policy clinic.yaml",
             "shell clinic.yaml", "clinic.yaml", "diff --against HEAD --policy clinic.yaml",
             "lsp --policy clinic.yaml")  # fmt: skip

@@ -254,11 +254,11 @@ def _unlike(self: Any, other: Any) -> bool:
     return bool(self != other)
 
 
-def _compared(term: Any, name: str, *rest: Any) -> Any:
-    return _REAL(term, {"le": "lt", "ge": "gt"}.get(name, name), *rest)
+def _touching(name: str, *rest: Any) -> Any:
+    return _REAL({"le": "lt", "gt": "ge"}.get(name, name), *rest)
 
 
-_REAL = disjoint._compared
+_REAL = disjoint._split
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_parallel_replaced_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     ("owner", "name", "wrong", "conditions"),
     [
         (disjoint.PossibleValues, "excludes", _unlike, ("g IN ('a', 'b')", "g IN ('b', 'c')")),
-        (disjoint, "_compared", _compared, ("x <= 9", "x >= 9")),
+        (disjoint, "_split", _touching, ("x <= 9", "x >= 9")),
         (disjoint, "are_disjoint", lambda a, b: True, ("g = 'a'", "x > 0")),
     ],
     ids=["lists that share a value", "<= against >=", "any two filters"],

@@ -87,7 +87,7 @@ def session(database: duckdb.DuckDBPyConnection, accountant: str, folder: Path) 
     path = folder / f"{accountant}.yaml"
     text = POLICY.replace("ACCOUNTANT", accountant).replace("CAP", CAPS[accountant]).replace("TEAMS", ", ".join(TEAMS))
     path.write_text(text, encoding="utf-8")
-    return dpsql.connect(database.cursor(), policy=path, ledger=MemoryLedger("firm", accountant))
+    return dpsql.connect(database.cursor(), policy=path, ledger=MemoryLedger("firm", accountant), optimizers="ours")
 
 
 Group = tuple[str | None, ...]

@@ -73,7 +73,10 @@ def sessions(folder: Path) -> Iterator[dict[str, dpsql.Connection]]:
         for source in ("read_parquet('towns.parquet')", "read_csv('roads.csv')"):
             stored = stored.replace(f", source: {source}", "")
         wrapped.write_text(stored)
-        with dpsql.connect(folder / "public.yaml") as opened, dpsql.connect(theirs, policy=wrapped) as over:
+        with (
+            dpsql.connect(folder / "public.yaml") as opened,
+            dpsql.connect(theirs, policy=wrapped, optimizers="ours") as over,
+        ):
             yield {"opened": opened, "wrapped": over}
 
 

@@ -68,7 +68,7 @@ def connected(
     file.write_text(text, encoding="utf-8")
     con = duckdb.connect()
     con.execute("CREATE TABLE visits (id INTEGER, g VARCHAR, h INTEGER, x DOUBLE, rep INTEGER)")
-    engine = DuckDBEngine.wrap(con)
+    engine = DuckDBEngine.wrap(con, optimizers="ours")
     made = dpsql.Connection(complete(load_policy(file), engine.describe()), engine, None, MemoryLedger())
     made.database = con  # type: ignore[attr-defined]
     return made, engine

@@ -162,7 +162,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
             CREATE TABLE pop AS SELECT * FROM (VALUES ('a', 1000, 0.5::DOUBLE), ('b', 20, 3), ('d', NULL, 1))
                 AS v(region, people, weight)
         """)
-        engine = DuckDBEngine.wrap(database)
+        engine = DuckDBEngine.wrap(database, optimizers="ours")
         yield dpsql.Connection(complete(load_policy(policy), engine.describe()), engine, None, MemoryLedger())
 
 

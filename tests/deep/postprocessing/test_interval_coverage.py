@@ -207,7 +207,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
             CREATE TABLE visits AS
             SELECT CAST(i % 3 AS INTEGER) AS id, CAST(64 * i AS DOUBLE) AS y FROM range(9) AS r(i);
         """)
-        yield Laboratory(DuckDBEngine.wrap(con), policy)
+        yield Laboratory(DuckDBEngine.wrap(con, optimizers="ours"), policy)
 
 
 @pytest.mark.parametrize("epsilon", [2, *(pytest.param(e, marks=pytest.mark.exhaustive) for e in (0.2, 40))])

@@ -229,7 +229,7 @@ def laboratory(folder: Path, accountant: str, budget: str) -> Laboratory:
         CREATE TABLE pop AS SELECT g::INTEGER AS g, (1000 * g)::INTEGER AS people, g / 8.0::DOUBLE AS weight
         FROM range(1, 5) AS r(g)
     """)
-    engine = DuckDBEngine.wrap(con)
+    engine = DuckDBEngine.wrap(con, optimizers="ours")
     return Laboratory(
         dpsql.Connection(complete(load_policy(policy), engine.describe()), engine, None, MemoryLedger()), engine
     )

@@ -200,7 +200,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Odd]:
         other.execute(f"SET {setting}")
     with (
         dpsql.connect(folder / "here.yaml") as con,
-        dpsql.connect(other, policy=folder / "reversed.yaml") as mine,
+        dpsql.connect(other, policy=folder / "reversed.yaml", optimizers="ours") as mine,
         dpsql.connect(folder / "empty.yaml") as empty,
     ):
         engines = {n: DuckDBEngine.open(Path(f"{n}.duckdb"), {}, folder) for n in databases if n != "reversed"}

@@ -103,7 +103,8 @@ def test_a_kill_from_outside_ends_one_statement_and_no_other(shop: Shop) -> None
 
         killed, other = server.do(both)
         assert isinstance(killed, Refused) and not isinstance(other, Exception)
-        assert shop.spent() == 2 * PRICE
+        assert shop.spent() == 2 * PRICE and server.charge_of(killed).has_failed
+        assert shop.failures() == [("ana", "crashed")]
 
 
 def test_a_statement_that_is_stopped_is_paid_and_its_worker_killed_at_the_last_moment(tmp_path: Path) -> None:
@@ -132,7 +133,8 @@ def test_a_statement_that_takes_too_long_is_paid_and_its_worker_serves_again(tmp
             server.ask(ENDLESS)
         assert refusal.value.diagnostics == failed().diagnostics
         assert len(server.ask(COUNT).rows) == 1
-        assert shop.spent() == 2 * PRICE
+        assert shop.spent() == 2 * PRICE and not server.charge_of(refusal.value).has_failed
+        assert not shop.failures()
 
 
 def test_draining_lets_a_run_end_and_its_answer_leave(shop: Shop) -> None:

@@ -23,7 +23,7 @@ def both(server: Server) -> Iterator[tuple[Engine, Engine]]:
     name = server.new_database(ROWS)
     con = duckdb.connect()
     con.execute(for_duckdb())
-    here = DuckDBEngine.wrap(con)
+    here = DuckDBEngine.wrap(con, optimizers="ours")
     there = PostgresEngine.open(parse_server(server.address(name)), [Wanted(table) for table in TABLES])
     yield here, there
     here.close()

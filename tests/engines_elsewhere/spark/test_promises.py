@@ -25,7 +25,10 @@ def both(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     con.execute(for_duckdb())
     for table in TABLES:
         con.execute(f"COPY {table} TO '{folder}/{table}.parquet'")
-    here, there = DuckDBEngine.wrap(con), SparkEngine.open(parse_server(server), [_files(folder, t) for t in TABLES])
+    here, there = (
+        DuckDBEngine.wrap(con, optimizers="ours"),
+        SparkEngine.open(parse_server(server), [_files(folder, t) for t in TABLES]),
+    )
     yield here, there
     here.close()
     there.close()

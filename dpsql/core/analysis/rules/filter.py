@@ -1,8 +1,8 @@
 """Filter (WHERE, ON of an inner join).
 
 Claim: stability, keys, frequencies and ids are those of the input, and so is the number of replaced rows; a public
-    size is lost. A column that must not be NULL is not; one whose values are listed has no others. Where an integer of
-    a key can be one number only, the rest of the key is one; where it can be n numbers, n rows agree on the rest.
+    size is lost. A stored column that must not be NULL is not; one whose values are listed has no others. Where a
+    stored integer of a key equals a literal, the rest of the key is one; of n row numbers, n rows agree on the rest.
 Why: the predicate is a total function of one row, so a row is kept or dropped whatever the other rows are; the rows
     that differ after the filter are a part of those that differed before. [tight] Rows that agree on the rest of a key
     have different numbers.
@@ -18,13 +18,12 @@ Example:
 
 from __future__ import annotations
 
-from math import ceil
-
 from dpsql.core.analysis.distinct_values import listed_values
-from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.facts import Columns, Facts
+from dpsql.core.analysis.stored_columns import row_numbers, stored_columns
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
-from dpsql.core.ir.nodes import Filter
+from dpsql.core.ir.nodes import Filter, Node
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.cap import finite, smaller
 from dpsql.core.values import replace
@@ -34,22 +33,23 @@ def filter_(node: Filter, below: Facts) -> Facts:
     """Facts of the rows that satisfy the predicate."""
     below.value(node.predicate)
     columns, keys, frequency = dict(below.columns), below.keys, dict(below.frequency)
+    stored = stored_columns(node.input)
     for term in conjuncts(node.predicate):
         match term:
             case (
                 Call(function="is_not_null", args=(Column(uid=uid),))
                 | Call(function="not", args=(Call(function="is_null", args=(Column(uid=uid),)),))
-            ):
+            ) if uid in stored:
                 fact = columns[uid]
                 columns[uid] = replace(fact, value=replace(fact.value, nullable=False))
-        uid, most = _least_integers(term, below)
+        uid, most = _least_integers(term, stored, node.input) if below.ids else (-1, None)
         for key in [key for key in keys if most is not None and uid in key]:
             rest, cap = key - {uid}, finite(most or 0)
             if most == 1:
                 keys |= {rest}
             else:
                 frequency[rest] = smaller(frequency[rest], cap) if rest in frequency else cap
-        for column in {e.uid: e for e in walk(term) if isinstance(e, Column)}.values():
+        for column in {e.uid: e for e in walk(term) if isinstance(e, Column) and e.uid in stored}.values():
             fact, most = columns[column.uid], listed_values(term, column)
             if most is not None and (fact.values is None or most < fact.values):
                 columns[column.uid] = replace(fact, values=most)
@@ -60,16 +60,14 @@ def filter_(node: Filter, below: Facts) -> Facts:
     )  # fmt: skip
 
 
-def _least_integers(term: Expr, below: Facts) -> tuple[int, int | None]:
+def _least_integers(term: Expr, stored: Columns, below: Node) -> tuple[int, int | None]:
     """The column that a term compares with a whole number, and how many values it leaves it; None if not known."""
     match term:
-        case _ if not below.ids:
-            pass
-        case Call(function="eq", args=(Column(uid=uid, type=type_), Literal(value=int()))):
-            return uid, 1 if type_.kind is Kind.INTEGER else None
-        case Call(function="le" | "lt" as name, args=(Column(uid=uid, type=type_), Literal(value=int(most)))):
-            least = below.columns[uid].value.interval.lo
-            if type_.kind is Kind.INTEGER and least is not None:
-                found = most - (name == "lt") - ceil(least) + 1
-                return uid, found if found >= 1 else None
+        case Call(function="eq", args=(Column(uid=uid, type=type_), Literal(value=int()))) if (
+            type_.kind is Kind.INTEGER
+        ):
+            return uid, 1 if uid in stored or uid in row_numbers(below) else None
+        case Call(function="le" | "lt" as name, args=(Column(uid=uid), Literal(value=int(most)))):
+            found = most - (name == "lt")  # row numbers begin with 1
+            return uid, found if found >= 1 and uid in row_numbers(below) else None
     return -1, None

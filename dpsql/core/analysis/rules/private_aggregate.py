@@ -34,6 +34,7 @@ from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.policy_limits import policy_limits
 from dpsql.core.analysis.rules.project import with_columns
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.real_functions import monotone
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
@@ -41,7 +42,8 @@ from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.render import identifier
 from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
-from dpsql.core.numbers.interval import Exact, Interval, everything, interval, mul, point, quotient
+from dpsql.core.numbers.doubles import loosened, rounded
+from dpsql.core.numbers.interval import Exact, Interval, interval, mul, point, quotient
 from dpsql.core.values import replace
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
@@ -158,10 +160,10 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
             null = nullable and (call.filter is not None or not node.keys or (keys is not None and keys.null))
             domain = None if keys is None else replace(keys, null=null)
             value = Value(arg.type, arg.interval, arg.range, nullable, arg.finite, domain)
-            return ColumnFact(value, values=most_values(call.arg, below, call.filter))
+            return ColumnFact(value, values=most_values(call.arg, below, call.filter, stored_columns(node.input)))
         case "avg", _:
             _require_exact(call, arg)
-            return ColumnFact(Value(call.column.type, _each(call, arg), everything(), True, True))
+            return ColumnFact(_double(call, _each(call, arg)))
         case "sum", False if call.summed is not None and call.column.type == HUGEINT:
             # Integers that the statement itself clips, whatever is known of the argument.
             if call.summed.magnitude > WIDEST:
@@ -172,10 +174,11 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
             _require_exact(call, arg)
             each = _each(call, arg)
             total = _total(each, most, call)
-            held = Value(call.column.type, total, type_range(call.column.type), True, True)
+            held = Value(call.column.type, total, type_range(call.column.type))
+            held = _double(call, total) if call.column.type.kind is Kind.DOUBLE else held
             return ColumnFact(held, _hint(call, None if limit is None else _total(each, Fraction(limit), call)))
         case name, False if name in VARIANCES:
-            return ColumnFact(Value(call.column.type, _spread(call, arg), everything(), True, True))
+            return ColumnFact(_double(call, _spread(call, arg)))
         case _, True:
             raise reject(
                 "DP101", f"{call.function.upper()}(DISTINCT …) is not supported here", span=call.span,
@@ -197,6 +200,11 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
                 "DP101", f"{call.function.upper()} is not supported below another aggregate of private rows",
                 span=call.span, help=[f"compute it from {product} and COUNT(x)"],
             )  # fmt: skip
+
+
+def _double(call: AggregateCall, real: Interval) -> Value:
+    """A DOUBLE of which real arithmetic says where it lies: the engine rounds it several times."""
+    return Value(call.column.type, rounded(loosened(real, 50)), finite=False)
 
 
 def _each(call: AggregateCall, arg: Value) -> Interval:

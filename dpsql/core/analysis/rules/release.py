@@ -23,6 +23,7 @@ from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts, most_changed
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
@@ -51,7 +52,11 @@ def _check_values(node: Release, component: Component, below: Facts) -> None:
     """The plan's own claim of how many values a COUNT(DISTINCT …) can count."""
     if component.values is None:
         return
-    most = None if component.arg is None else most_values(component.arg, below, component.filter)
+    most = (
+        None
+        if component.arg is None
+        else most_values(component.arg, below, component.filter, stored_columns(node.input))
+    )
     if most is None or most > component.values:
         raise reject(
             "DP211", "more values are possible than the plan claims", span=node.span,

@@ -198,6 +198,10 @@ class DuckDB(Dialect):
     def sorted(self, sql: str, descending: bool, nulls_first: bool) -> str:
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
+    @property
+    def computes_apart(self) -> bool:
+        return True
+
     def first_rows(self, select: str, source: str, condition: str) -> str:
         return f"{select}{source}QUALIFY {condition}"
 

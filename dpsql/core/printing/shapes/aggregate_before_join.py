@@ -42,7 +42,7 @@ class Early:
     """many: the rows to aggregate per `unit`. one: the side joined afterwards, on `match`, with the group columns."""
 
     many: Block
-    unit: str
+    unit: int
     one: Block
     match: str
 
@@ -77,9 +77,9 @@ def early(
             emitter = Emitter(d, tables, released, Aliases())
             rows = emitter.block(many)
             rows = rows.filtered(*(condition(c, rows.names) for c in conditions))
-            printed = rows.names.sql[unit.uid]
+            rows = rows.filtered(f"{rows.names.sql[unit.uid]} IS NOT NULL")
             later = emitter.block(Tagged(replace(grouping, input=one.node), keyed.fact, (one,)))
-            return Early(rows.filtered(f"{printed} IS NOT NULL"), printed, later, later.names.sql[match.uid])
+            return Early(rows, unit.uid, later, later.names.sql[match.uid])
     return None
 
 

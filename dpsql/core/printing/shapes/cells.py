@@ -14,52 +14,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.quantile import cells_of
 from dpsql.core.measures.table import rule
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import condition, spell
+from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.waist import waist
 
 
 def histogram(
     block: Block,
-    keys: Sequence[str],
+    keys: Sequence[Column],
     c: Component,
     numbers: tuple[int, ...],
-    unit: str = "",
+    unit: Sequence[int] = (),
     weights: Sequence[str] = (),
     full: int = 0,
 ) -> Statement:
     """One histogram.
 
-    keys: SQL of the key columns. unit: SQL of the id, where rows have weights, or ids are counted. weights: steps of a
+    unit: of the id at most, where rows have weights, or ids are counted: its column. weights: steps of a
     WITH of which the last is w, with columns u, k0 … and ww. full: the weight of rows that w does not know; 0: they do
     not count.
     """
     d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
-    listed = [f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True)]
     cells: Cells | KeySource
     if c.choices is None:
         cells = cells_of(c)
-        value, cell = d.cast(quantized(c, block.names), BIGINT), start(d, "r.y", cells)
+        cell = start(d, "r.y", cells)
     else:
         assert c.arg is not None
         cells, cell = c.choices, "r.y"
         value, known = spell(c.arg, block.names)
         if not cells.covers:
             block = block.filtered(member(d, value, known.type, cells))
-    listed.append(f"{value} AS y")
     ids = rule(c).counts == "ids"
-    if weights or ids:
-        listed.append(f"{unit} AS u")
-    rows = f"(SELECT {', '.join(listed)}\n{block.clause()}) AS r"
+    unit = unit if weights or ids else ()
+
+    def listed(over: Names) -> list[str]:
+        assert c.arg is not None
+        value = d.cast(quantized(c, over), BIGINT) if c.choices is None else spell(c.arg, over)[0]
+        shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
+        return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
+
+    items, block = waist(block, listed)
+    rows = f"(SELECT {', '.join(items)}\n{block.clause()}) AS r"
     counted = "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
     if weights:
         same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])

@@ -14,10 +14,12 @@ from dpsql.core.measures.table import rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
-from dpsql.core.printing.grid_integers import comoment, counts_every_row, held_in, quantized, uncentered, valid
+from dpsql.core.printing.grid_integers import comoment, counted_rows, held_in, quantized, uncentered, valid
+from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.waist import waist
 
 
 def direct(
@@ -27,24 +29,26 @@ def direct(
     found, ids = [], sorted(below.fact.ids)
     plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
     if plain:
-        asked: list[str] = []
-        block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
-        listed = [f"{sql} AS k{i}" for i, sql in enumerate(keys)]
-        listed += [f"{_total(i, node.components, block.names, ids)} AS m{i}" for i in plain]
-        having = f"\n{d.having(' AND '.join(asked))}" if asked else ""
-        sql = f"SELECT {', '.join(listed)}\n{block.clause()}{grouping(keys)}{having}"
+        asked: list[OfGroups] = []
+        block = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
+
+        def listed(names: Names) -> list[str]:
+            keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
+            return [*keys, *(f"{_total(i, node.components, names, ids)} AS m{i}" for i in plain)]
+
+        items, block = waist(block, listed)
+        terms = [each.printed(d, block.names.sql[each.key.uid]) for each in asked]
+        having = f"\n{d.having(' AND '.join(terms))}" if terms else ""
+        sql = f"SELECT {', '.join(items)}\n{block.clause()}{grouping(node.keys)}{having}"
         found.append(Statement(sql, plain, "direct"))
     if chosen := histograms(node.components):
-        block, keys = _rows(node, below, Emitter(d, tables, released, Aliases()))
-        unit = block.names.sql[ids[0]] if ids else ""
-        found += [histogram(block, keys, node.components[at[0]], at, unit) for at in chosen]
+        block = _rows(node, below, Emitter(d, tables, released, Aliases()))
+        found += [histogram(block, node.keys, node.components[at[0]], at, ids[:1]) for at in chosen]
     return tuple(found)
 
 
-def _rows(
-    node: Release, below: Tagged[Facts], emitter: Emitter, asked: list[str] | None = None
-) -> tuple[Block, list[str]]:
-    """The rows, and their keys as they are written. asked: gets what is left to be asked of the groups.
+def _rows(node: Release, below: Tagged[Facts], emitter: Emitter, asked: list[OfGroups] | None = None) -> Block:
+    """The rows. asked: gets what is left to be asked of the groups.
 
     That is for the rows of one table: where tables are joined, the fewer rows the better.
     """
@@ -53,8 +57,7 @@ def _rows(
         block = emitter.keyed(below.node, below, asked)
     else:
         block = emitter.block(below)
-    block = block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in sorted(below.fact.ids)[:1]))
-    return block, [block.names.sql[k.uid] for k in node.keys]
+    return block.filtered(*(f"{block.names.sql[uid]} IS NOT NULL" for uid in sorted(below.fact.ids)[:1]))
 
 
 def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[int]) -> str:
@@ -66,12 +69,11 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     shift = c.center - components[i].center
     if not shift:
         return found
-    counted = "*" if counts_every_row(c, names) else quantized(components[i], names)
-    return f"{found} - {d.wide(str(shift))} * COUNT({counted}){_where(c, names)}"
+    return f"{found} - {d.wide(str(shift))} * COUNT({counted_rows(components[i], names)}){_where(c, names)}"
 
 
-def grouping(keys: Sequence[str]) -> str:
-    """GROUP BY over printed key expressions."""
+def grouping(keys: Sequence[object]) -> str:
+    """GROUP BY over the first columns of a list: as many as there are keys."""
     return f"\nGROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
 
 
@@ -105,10 +107,10 @@ def _where(c: Component, names: Names) -> str:
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
-    """What COUNT counts: every row, or those whose argument is valid (sharing the expression of its sum)."""
+    """What COUNT counts: every row, or those whose argument is valid, as in its sum."""
     if c.arg is None:
         return "*"
     for other in components:
         if other.measure is Measure.SUM and other.arg == c.arg and not other.multiplied:
-            return quantized(other, names)
+            return counted_rows(other, names)
     return valid(c.arg, names)

@@ -21,19 +21,21 @@ from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, key_sources
-from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR, Kind
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
+from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
-from dpsql.core.printing.expressions import Aliases, TableNames, condition, spell
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relations import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
+from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.statement import Statement
 from dpsql.core.printing.shapes.weights import (
@@ -46,14 +48,13 @@ from dpsql.core.printing.shapes.weights import (
     over_total,
     scaled,
 )
+from dpsql.core.printing.waist import waist
 
 FAR = 2**80
 FAR_OF_DOUBLES = 2**52
 """Ends that a total which no DOUBLE holds is beyond. As F·r·B ≤ 2⁴⁰, all are within."""
 MOST_GROUPS = 2**40
 """Of one id, where nothing else limits them: as many as a table has rows."""
-MOST_LISTED = 1000
-"""Texts of a key list up to which they are written once more, to be grouped by in a form of fewer bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,17 @@ class _Parts:
     bounding: BoundContributions
     limits: Contribution
     block: Block
-    unit: str
-    keys: tuple[str, ...]
     early: Early | None = None
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """The key columns."""
+        return self.node.keys
+
+    @property
+    def unit(self) -> int:
+        """The column of the id."""
+        return self.bounding.id.uid
 
     @property
     def names(self) -> list[str]:
@@ -92,10 +101,8 @@ def weighted(
     bounding, limits = below.node, below.fact.contribution
     assert isinstance(bounding, BoundContributions) and limits is not None
     block = Emitter(d, tables, released, Aliases()).block(below)
-    unit = block.names.sql[bounding.id.uid]
-    block = block.filtered(f"{unit} IS NOT NULL")
-    keys = tuple(block.names.sql[k.uid] for k in node.keys)
-    parts = _Parts(d, node, bounding, limits, block, unit, keys, early(node, below, d, tables, released))
+    block = block.filtered(f"{block.names.sql[bounding.id.uid]} IS NOT NULL")
+    parts = _Parts(d, node, bounding, limits, block, early(node, below, d, tables, released))
     added = [i for i, c in enumerate(node.components) if not rule(c).chosen]
     plain = tuple(i for i in added if rule(node.components[i]).counts != "values")
     found = [_sums(parts, plain)] if plain else []
@@ -104,27 +111,35 @@ def weighted(
     return tuple(found)
 
 
-def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[str | None] = ()) -> str:
-    """p: per (id, group). coded: of each key what is written in its place, if anything is."""
+def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequence[str]] = ()) -> str:
+    """p: per (id, group). coded: of each key the texts of a list by whose places it is written, if it is."""
     if parts.early is not None:
         return _joined_later(parts, parts.early, components)
-    keys = [code or sql for code, sql in zip(coded or parts.keys, parts.keys, strict=True)]
-    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), "COUNT(*) AS n"]
-    listed += _aggregates(parts, parts.block, components)
+
+    def listed(names: Names) -> list[str]:
+        given = zip((names.sql[k.uid] for k in parts.keys), coded or [()] * len(parts.keys), strict=True)
+        keys = [f"{parts.dialect.listed(sql, texts) or sql} AS k{i}" for i, (sql, texts) in enumerate(given)]
+        return [f"{names.sql[parts.unit]} AS u", *keys, "COUNT(*) AS n", *_aggregates(parts, names, components)]
+
+    items, block = waist(parts.block, listed)
     by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
-    return f"SELECT {', '.join(listed)}\n{parts.block.clause()}\nGROUP BY {by}"
+    return f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
 
 
 def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
     """p: per id, then joined to the one row that holds its group."""
-    listed = [f"{early.unit} AS u", "COUNT(*) AS n", *_aggregates(parts, early.many, components)]
-    inner = f"SELECT {', '.join(listed)}\n{early.many.clause()}\nGROUP BY 1"
+
+    def listed(names: Names) -> list[str]:
+        return [f"{names.sql[early.unit]} AS u", "COUNT(*) AS n", *_aggregates(parts, names, components)]
+
+    items, many = waist(early.many, listed)
+    inner = f"SELECT {', '.join(items)}\n{many.clause()}\nGROUP BY 1"
     keys = [f"{early.one.names.sql[k.uid]} AS k{i}" for i, k in enumerate(parts.node.keys)]
     later = replace(early.one, source=f"({inner}) AS s\nJOIN {early.one.source} ON s.u = {early.match}")
     return f"SELECT s.*, {', '.join(keys)}\n{later.clause()}"
 
 
-def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> list[str]:
+def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...]) -> list[str]:
     """The partial aggregates of a group of rows, as m<component>."""
     listed = []
     for i in components:
@@ -132,10 +147,10 @@ def _aggregates(parts: _Parts, block: Block, components: tuple[int, ...]) -> lis
         if _counts_rows(c):
             continue
         if rule(c).counts == "ids":
-            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, block.names)})"
+            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
         else:
-            sql = total(c, block.names, parts.node.components, [], rising=_rises(c, parts))
+            sql = total(c, names, parts.node.components, [], rising=_rises(c, parts))
             end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
             listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
     return listed
@@ -149,7 +164,7 @@ def _kept(parts: _Parts, source: str) -> str:
 
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     d, shape = parts.dialect, "two-level" if parts.early is None else "aggregated before the join"
-    coded = _coded(parts)
+    coded = () if parts.truncates or parts.early is not None else coded_keys(parts.node, d)
     steps = [f"p AS ({_partials(parts, components, coded)})"]
     if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
@@ -161,20 +176,6 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
         terms = {i: Term(f"m{i}") for i in terms}
     sums = [f"COALESCE({d.total(term.within, BIGINT)}, 0) AS m{i}" for i, term in terms.items()]
     return Statement(_statement(steps, [*parts.names, *sums], source, parts, coded), components, shape)
-
-
-def _coded(parts: _Parts) -> list[str | None]:
-    """Of each key what stands for it in p, if it is one of few public texts; the order of groups needs the texts."""
-    found: list[str | None] = [None] * len(parts.keys)
-    if parts.truncates or parts.early is not None:
-        return found
-    for source in key_sources(parts.node) or ():
-        for place, at in enumerate(source.positions):
-            # Rows outside of a list that covers them are not filtered, and must not pass for its NULL.
-            if parts.node.keys[at].type.kind is Kind.VARCHAR and not source.covers and len(source.keys) <= MOST_LISTED:
-                texts = [str(key[place]) for key in source.keys if key[place] is not None]
-                found[at] = parts.dialect.listed(parts.keys[at], list(dict.fromkeys(texts)))
-    return found
 
 
 def _compared(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str:
@@ -212,7 +213,7 @@ def _compared(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str
 
 
 def _statement(
-    steps: list[str], listed: list[str], relation: str, parts: _Parts, coded: Sequence[str | None] = ()
+    steps: list[str], listed: list[str], relation: str, parts: _Parts, coded: Sequence[Sequence[str]] = ()
 ) -> str:
     head = ",\n".join(steps)
     found = f"SELECT {', '.join(listed)}\nFROM {relation}{grouping(parts.keys)}"
@@ -268,7 +269,7 @@ def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
     """Cells of values: each row counts with its id's weight."""
     d, b, c = parts.dialect, parts.bounding, parts.node.components[at[0]]
     if rule(c).counts == "ids":
-        return histogram(parts.block, parts.keys, c, at, parts.unit)
+        return histogram(parts.block, parts.keys, c, at, (parts.unit,))
     steps, source = [f"p AS ({_partials(parts, ())})"], "p"
     if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
@@ -291,7 +292,7 @@ def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
     weight = scaled(d, "1", c.weight * prod(floors.values()), 1, floors)
     listed = ", ".join(["u", *parts.names, f"{weight} AS ww"])
     steps.append(f"w AS (SELECT {listed} FROM {shared})")
-    return histogram(parts.block, parts.keys, c, at, parts.unit, steps, full)
+    return histogram(parts.block, parts.keys, c, at, (parts.unit,), steps, full)
 
 
 def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:
@@ -365,14 +366,19 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     assert c.arg is not None
     limit = rule(c).kept(c, parts.limits)
     added = rule(c).adds_values
-    value, known = spell(c.arg, parts.block.names)
-    type_ = held_in(c) if added else known.type
-    value = quantized(c, parts.block.names) if added else value
-    block = parts.block.filtered(f"{value} IS NOT NULL")
-    if c.filter is not None:
-        block = block.filtered(condition(c.filter, block.names))
-    listed = [f"{parts.unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(parts.keys)), f"{value} AS x"]
-    steps = [f"b AS (SELECT DISTINCT {', '.join(listed)}\n{block.clause()})"]
+    arg, block = c.arg, parts.block
+    type_ = held_in(c) if added else spell(arg, block.names)[1].type
+
+    def listed(names: Names) -> list[str]:
+        value = quantized(c, names) if added else spell(arg, names)[0]
+        counts = () if c.filter is None else (condition(c.filter, names),)
+        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *counts]
+
+    (unit, *items), block = waist(block, listed)
+    (*keys, value), conditions = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
+    block = block.filtered(f"{value} IS NOT NULL", *conditions)
+    shown = [f"{unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), f"{value} AS x"]
+    steps = [f"b AS (SELECT DISTINCT {', '.join(shown)}\n{block.clause()})"]
     source = "b"
     if parts.truncates:
         steps += [f"p AS ({_partials(parts, ())})", f"f AS ({_kept(parts, 'p')})"]
@@ -382,6 +388,5 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     kept = first(parts.dialect, limit, "u", [*parts.group, ("x", type_)])
     steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
     counted = f"COALESCE({parts.dialect.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
-    listed = [*parts.names, f"{counted} AS m{at}"]
-    sql = _statement(steps, listed, "t", parts)
+    sql = _statement(steps, [*parts.names, f"{counted} AS m{at}"], "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")

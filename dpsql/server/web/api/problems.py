@@ -20,7 +20,8 @@ MEDIA_TYPE: Final = "application/problem+json"
 NOTHING: Final[Mapping[str, float]] = {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
 _NOTHING_SPENT: Final = "nothing was run and nothing was spent"
 _STATUS: Final = {
-    "DP403": 403, "DP404": 403, "DP405": 403, "DP413": 403, "DP407": 503, "DP414": 429, "DP901": 500, "DP904": 500,
+    "DP403": 403, "DP404": 403, "DP405": 403, "DP413": 403, "DP416": 403, "DP407": 503, "DP414": 429, "DP901": 500,
+    "DP904": 500,
 }  # fmt: skip
 """HTTP's word for each code; 422, understood and refused, for all others."""
 _PART: Final = re.compile(r"([εδρ]) ([0-9.]+(?:e[+-]?[0-9]+)?)")

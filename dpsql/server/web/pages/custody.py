@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
+from dpsql.core.policy.budgets import Failures
 from dpsql.diagnostics.codes import CODES
 from dpsql.server.refusals import OfCode
 from dpsql.server.visitors import Visitor
@@ -117,8 +118,8 @@ def sessions(frame: Frame, visitors: Sequence[tuple[int, Visitor]], said: str = 
     )  # fmt: skip
 
 
-def ledger(frame: Frame, rows: Sequence[Row]) -> bytes:
-    """Where it is, how long, and that its chain and head agree."""
+def ledger(frame: Frame, rows: Sequence[Row], failures: Sequence[Row], most: Failures) -> bytes:
+    """Where it is, how long, that its chain and head agree; what failed, and how much of that stops queries."""
     facts = [h.div(h.dt(str(row["name"])), h.dd(str(row["value"] or "–"))) for row in rows]
     return document(
         frame,
@@ -126,6 +127,16 @@ def ledger(frame: Frame, rows: Sequence[Row]) -> bytes:
         h.p(h.span("in order", class_="tag good"), " The chain was read and checked from its first entry just now; its "
             "head agreed when the workers opened it.", class_="lead"),
         h.section(h.dl(facts, class_="facts"), class_="card", aria_label="State of the ledger"),
+        h.section(
+            h.h2("Failures in the engine", h.span(f"{len(failures):,} of {most.in_total:,}", class_="count")),
+            table(("When, UTC", "Account", "How", "Statement"),
+                  [[str(f["at"] or "–"), str(f["account"]), str(f["how"]), h.code(str(f["statement"]), class_="sql")]
+                   for f in failures], caption="What failed since a custodian looked last", class_="stack")
+            if failures else h.p("None since a custodian looked last.", class_="note"),
+            h.p(f"{most.most:,} of one account, or {most.in_total:,} in total, stop private queries (DP416). What you "
+                "have looked at counts no more: ", h.code("dpsql budget POLICY --failures --clear WHY"), class_="note"),
+            class_="card", aria_label="Failures",
+        ),
         h.p("Where it and its head lie is in the policy; ", h.code("dpsql budget POLICY --history"), " lists it.",
             class_="note"),
     )  # fmt: skip

@@ -141,7 +141,7 @@ def test_a_whole_chain_in_place_of_another_is_refused(charged: Database) -> None
         values = ", ".join(str(v) if isinstance(v, int) else f"'{v}'" for v in row)
         statements.append(
             "INSERT INTO dpsql.entries (sequence, id, analyst, charges, plan_hash, policy_hash, statement, "
-            f"reserved_at, hash, received, answers) VALUES ({values})"
+            f"reserved_at, hash, received, answers, kind, about) VALUES ({values})"
         )
         last = row.point
     charged.run(*statements, f"UPDATE dpsql.head SET last_hash = '{last.hash}'")

@@ -1,0 +1,174 @@
+"""Inner projections: what a statement repeats is computed once, the integers stay, and the clip reads columns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pytest
+
+from dpsql.core.printing import waist as module
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.dialects.duckdb import DuckDB
+from dpsql.core.printing.dialects.postgres import Postgres
+from dpsql.core.printing.dialects.spark import Spark
+from dpsql.core.printing.expressions import Kept
+from dpsql.engines.duckdb.optimizers import restrict
+from tests.support.planning import planned, policy
+
+POLICY = policy("""
+log:
+  unit: {rows: 1}
+  columns:
+    x: {type: integer, bounds: [0, 10]}
+    y: {type: double, bounds: [-3, 3]}
+    p: {type: "decimal(9,2)", bounds: [0, 50]}
+    t: {type: varchar, domain: [a, b, "it's"]}
+    d: {type: date, bounds: [2024-01-01, 2024-12-31]}
+ids:
+  unit: {column: id}
+  max_rows_per_unit: 3
+  columns:
+    id: {type: bigint}
+    x: {type: integer, bounds: [0, 10]}
+    y: {type: double, bounds: [-3, 3]}
+    t: {type: varchar, domain: [a, b, "it's"]}
+owners:
+  unit: {column: id}
+  primary_key: [id]
+  columns:
+    id: {type: bigint}
+    land: {type: varchar, domain: [at, ch]}
+""")
+REPEATING = [
+    "SELECT SUM(x + 1) FROM log",
+    "SELECT SUM(x * 2), SUM(x * 3) FROM log",
+    "SELECT SUM(y * 2), AVG(y * 2), COUNT(y * 2) FROM log",
+    "SELECT SUM(p * 2 + x) FROM log",
+    "SELECT t, SUM(y * x) FROM log GROUP BY t",
+    "SELECT MONTH(d) AS m, AVG(x * 2) FROM log GROUP BY m",
+    "SELECT COUNT(*) FILTER (WHERE x % 3 = 0), COUNT(*) FILTER (WHERE x % 3 = 1), SUM(x) FROM log",
+    "SELECT SUM(x) FILTER (WHERE y + x > 2), AVG(p) FILTER (WHERE y + x > 2) FROM log",
+    "SELECT VAR_POP(x), VAR_POP(y * 2) FROM log",
+    "SELECT COVAR_POP(x * 2, y + 1) FROM log",
+    "SELECT MEDIAN(y * 2) FROM log",
+    "SELECT t, SUM(x * 2) FROM ids GROUP BY t",
+    "SELECT AVG(y + x) FROM ids",
+    "SELECT MEDIAN(x + 1) FROM ids",
+    "SELECT SUM(DISTINCT x + 1) FROM ids",
+    "SELECT o.land, SUM(i.x * 2) FROM ids i JOIN owners o ON i.id = o.id GROUP BY o.land",
+    "SELECT AVG(s) FROM (SELECT id, CLIP(SUM(y * x), 0, 20) AS s FROM ids GROUP BY id) AS q",
+]
+PLAIN = [
+    "SELECT COUNT(*), SUM(x), AVG(y), SUM(p) FROM log",
+    "SELECT t, COUNT(*), SUM(x) FROM log GROUP BY t",
+    "SELECT COUNT(DISTINCT x + 1) FROM log",
+    "SELECT SUM(x), COUNT(*) FROM ids",
+    "SELECT COUNT(*) FROM log WHERE x + 1 > 3",
+]
+EXTREMES = ["NULL", "0", "-0.0", "1e300", "'NaN'", "'Infinity'", "'-Infinity'", "2.5", "-3", "3.0000001"]
+
+
+def statements(sql: str) -> list[str]:
+    return [s.salted(7) for r in planned(sql, POLICY).releases for s in r.statements]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Random rows with all that is hostile in them."""
+    rng = random.Random(40)
+    with duckdb.connect() as con:
+        restrict(con)
+        con.execute("CREATE TABLE log (x INTEGER, y DOUBLE, p DECIMAL(9,2), t VARCHAR, d DATE)")
+        con.execute("CREATE TABLE ids (id BIGINT, x INTEGER, y DOUBLE, t VARCHAR)")
+        con.execute("CREATE TABLE owners (id BIGINT, land VARCHAR)")
+        for _ in range(300):
+            x, y = rng.choice(["NULL", "-7", "2147483647", *map(str, range(12))]), rng.choice(EXTREMES)
+            t, p = (
+                rng.choice(["'a'", "'b'", "'it''s'", "'c'", "NULL"]),
+                rng.choice(["NULL", "-1.5", "0.01", "77", "9999999.99"]),
+            )
+            d = rng.choice(["NULL", "DATE '2024-05-01'", "DATE '1999-01-01'", "DATE 'infinity'"])
+            con.execute(f"INSERT INTO log VALUES ({x}, CAST({y} AS DOUBLE), {p}, {t}, {d})")
+            con.execute(
+                f"INSERT INTO ids VALUES ({rng.choice(['NULL', *map(str, range(20))])}, {x}, CAST({y} AS DOUBLE), {t})"
+            )
+        con.execute("INSERT INTO owners SELECT i, CASE WHEN i % 2 = 0 THEN 'at' ELSE 'ch' END FROM range(15) AS r(i)")
+        yield con
+
+
+def differing(engine: duckdb.DuckDBPyConnection, queries: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The queries whose statements give other integers than the same without projections."""
+    found = []
+    for sql in queries:
+        now = [sorted(engine.execute(s).fetchall(), key=str) for s in statements(sql)]
+        with monkeypatch.context() as without:
+            without.setattr(DuckDB, "computes_apart", False)
+            if now != [sorted(engine.execute(s).fetchall(), key=str) for s in statements(sql)]:
+                found.append(sql)
+    return found
+
+
+def test_the_integers_are_the_same(engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not differing(engine, [*REPEATING, *PLAIN], monkeypatch)
+
+
+def test_a_column_of_another_expression_is_found(
+    engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin: all repeated expressions read the column of the first."""
+    right = module._repeated
+
+    def one(text: str, kept: dict[object, Kept]) -> list[list[object]]:
+        found = right(text, kept)
+        return [[key for keys in found for key in keys]] if found else []
+
+    monkeypatch.setattr(module, "_repeated", one)
+    assert differing(engine, ["SELECT SUM(x * 2), SUM(x * 3) FROM log"], monkeypatch)
+
+
+@pytest.mark.parametrize("sql", REPEATING)
+def test_what_is_repeated_is_a_projection_of_its_own(
+    engine: duckdb.DuckDBPyConnection, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what DuckDB runs: its optimizers that we leave on do not merge it into the one above."""
+    now = [projections(engine, statement) for statement in statements(sql)]
+    monkeypatch.setattr(DuckDB, "computes_apart", False)
+    before = [projections(engine, statement) for statement in statements(sql)]
+    assert all(a >= b for a, b in zip(now, before, strict=True)) and sum(now) > sum(before)
+
+
+def projections(engine: duckdb.DuckDBPyConnection, statement: str) -> int:
+    ((_, text),) = engine.execute(f"EXPLAIN {statement}").fetchall()
+    return str(text).upper().count("PROJECTION")
+
+
+def test_an_average_counts_the_rows_that_its_sum_adds(engine: duckdb.DuckDBPyConnection) -> None:
+    """NaN, infinities and NULL are in neither."""
+    (statement,) = statements("SELECT AVG(y), SUM(y) FROM log")
+    finite = "SELECT COUNT(*) FROM log WHERE isfinite(y)"
+    ((counted,),) = engine.execute(finite).fetchall()
+    assert 0 < counted < 300 and counted in engine.execute(statement).fetchall()[0]
+
+
+def test_the_clip_stands_above_and_reads_a_column() -> None:
+    (statement,) = statements("SELECT SUM(x * 2 + 1) FROM log")
+    above, below = statement.split("\nFROM (")
+    assert above == (
+        "SELECT COALESCE(SUM(CAST(CASE WHEN e.a0 BETWEEN 1 AND 21 THEN e.a0 WHEN e.a0 < 1 THEN 1 "
+        "WHEN e.a0 > 21 THEN 21 END AS INTEGER)), 0) AS m0"
+    )
+    assert below.count("* 2") == 1 and below.endswith('FROM "log" AS t1) AS e')
+
+
+@pytest.mark.parametrize("sql", PLAIN)
+def test_bare_columns_and_what_is_written_once_stay(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = statements(sql)
+    monkeypatch.setattr(DuckDB, "computes_apart", False)
+    assert now == statements(sql)
+
+
+@pytest.mark.parametrize("dialect", [Postgres(), Spark()])
+def test_engines_that_merge_projections_get_none(dialect: Dialect) -> None:
+    assert not dialect.computes_apart

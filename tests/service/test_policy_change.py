@@ -1,0 +1,104 @@
+"""What a change of the policy would lose is what it loses, told before; by the command, too."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dpsql
+from dpsql.cli.main import main
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.service.policy_change import change
+from tests.support.policy_changes import CHANGES, EVERY, QUESTIONS, changed, made
+
+SUMMARY = "CREATE DP SUMMARY homes ON riders (home, age) WITH (epsilon = 0.5)"
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the policy, its data, and what was answered: each question, a summary, and one that has none."""
+    folder = tmp_path_factory.mktemp("bikes")
+    made(folder)
+    with dpsql.connect(folder / "bikes.yaml", analyst="ana") as con:
+        for sql in QUESTIONS.values():
+            con.execute(sql, epsilon=5)
+        con.execute(SUMMARY)
+        con.execute("SELECT COUNT(*) AS n FROM trips WHERE minutes > ?", [5], epsilon=1)
+    return folder
+
+
+@pytest.fixture
+def folder(asked: Path, tmp_path: Path) -> Path:
+    shutil.copytree(asked, tmp_path / "bikes")
+    return tmp_path / "bikes"
+
+
+def content(folder: Path) -> dict[str, str]:
+    """What is in its files, apart from what a reader of SQLite leaves beside them."""
+    files = (p for p in folder.iterdir() if not p.name.endswith(("-shm", "-wal")))
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def names(stored: tuple[object, ...]) -> set[str]:
+    known = {sql: name for name, sql in QUESTIONS.items()}
+    return {known.get(s.statement, s.name or s.statement) for s in stored}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("case", ["a value in a domain", "a promised key", "a data version"])
+def test_what_is_told_is_what_happens(folder: Path, case: str) -> None:
+    words, lost = CHANGES[case]
+    (folder / "new.yaml").write_text(changed(words), encoding="utf-8")
+    before = content(folder)
+    found = change(folder / "bikes.yaml", folder / "new.yaml")
+    assert content(folder) == before
+    summaries = {"homes"} if lost == EVERY else set()
+    assert names(found.lost) == lost | summaries
+    assert names(found.kept) == (EVERY | {"homes"}) - lost - summaries
+    assert len(found.untold) == 1 and "?" in found.untold[0].statement
+    with dpsql.connect(folder / "new.yaml", analyst="ana") as con:
+        again = {name for name, sql in QUESTIONS.items() if con.sql(sql).cost(epsilon=1) != NO_LOSS}
+        assert again == lost
+        assert bool(con.summaries[0].state) == bool(summaries)
+    assert {s.price.epsilon for s in found.lost if not s.name} <= {5}
+    assert {s.accounts for s in found.lost} <= {("ana",)}
+
+
+def test_a_question_that_would_be_refused_is_lost_and_says_why(folder: Path) -> None:
+    words = {"      pay: {from: fee, type: integer, bounds: [0, 60]}\n": ""}
+    (folder / "new.yaml").write_text(changed(words), encoding="utf-8")
+    (lost,) = change(folder / "bikes.yaml", folder / "new.yaml").lost
+    assert lost.statement == QUESTIONS["pay"] and lost.why.startswith("DP") and "pay" in lost.why
+
+
+def test_a_summary_goes_where_a_list_that_it_has_grows_and_is_made_again(folder: Path) -> None:
+    words = {"[North, South]": "[North, South, West]"}
+    (folder / "new.yaml").write_text(changed(words), encoding="utf-8")
+    (lost,) = change(folder / "bikes.yaml", folder / "new.yaml").lost
+    assert lost.name == "homes" and lost.price == PrivacyLoss(Fraction(1, 2))
+
+
+def test_without_a_ledger_nothing_is_stored_and_none_is_made(tmp_path: Path) -> None:
+    made(tmp_path)
+    before = content(tmp_path)
+    assert main(["policy", "diff", *[str(tmp_path / "bikes.yaml")] * 2]) == 0
+    assert content(tmp_path) == before
+
+
+def test_the_command_as_text_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = folder / "new.yaml"
+    new.write_text(changed(CHANGES["wider bounds"][0]), encoding="utf-8")
+    asked = ["policy", "diff", str(folder / "bikes.yaml"), str(new)]
+    assert main(asked) == 1
+    text = capsys.readouterr().out
+    assert QUESTIONS["minutes"] in text and "ε 5" in text and QUESTIONS["riders"] not in text and "DP" not in text
+    assert text.splitlines()[-1] == f"1 lost, {len(EVERY)} kept of what is stored; nothing was spent"
+    assert main([*asked, "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [s["statement"] for s in found["lost"]] == [QUESTIONS["minutes"]]
+    assert len(found["kept"]) == len(EVERY) and len(found["untold"]) == 1
+    assert main(["policy", "diff", str(new), str(folder / "nowhere.yaml")]) == 2
