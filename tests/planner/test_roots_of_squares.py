@@ -255,7 +255,7 @@ def test_octaves_of_sums_never_serve_a_limit_on_roots() -> None:
     for plan in (sums, roots):
         assert plan.searches is not None
         labels.append({s.limit.label for s in plan.searches.limits})
-        each, releases = Addresses(plan.first, BY_G), plan.first.releases
+        each, releases = Addresses(plan.first, ONE.world.policy), plan.first.releases
         addresses.append(
             {each.of(i).address(c) for i, r in enumerate(releases) for c in r.measured.node.components}
         )  # fmt: skip
