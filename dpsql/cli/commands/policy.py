@@ -23,16 +23,22 @@ from dpsql.policy.tools.unsaid import unsaid
 
 
 def check(file: str, data: bool) -> int:
-    """Raises CannotOpen with every mistake; with `data`, also where policy and data disagree."""
+    """Raises CannotOpen with every mistake; with `data`, also where policy and data disagree, or the ledger
+    cannot be used; with it a word, too, where policy and ledger say different budgets."""
     policy: Policy = understood(load_policy(file))
+    told: list[str] = []
     if data:
         from dpsql.api.connection import connect
+        from dpsql.cli.commands.budget_additions import differences
 
         with connect(policy) as connection:
             policy = connection.policy
+            told = list(differences(policy, connection.ledger)) if connection.has_ledger else []
     if warnings := unsaid(policy):
         complain(warnings)
     print(f"{file}: {summary(policy)}" + (", and the data agrees" if data else ""))
+    for line in told:
+        print(line)
     return 0
 
 

@@ -243,6 +243,7 @@ _NO_MORE: Final[_About] = {}, {}, {}
 """What an entry says where nothing is said; of a kind that a later version knows, what it says is for that to read."""
 
 
+@lru_cache(maxsize=4096)
 def _read_about(text: str) -> _About:
     """What each period loses of charges, and of what was received; what is said of budgets. ValueError: neither."""
     stored = _json(text)

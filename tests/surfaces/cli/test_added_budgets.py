@@ -22,6 +22,7 @@ def test_a_larger_number_of_the_policy_holds_once_an_entry_says_why(dpsql: Call,
     clinic.change("ana: {epsilon: 3", "ana: {epsilon: 4")
     told = dpsql("budget", clinic.policy).out
     assert "budget of ana on patient: the policy says ε 4" in told and "and the ledger ε 3" in told
+    assert "the policy says ε 4" in dpsql("policy", "check", clinic.policy, "--data").out
     refusal = ask(dpsql, clinic, "1")
     assert "DP404" in refusal and "dpsql budget POLICY --add … --of ana --reason …" in refusal
     done = dpsql("budget", clinic.policy, "--add", "1", "--of", "ana", "--reason", "her thesis", "--history")
