@@ -15,8 +15,8 @@ import pytest
 
 from dpsql.core.ledger.failures import look_at, note
 from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, EntryKind, FailureCap, Ledger
+from dpsql.core.ledger.losses.regions import ALWAYS, Region, Span, canonical, dearest
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.ledger.regions import ALWAYS, Region, Span, canonical, dearest
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact, largest, remaining
 from dpsql.diagnostics.errors import BudgetExceeded

@@ -9,9 +9,19 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ledger import regions
 from dpsql.core.ledger.accountant import cost
-from dpsql.core.ledger.regions import Region, Span, beyond, canonical, dearest, everywhere, pointwise, summed, within
+from dpsql.core.ledger.losses import regions
+from dpsql.core.ledger.losses.regions import (
+    Region,
+    Span,
+    beyond,
+    canonical,
+    dearest,
+    everywhere,
+    pointwise,
+    summed,
+    within,
+)
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, remaining
 
 FIRST = dt.date(2026, 1, 1)

@@ -10,10 +10,10 @@ import pytest
 
 from dpsql.core.ledger.accountant import Accountant, cost
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.losses.regions import Region, Span, dearest, everywhere
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.paid import Terms, named, paid
-from dpsql.core.ledger.regions import Region, Span, dearest, everywhere
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Price, price
 from dpsql.diagnostics.errors import BudgetExceeded
@@ -21,12 +21,12 @@ from dpsql.diagnostics.errors import BudgetExceeded
 DAYS = [dt.date(2026, 11, 1) + dt.timedelta(days=n) for n in range(4)]
 
 
-def stored(draw: str, region: Region | None, rho: object = "0.1") -> Answer:
+def stored(draw: str, region: Region | None, rho: object = "0.1") -> StoredAnswer:
     loss = PrivacyLoss(rho=Fraction(str(rho)))
     regions = {} if region is None else {"trip": region}
     terms = Terms("gaussian", Fraction(5), {"trip": loss}, Fraction(1, 10**7), regions=regions)
     made = datetime(2026, 12, 1, tzinfo=UTC)
-    return Answer(
+    return StoredAnswer(
         named(draw, 0, terms), draw, (1,), "gaussian", Fraction(5), terms.losses, Fraction(1, 10**7), made,
         regions=regions,
     )  # fmt: skip

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.processes
 _GATEWAY = """
 import os, signal, sys
 from fractions import Fraction
-from dpsql.core.ledger import postgres, postgres_server
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger import postgres; from dpsql.core.ledger import postgres_server
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.privacy_loss import PrivacyLoss
