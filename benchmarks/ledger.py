@@ -33,7 +33,7 @@ from typing import Any
 from benchmarks.frame import Figures, Settings, command, table
 from dpsql.answers.stored.analyst_account import answers_beside
 from dpsql.core.ledger.ledger import Caps, Entry
-from dpsql.core.ledger.losses.regions import Span
+from dpsql.core.ledger.losses.regions import LossSpan
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.ledger.postgres_server import LedgerServer
 from dpsql.core.ledger.privacy_filter import Book, settle
@@ -168,7 +168,7 @@ def every_period(name: str) -> Entry:
 def by_period(name: str, first: int, days: int) -> Entry:
     """A charge of some days."""
     begin = dt.date(2026, 1, 1) + dt.timedelta(days=first)
-    span = Span(begin, begin + dt.timedelta(days=days - 1), CHARGE["patient"])
+    span = LossSpan(begin, begin + dt.timedelta(days=days - 1), CHARGE["patient"])
     return replace(every_period(name), regions={"patient": (span,)})
 
 

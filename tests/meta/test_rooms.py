@@ -28,6 +28,7 @@ SAME_FILES = {
 
 SAME_CLASSES = {
     "on each engine": "Read Relation Schema Wanted",
+    "in each database of ledgers": "StoredEntries",
     "SET and SHOW, in Python and at a server": "Set Show",
     "as it is planned, and as users hold it": "Policy Release",
     "part of the hash of each policy, and so of the address of each stored answer": "Budgets Column",

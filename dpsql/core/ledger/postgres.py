@@ -73,7 +73,7 @@ _OLDER = (
 )
 
 
-class Stored:
+class StoredEntries:
     """`Entries` of a database, over one session."""
 
     def __init__(self, session: LedgerConnection, url: str) -> None:
@@ -259,7 +259,7 @@ class PostgresLedger(ChainedLedger):
 
     def _reading(self, action: Callable[[Entries], Result]) -> Result:
         def caught_up(session: LedgerConnection) -> Result:
-            entries = Stored(session, self.path)
+            entries = StoredEntries(session, self.path)
             self._catch_up(entries)
             return action(entries)
 
@@ -269,7 +269,7 @@ class PostgresLedger(ChainedLedger):
 
     def _turn(self, action: Callable[[Entries], Result]) -> Result:
         def taken(session: LedgerConnection) -> Result:
-            entries = Stored(session, self.path)
+            entries = StoredEntries(session, self.path)
             entries.take_turn()
             return action(entries)
 

@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-class Spent(Protocol):
+class SpentSums(Protocol):
     """What has been spent, of whom: a book, or a ledger."""
 
     def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
@@ -202,7 +202,7 @@ class Book:
         require_fits(entry, caps, self)
 
 
-def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
+def require_fits(entry: Entry, caps: Caps, book: SpentSums) -> None:
     """As `Book.check`: into what is left of each period that it charges."""
     if caps.failures is not None and entry.charges:  # answers that are stored read no private row
         require_few(caps.failures, entry.analyst, book.failures())

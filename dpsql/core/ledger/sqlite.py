@@ -31,7 +31,7 @@ from dpsql.core.ledger.sqlite_file import connect, look_at, place_of, translated
 from dpsql.core.policy.units import UnitNames
 
 
-class Stored:
+class StoredEntries:
     """`Entries` of a file."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -87,7 +87,7 @@ class SqliteLedger(ChainedLedger):
         """For `open` and `accept_head` only: takes over an open connection whose file is known to be a ledger."""
         super().__init__(path, head, schema.read_identity(connection, path), units)
         self.path = path
-        self._connection, self._entries = connection, Stored(connection, path)
+        self._connection, self._entries = connection, StoredEntries(connection, path)
         self._timeout = timeout
         self._log = Path(f"{path}-wal")
         self._names = [f"{path}{end}" for end in ("", "-wal")]

@@ -27,7 +27,7 @@ from dpsql.answers.stored.store.memory import MemoryAnswers
 from dpsql.answers.stored.store.sqlite import SqliteAnswers, _insert
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.answers.stored.store.stored_rows import hash_of, row_of
-from dpsql.core.ledger.losses.regions import Span
+from dpsql.core.ledger.losses.regions import LossSpan
 from dpsql.core.ledger.released import ShownKeys, StoredAnswer
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
@@ -89,8 +89,8 @@ class StoreContract:
     def test_what_each_period_lost_comes_back_as_it_was(self, make: Make) -> None:
         store = make()
         spans = (
-            Span(None, dt.date(2026, 11, 3), PrivacyLoss(Fraction(1, 3))),
-            Span(dt.date(2026, 11, 5), None, PrivacyLoss(Fraction(1, 7))),
+            LossSpan(None, dt.date(2026, 11, 3), PrivacyLoss(Fraction(1, 3))),
+            LossSpan(dt.date(2026, 11, 5), None, PrivacyLoss(Fraction(1, 7))),
         )
         by_period = replace(answer(), losses={"patient": PrivacyLoss(Fraction(1, 3))}, regions={"patient": spans})
         store.add([by_period])

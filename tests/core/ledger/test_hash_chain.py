@@ -10,14 +10,14 @@ import pytest
 
 from dpsql.core.ledger.chain.hash_chain import BrokenChain, Identity, LedgerRow
 from dpsql.core.ledger.ledger import Entry
-from dpsql.core.ledger.losses.regions import Span
+from dpsql.core.ledger.losses.regions import LossSpan
 from dpsql.core.ledger.privacy_filter import settle
 from dpsql.core.privacy_loss import PrivacyLoss
 
 FINE = PrivacyLoss(Fraction(1, 3**200))
 DAY = dt.date(2026, 11, 1)
 ENTRY = Entry("an id", "ana", {"person": FINE}, "plan", "policy", "SELECT 1", {"person": FINE}, ("one", "two"))
-BY_PERIOD = replace(ENTRY, regions={"person": (Span(DAY, None, FINE),)})
+BY_PERIOD = replace(ENTRY, regions={"person": (LossSpan(DAY, None, FINE),)})
 OTHER = {
     "kind": "definition",
     "about": f'{{"regions":{{"person":[["2026-11-02",null,["1/{3**200}","0","0"]]]}}}}',

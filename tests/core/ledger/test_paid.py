@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.ledger.ledger import Caps, Entry
-from dpsql.core.ledger.losses.regions import Region, Span
+from dpsql.core.ledger.losses.regions import LossSpan, Region
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.paid import Paid, Terms, named, paid, unchanged
 from dpsql.core.ledger.released import ShownKeys, StoredAnswer
@@ -108,10 +108,10 @@ DAY = dt.date(2026, 11, 1)
 
 
 def test_what_each_period_lost_is_part_of_the_name_and_nothing_where_that_is_not_said() -> None:
-    plain, by_day = answer("one"), answer("one", days=(Span(DAY, DAY, loss(1)),))
+    plain, by_day = answer("one"), answer("one", days=(LossSpan(DAY, DAY, loss(1)),))
     assert unchanged(plain) and unchanged(by_day) and plain.id != by_day.id
     assert plain.id == "one.0.6ec7a7c7a586f7e3bc6edc82730105d2"
-    other = {"patient": (Span(DAY, None, loss(1)),)}
+    other = {"patient": (LossSpan(DAY, None, loss(1)),)}
     for forged in (
         replace(by_day, regions=other), replace(by_day, regions={}), replace(plain, regions=other),
         replace(by_day, losses={"patient": loss("0.001")}), replace(by_day, losses={}),

@@ -26,7 +26,7 @@ END: Final = dt.date.max.toordinal() + 2
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LossSpan:
     """The days from `first` to `last`, both included, and what each unit of any of them loses. None: no end.
 
     Raises ValueError: it ends before it begins.
@@ -46,7 +46,7 @@ class Span:
         return bounds((self.first, self.last))
 
 
-Region = tuple[Span, ...]
+Region = tuple[LossSpan, ...]
 
 
 def bounds(days: Days) -> tuple[int, int]:
@@ -57,7 +57,7 @@ def bounds(days: Days) -> tuple[int, int]:
 
 def everywhere(loss: PrivacyLoss) -> Region:
     """A loss that counts in every period."""
-    return (Span(None, None, loss),)
+    return (LossSpan(None, None, loss),)
 
 
 def pointwise(combine: Callable[[Sequence[PrivacyLoss]], PrivacyLoss], regions: Sequence[Region]) -> Region:
@@ -73,7 +73,7 @@ def pointwise(combine: Callable[[Sequence[PrivacyLoss]], PrivacyLoss], regions: 
         elif loss != NO_LOSS:
             found.append((start, stop, loss))
     return tuple(
-        Span(
+        LossSpan(
             None if start == BEGIN else dt.date.fromordinal(start),
             None if stop == END else dt.date.fromordinal(stop - 1),
             loss,
@@ -87,7 +87,7 @@ def summed(regions: Sequence[Region]) -> Region:
     return pointwise(compose, regions)
 
 
-def canonical(spans: Iterable[Span]) -> Region:
+def canonical(spans: Iterable[LossSpan]) -> Region:
     """The region of spans that may overlap: on each day the sum."""
     return pointwise(compose, [(span,) for span in spans])
 
@@ -157,7 +157,7 @@ def read_loss(epsilon: str, delta: str, rho: str) -> PrivacyLoss:
 
 def read(stored: Iterable[tuple[str | None, str | None, Sequence[str]]]) -> Region:
     """What `write` wrote. Raises ValueError, TypeError: it is none, or not in the one way."""
-    region = tuple([Span(_read_day(first), _read_day(last), read_loss(*parts)) for first, last, parts in stored])
+    region = tuple([LossSpan(_read_day(first), _read_day(last), read_loss(*parts)) for first, last, parts in stored])
     if not region or (len(region) > 1 and canonical(region) != region):
         raise ValueError("not a region")
     return region

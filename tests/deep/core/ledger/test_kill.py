@@ -60,10 +60,10 @@ def test_four_hundred_kills_at_random_moments(nursery: Nursery, shop: Shop) -> N
 # Where the victim kills itself, and how many entries the ledger must hold then.
 STEPS = {
     "before the reservation": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, 'reserve', before=die)", 0),
-    "in its transaction, before the insert": ("wrap(dpsql.core.ledger.sqlite.Stored, 'add', before=die)", 0),
-    "in its transaction, before the commit": ("wrap(dpsql.core.ledger.sqlite.Stored, 'add', after=die)", 0),
+    "in its transaction, before the insert": ("wrap(dpsql.core.ledger.sqlite.StoredEntries, 'add', before=die)", 0),
+    "in its transaction, before the commit": ("wrap(dpsql.core.ledger.sqlite.StoredEntries, 'add', after=die)", 0),
     "after the commit, before the head": (
-        "wrap(dpsql.core.ledger.sqlite.Stored, 'add', "
+        "wrap(dpsql.core.ledger.sqlite.StoredEntries, 'add', "
         "after=lambda: wrap(dpsql.core.ledger.chain.head.Head, 'advance', before=die))", 1,
     ),
     "after the commit, before the log is flushed": ("wrap(dpsql.core.ledger.sqlite, 'flush_file', before=arm(1))", 1),
