@@ -30,7 +30,7 @@ from dpsql.core.ledger.failures import read, require_few
 from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
 from dpsql.core.ledger.losses.fixed_budgets import Fixed, in_force, not_fixed
 from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region, bounds, on_grid, words
-from dpsql.core.ledger.losses.sums import Parts, Sums, parts_of
+from dpsql.core.ledger.losses.sums import LossSums, Parts, parts_of
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
@@ -106,7 +106,7 @@ class Book:
             raise ValueError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {accountant!r}")
         self.accountant: Accountant = match[0]
         self._names = names
-        self._sums: dict[Cap, Sums] = {}
+        self._sums: dict[Cap, LossSums] = {}
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
         self._fixed: dict[Cap, PrivacyLoss] = {}
@@ -177,7 +177,7 @@ class Book:
     def _add(self, entry: Entry, unit: str, analyst: str | None, dearest: Parts) -> None:
         sums = self._sums.get((unit, analyst))
         if sums is None:
-            sums = self._sums[unit, analyst] = Sums()
+            sums = self._sums[unit, analyst] = LossSums()
         if unit not in entry.regions and (analyst is None or unit not in entry.received_regions):
             sums.add_everywhere(dearest)
         else:

@@ -20,7 +20,7 @@ Parts = tuple[int, int, int]
 """ε, δ and ρ, in 1/GRID."""
 
 
-class Sums:
+class LossSums:
     """Of one account of one unit."""
 
     __slots__ = ("_charged", "_cuts", "_everywhere", "_runs", "_steps")
