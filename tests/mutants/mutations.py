@@ -25,6 +25,7 @@ class Mutation:
 
 ENUMERATED = "only neighbouring databases show it, and comparing enough of them takes a minute"
 RACE = "only processes that race show it"
+DEATH = "only a process that dies shows it"
 POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
@@ -518,7 +519,8 @@ MUTATIONS = (
         "summaries, named, self._head",
         "summaries, named, None",
         "no process that dies is a failure",
-        ("tests/service/test_failures.py",),
+        ("tests/deep/service/test_failing_processes.py",),
+        deep=DEATH,
     ),
     Mutation(
         "failures-crash-not-at-opening",
@@ -526,7 +528,8 @@ MUTATIONS = (
         "                self.count_crashes()\n",
         "",
         "opening a ledger sees no process that died",
-        ("tests/service/test_failures.py",),
+        ("tests/deep/service/test_failing_processes.py",),
+        deep=DEATH,
     ),
     Mutation(
         "failures-clock-counts",
