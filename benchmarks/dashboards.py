@@ -36,7 +36,7 @@ from dpsql.core.noise.mechanisms.mechanism import Mechanism
 from dpsql.planner.batch.estimate import Measured
 from dpsql.planner.batch.quantities import ROWS
 from dpsql.planner.batch.workload import Marginal, Number
-from dpsql.service.batch import _grain, _noise
+from dpsql.service.batches.batch import _grain, _noise
 from dpsql.service.session import Session
 
 TITLE = "Dashboards"

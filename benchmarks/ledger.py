@@ -31,13 +31,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.frame import Figures, Settings, command, table
-from dpsql.answers.account import answers_beside
+from dpsql.answers.stored.analyst_account import answers_beside
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.losses.regions import LossSpan
 from dpsql.core.ledger.postgres import PostgresLedger
-from dpsql.core.ledger.postgres_server import Server
+from dpsql.core.ledger.postgres_server import LedgerServer
 from dpsql.core.ledger.privacy_filter import Book, settle
-from dpsql.core.ledger.regions import Span
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
@@ -56,7 +56,7 @@ def open_ledger(folder: Path, url: str | None = None) -> SqliteLedger | Postgres
 
 def emptied(url: str) -> None:
     """A database without a ledger."""
-    server = Server(url)
+    server = LedgerServer(url)
     server.read(lambda session: session.run("DROP SCHEMA IF EXISTS dpsql CASCADE"))
     server.close()
 
@@ -126,7 +126,7 @@ def charged_and_stored(base: Path, runs: int) -> dict[str, float]:
         store = answers_beside(ledger)
         for i in range(runs):
             entry = Entry(f"{i}", "ana", CHARGE, "plan", "policy", "SELECT COUNT(*) FROM t", answers=(f"{i}",))
-            answer = Answer(f"{i}", f"a{i}", (i,), "laplace", Fraction(1), CHARGE, Fraction(0), datetime.now(UTC))
+            answer = StoredAnswer(f"{i}", f"a{i}", (i,), "laplace", Fraction(1), CHARGE, Fraction(0), datetime.now(UTC))
             began, busy = time.perf_counter(), time.process_time()
             store.find([answer.address])
             ledger.reserve(entry, Caps())
@@ -168,7 +168,7 @@ def every_period(name: str) -> Entry:
 def by_period(name: str, first: int, days: int) -> Entry:
     """A charge of some days."""
     begin = dt.date(2026, 1, 1) + dt.timedelta(days=first)
-    span = Span(begin, begin + dt.timedelta(days=days - 1), CHARGE["patient"])
+    span = LossSpan(begin, begin + dt.timedelta(days=days - 1), CHARGE["patient"])
     return replace(every_period(name), regions={"patient": (span,)})
 
 

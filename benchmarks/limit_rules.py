@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.noise.mechanisms import DiscreteLaplace
-from dpsql.postprocessing.searches.octaves import MOST, Octaves, largest_octave, limit_of_sum, noise_per_unit
+from dpsql.planner.postprocessing.searches.octaves import MOST, Octaves, largest_octave, limit_of_sum, noise_per_unit
 
 SHARE = Fraction(1, 4)
 """What a search has of ε."""

@@ -20,7 +20,7 @@ from benchmarks.frame import Figures, Settings, command, seconds, spread, table,
 from benchmarks.queries import QUERIES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.load import parse_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 TITLE = "Planning"
 
@@ -134,7 +134,7 @@ def check_files(count: int, rounds: int) -> Figures:
         spent = [seconds(partial(dpsql_process, "-m", "dpsql", *line)) for _ in range(rounds)]
         after = os.times()
         program = (
-            "import sys; from dpsql.cli.main import main; main(sys.argv[1:]); "
+            "import sys; from dpsql.faces.cli.main import main; main(sys.argv[1:]); "
             f"print('loaded', *{{*{HEAVY}}} & {{*sys.modules}})"
         )
         loads = {

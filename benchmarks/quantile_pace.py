@@ -14,7 +14,7 @@ import dpsql
 from benchmarks import data
 from benchmarks.frame import Figures, take_turns, unasked
 from dpsql.core.noise.backends import EXACT
-from dpsql.core.release.drawing import Ask, Noise
+from dpsql.core.release.drawing import EngineAsk, NoiseDraws
 from dpsql.core.release.histograms import Histograms
 
 ASKED = {
@@ -68,13 +68,13 @@ def many_cells(groups: int, each: int, rounds: int) -> Figures:
             plan = con.sql("SELECT k, MEDIAN(v) AS m FROM t GROUP BY k").plan(epsilon=1)
             (release,) = plan.releases
             (statement,) = release.statements
-            raw = Ask(con.service.engine, 0)(statement)
+            raw = EngineAsk(con.service.engine, 0)(statement)
     assert statement.cells is not None
     spent = []
     for _ in range(rounds):
         begun = time.process_time()
         at = np.asarray(raw.columns[0], dtype=np.intp)
         found = Histograms.of(statement.cells, at, groups, *raw.columns[1:])
-        Noise(release.measured.measurements, EXACT).choose(0, found)
+        NoiseDraws(release.measured.measurements, EXACT).choose(0, found)
         spent.append(time.process_time() - begun)
     return {"groups": groups, "cells": raw.height, "seconds": statistics.median(spent)}

@@ -20,9 +20,9 @@ from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Exponential
 from dpsql.core.noise.sampler import powers
 from dpsql.core.noise.sampler.entropy import Kernel
-from dpsql.core.noise.sampler.exponential_mechanism import Choice
+from dpsql.core.noise.sampler.exponential_mechanism import CellChoice
 from dpsql.core.numbers.cells import Cells
-from dpsql.core.release.drawing import Ask
+from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.histograms import Histograms
 from examples.flights.build import build
 
@@ -146,7 +146,7 @@ class Column:
         (release,) = plan.releases
         (measurement,), (statement,) = release.measured.measurements, release.statements
         assert statement.cells is not None
-        raw = Ask(self.connection.service.engine, 0)(statement)
+        raw = EngineAsk(self.connection.service.engine, 0)(statement)
         found = Histograms.of(statement.cells, np.zeros(raw.height, np.intp), 1, *raw.columns)
         cells = chosen(found, measurement, draws)
         grid = measurement.component.grid
@@ -165,7 +165,7 @@ def chosen(found: Histograms, measurement: Measurement, draws: int, group: int =
     assert isinstance(measurement.mechanism, Exponential) and measurement.component.quantile is not None
     p = measurement.component.quantile.p
     first, counts, scores = found.runs(group, p.numerator, p.denominator)
-    choice = Choice(counts, scores, powers(measurement.mechanism.eta))
+    choice = CellChoice(counts, scores, powers(measurement.mechanism.eta))
     drawn = (choice.draw(_KERNEL) for _ in range(draws))
     return [first[run] + place for run, place in drawn]
 

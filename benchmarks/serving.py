@@ -71,10 +71,10 @@ def policy(folder: Path, name: str, workers: int) -> Path:
 
 BROKEN = {
     "a stored answer waits for a worker": (
-        "from dpsql.server.workers.pool import Pool\nPool.look = lambda self, ask: self.run(ask)\n"
+        "from dpsql.faces.server.workers.worker_pool import Pool\nPool.look = lambda self, ask: self.run(ask)\n"
     ),
     "a refusal that reads the data": (
-        "import duckdb, re\nfrom dpsql.server.gateway import Gateway\ninner = Gateway._described\n"
+        "import duckdb, re\nfrom dpsql.faces.server.gateway import Gateway\ninner = Gateway._described\n"
         "def described(self, login, sql, settings):\n"
         "    with duckdb.connect(DATABASE, read_only=True) as data:\n"
         "        name = re.search(r'full|void', sql)\n"
@@ -158,7 +158,7 @@ def rows_of(replies: Sequence[Reply]) -> int:
 def running(path: Path, broken: str = "") -> Iterator[Server]:
     """A server of a policy, until the end of the block."""
     start = f"DATABASE = {str(path.with_name('town.duckdb'))!r}\n{BROKEN[broken] if broken else ''}"
-    start += "import sys\nfrom dpsql.cli.main import main\nsys.exit(main())\n"
+    start += "import sys\nfrom dpsql.faces.cli.main import main\nsys.exit(main())\n"
     process = subprocess.Popen(
         [sys.executable, "-c", start, "serve", str(path), "--port", "0", "--users", str(path.with_name("users.yaml")),
          "--tls-cert", str(TLS / "certificate.pem"), "--tls-key", str(TLS / "key.pem")],

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import cast
 
-from dpsql.cli.commands.demo import COSTS
+from dpsql.faces.cli.commands.demo import COSTS
 
 TARGET = Path(__file__).resolve().parent / "images" / "answer.svg"
 QUESTION = COSTS.replace(" AVG(", "\n       AVG(").replace(" JOIN icd10", "\n     JOIN icd10")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import dpsql
-from dpsql.service.budgets import Budget, Budgets
-from dpsql.service.settings import Asked, Options
-from dpsql.service.verify import Checked
+from dpsql.service.accounts.remaining_budgets import Budget, Budgets
+from dpsql.service.checks.verify import Checked
+from dpsql.service.privacy_settings import Asked, Options
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "Connection": (

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from dpsql.cli.app import app
+from dpsql.faces.cli.app import app
 
 COMMON = 2
 """What so many commands or more share is said once."""

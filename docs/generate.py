@@ -71,7 +71,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     **plots.PICTURES,
     **dashboards.PICTURES,
     "docs/reference/sql.md": grammar_text.sql_page,
-    "dpsql/cli/shell/commands/clauses.json": grammar_text.clauses,
+    "dpsql/faces/cli/shell/commands/clauses.json": grammar_text.clauses,
     **{
         name: partial(filled, name)
         for name in (

@@ -121,7 +121,9 @@ _KEYWORD = re.compile(r'"([A-Z][A-Z_]*)"i')
 
 
 def clauses() -> str:
-    """dpsql/cli/shell/commands/clauses.json: what the shell's help says of each part, and the keywords of its rules."""
+    """dpsql/faces/cli/shell/commands/clauses.json: what the shell's help says of each part, and the keywords of its
+    rules.
+    """
     found = [
         {
             "heading": part.heading,

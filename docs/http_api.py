@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.server.web.api.document import document
+from dpsql.faces.server.web.api.openapi import document
 
 
 def addresses() -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
-from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "flights"
 WIDTH = 100
@@ -30,7 +30,7 @@ ORDER BY n DESC"""
 def plan() -> Plan:
     """The plan of the example, from its policy alone: a test holds it equal to what a run with data plans."""
     policy = load_policy(FLIGHTS / "flights.yaml")
-    return static_plan(Source(QUERY), policy, settings=Settings(epsilon=Fraction(1)))
+    return static_plan(Source(QUERY), policy, settings=QuerySettings(epsilon=Fraction(1)))
 
 
 def explain_block() -> str:

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from docs.chart import Axis, Chart, Points
-from dpsql.aggregates.mean_intervals import MeanHull
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.tails import Noise
+from dpsql.core.noise.tails import TermNoise
 from dpsql.core.privacy_loss import PrivacyLoss, compose, epsilon_to_rho, pure_to_rho, rho_to_epsilon
-from dpsql.report import odds as guesses
+from dpsql.faces.report import odds as guesses
+from dpsql.frontend.aggregates.intervals.mean_intervals import MeanHull
 
 LEVEL = Fraction(95, 100)
 
@@ -161,7 +161,7 @@ def average_half_width(rows: int, epsilon: Fraction) -> float:
         DiscreteLaplace.calibrate(Fraction(center), epsilon / 2),
         DiscreteLaplace.calibrate(Fraction(1), epsilon / 2),
     )
-    noises = (Noise(float(parts[0].scale), 0.0, 1.0), Noise(float(parts[1].scale), 0.0, 1.0))
+    noises = (TermNoise(float(parts[0].scale), 0.0, 1.0), TermNoise(float(parts[1].scale), 0.0, 1.0))
     hull = MeanHull(noises, (-50.0, 50.0), float(1 - LEVEL))
     lower, upper = hull(np.array([float((mean - center) * rows)]), np.array([float(rows)]))
     return max(center + float(upper[0]) - mean, mean - center - float(lower[0]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dpsql.cli.shell.commands.table import GROUPS
-from dpsql.cli.shell.config import ENVIRONMENT, PLAIN, SWITCHES
-from dpsql.cli.shell.looks import OPTIONS, Looks
+from dpsql.faces.cli.shell.commands.all_commands import GROUPS
+from dpsql.faces.cli.shell.looks import OPTIONS, Looks
+from dpsql.faces.cli.shell.shell_config import ENVIRONMENT, PLAIN, SWITCHES
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpsql.answers.results.answer import Release
     from dpsql.api.connection import Connection, connect
     from dpsql.api.cursor import Cursor
     from dpsql.api.protect import protect
-    from dpsql.api.types import (
+    from dpsql.api.type_objects import (
         BINARY,
         DATETIME,
         NUMBER,
@@ -52,15 +53,14 @@ if TYPE_CHECKING:
         Warning,
     )
     from dpsql.policy.policy import Policy
-    from dpsql.results.answer import Release
-    from dpsql.service.batch import Batch
-    from dpsql.service.batch_release import BatchAnswer, BatchRelease
-    from dpsql.service.check import check
+    from dpsql.service.batches.batch import Batch
+    from dpsql.service.batches.batch_release import BatchAnswer, BatchRelease
+    from dpsql.service.checks.check import check
+    from dpsql.service.checks.verify import Verification, verify_policy
     from dpsql.service.preparing.prepare import Preparation, prepare
+    from dpsql.service.privacy_settings import Options
     from dpsql.service.query import Query
-    from dpsql.service.settings import Options
-    from dpsql.service.summary import KnownSummary, SummaryMade, SummaryQuery
-    from dpsql.service.verify import Verification, verify_policy
+    from dpsql.service.summaries.summary import KnownSummary, SummaryMade, SummaryQuery
 
 __version__ = "0.1.0"
 
@@ -72,56 +72,56 @@ paramstyle = "qmark"
 """`?` with a sequence; `$name` with a mapping is understood, too."""
 
 _HOMES = {
-    "BINARY": "dpsql.api.types",
-    "Binary": "dpsql.api.types",
+    "BINARY": "dpsql.api.type_objects",
+    "Binary": "dpsql.api.type_objects",
     "BudgetExceeded": "dpsql.diagnostics.errors",
     "CannotOpen": "dpsql.diagnostics.errors",
     "Connection": "dpsql.api.connection",
     "Cursor": "dpsql.api.cursor",
-    "DATETIME": "dpsql.api.types",
+    "DATETIME": "dpsql.api.type_objects",
     "DataError": "dpsql.diagnostics.errors",
     "DatabaseError": "dpsql.diagnostics.errors",
-    "Date": "dpsql.api.types",
-    "DateFromTicks": "dpsql.api.types",
+    "Date": "dpsql.api.type_objects",
+    "DateFromTicks": "dpsql.api.type_objects",
     "Diagnostic": "dpsql.diagnostics.diagnostic",
     "EngineError": "dpsql.diagnostics.errors",
     "Error": "dpsql.diagnostics.errors",
     "IntegrityError": "dpsql.diagnostics.errors",
     "InterfaceError": "dpsql.diagnostics.errors",
     "InternalError": "dpsql.diagnostics.errors",
-    "NUMBER": "dpsql.api.types",
+    "NUMBER": "dpsql.api.type_objects",
     "NothingFound": "dpsql.diagnostics.errors",
     "NotSupportedError": "dpsql.diagnostics.errors",
     "OperationalError": "dpsql.diagnostics.errors",
-    "Options": "dpsql.service.settings",
+    "Options": "dpsql.service.privacy_settings",
     "Policy": "dpsql.policy.policy",
     "PrivacyLoss": "dpsql.core.privacy_loss",
     "ProgrammingError": "dpsql.diagnostics.errors",
     "Preparation": "dpsql.service.preparing.prepare",
-    "Batch": "dpsql.service.batch",
-    "BatchAnswer": "dpsql.service.batch_release",
-    "BatchRelease": "dpsql.service.batch_release",
-    "KnownSummary": "dpsql.service.summary",
-    "SummaryMade": "dpsql.service.summary",
-    "SummaryQuery": "dpsql.service.summary",
+    "Batch": "dpsql.service.batches.batch",
+    "BatchAnswer": "dpsql.service.batches.batch_release",
+    "BatchRelease": "dpsql.service.batches.batch_release",
+    "KnownSummary": "dpsql.service.summaries.summary",
+    "SummaryMade": "dpsql.service.summaries.summary",
+    "SummaryQuery": "dpsql.service.summaries.summary",
     "Query": "dpsql.service.query",
-    "ROWID": "dpsql.api.types",
+    "ROWID": "dpsql.api.type_objects",
     "Rejected": "dpsql.diagnostics.errors",
-    "Release": "dpsql.results.answer",
-    "STRING": "dpsql.api.types",
-    "Time": "dpsql.api.types",
-    "TimeFromTicks": "dpsql.api.types",
-    "Timestamp": "dpsql.api.types",
-    "TimestampFromTicks": "dpsql.api.types",
-    "Verification": "dpsql.service.verify",
+    "Release": "dpsql.answers.results.answer",
+    "STRING": "dpsql.api.type_objects",
+    "Time": "dpsql.api.type_objects",
+    "TimeFromTicks": "dpsql.api.type_objects",
+    "Timestamp": "dpsql.api.type_objects",
+    "TimestampFromTicks": "dpsql.api.type_objects",
+    "Verification": "dpsql.service.checks.verify",
     "UtilityWarning": "dpsql.diagnostics.errors",
     "Warning": "dpsql.diagnostics.errors",
-    "check": "dpsql.service.check",
+    "check": "dpsql.service.checks.check",
     "connect": "dpsql.api.connection",
     "epsilon_to_rho": "dpsql.core.privacy_loss",
     "prepare": "dpsql.service.preparing.prepare",
     "protect": "dpsql.api.protect",
-    "verify_policy": "dpsql.service.verify",
+    "verify_policy": "dpsql.service.checks.verify",
 }
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 import sys
 
-from dpsql.cli.main import main
+from dpsql.faces.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

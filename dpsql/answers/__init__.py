@@ -1,1 +1,1 @@
-"""Released answers: noisy numbers that were paid for, kept to be given again for nothing."""
+"""Answers: those that were given before, and the forms that all are shown in."""

@@ -12,12 +12,12 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics import errors
 from dpsql.diagnostics.errors import reject
-from dpsql.planner.settings import Settings
-from dpsql.service.arguments import Parameters
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.given_arguments import Parameters
 from dpsql.service.open_data import open_data
+from dpsql.service.privacy_settings import Amount, Asked, settled
 from dpsql.service.service import Service
 from dpsql.service.session import Session
-from dpsql.service.settings import Amount, Asked, settled
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +70,7 @@ def connect(
     if not isinstance(keeper, str | PathLike | None) and not hasattr(keeper, "reserve"):
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
     asked: Asked = {"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer, "limits": limits}
-    settings = settled(asked, Settings())
+    settings = settled(asked, QuerySettings())
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, optimizers=optimizers)
     return Connection(completed, engine, analyst, ledger, settings)
 
@@ -109,7 +109,7 @@ class Connection(Session):
         engine: Engine,
         analyst: str | None = None,
         ledger: str | PathLike[str] | Ledger | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
     ) -> None:
         """policy: completed with the data's types. engine, ledger: closed with the connection."""
         super().__init__(Service(policy, engine, ledger), analyst, settings)

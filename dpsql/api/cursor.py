@@ -8,15 +8,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from dpsql.api.answer import Answer
-from dpsql.api.statements import Explain, Set, Show, ShowSummaries, in_full, setting_text, special
+from dpsql.answers.results import summary_rows
+from dpsql.answers.results.answer import Release
+from dpsql.api.release_view import ReleaseView
+from dpsql.api.session_statements import Explain, Set, Show, ShowSummaries, in_full, setting_text, special
 from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
-from dpsql.results import summary_rows
-from dpsql.results.answer import Release
-from dpsql.service.arguments import Parameters
-from dpsql.service.settings import Amount, Asked, setting
+from dpsql.service.given_arguments import Parameters
+from dpsql.service.privacy_settings import Amount, Asked, setting
 
 if TYPE_CHECKING:
     from dpsql.api.connection import Connection
@@ -25,7 +25,7 @@ Column = tuple[str, str, None, None, int | None, int | None, bool | None]
 Row = tuple[Any, ...]
 
 
-class Cursor(Answer):
+class Cursor(ReleaseView):
     """Runs queries and hands their rows out; iterable, and a context manager. Not to be shared between threads.
 
     It also has all that the Release of its last query has, for all rows, whatever has been fetched: `columns`, `rows`,

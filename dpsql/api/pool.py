@@ -10,8 +10,8 @@ from typing import Any, Final
 from sqlalchemy import pool
 
 from dpsql.diagnostics.errors import Error
-from dpsql.planner.settings import Settings
-from dpsql.service.settings import setting
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.privacy_settings import setting
 
 _USERS: Final = "dpsql users"
 _BEFORE: Final = "dpsql settings before"
@@ -29,7 +29,7 @@ class OneConnection(pool.StaticPool):
             return super()._do_get()
 
 
-class Users:
+class PoolUsers:
     """Of a pool: who holds a connection, so that settings go back to what they were when nobody does any more.
 
     A connection that several threads share has one set of settings, so the last of them counts. One that was let go
@@ -56,7 +56,7 @@ class Users:
 
 
 def _go_back(opened: Any, info: dict[str, Any]) -> None:
-    before: Settings | None = info.pop(_BEFORE, None)
+    before: QuerySettings | None = info.pop(_BEFORE, None)
     if before is not None:
         opened.set(*(("epsilon", before.epsilon) if before.rho is None else ("rho", before.rho)))
         opened.set("delta", before.delta)

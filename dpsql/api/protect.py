@@ -15,7 +15,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.engines.open import frame_types
 from dpsql.policy.issues import did_you_mean, listed
 from dpsql.policy.policy import Policy
-from dpsql.service.settings import Amount
+from dpsql.service.privacy_settings import Amount
 
 Bound = Any
 """A number or a date."""

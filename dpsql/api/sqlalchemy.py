@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL, Connection, Engine, default, reflection
 from sqlalchemy.sql import compiler
 from sqlalchemy.sql.elements import BindParameter
 
-from dpsql.api.pool import OneConnection, Users
+from dpsql.api.pool import OneConnection, PoolUsers
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
@@ -191,7 +191,7 @@ class DpsqlDialect(default.DefaultDialect):
     @classmethod
     def engine_created(cls, engine: Engine) -> None:
         """Watch the pool, whose next user must not pay what the last one set."""
-        users = Users()
+        users = PoolUsers()
         event.listen(engine.pool, "checkout", users.take)
         event.listen(engine.pool, "reset", users.give_back)
 

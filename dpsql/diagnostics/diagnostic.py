@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 
 
 @value(frozen=True, slots=True, order=True)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Protocol
 from dpsql.core.engine import Engine, cannot_open
 from dpsql.core.ir.types import SqlType
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.server import ServerError, parse_server
+from dpsql.core.policy.server_address import ServerError, parse_server
 from dpsql.core.policy.source import Option, SourceCall
 from dpsql.core.printing.dialect import Dialect
 from dpsql.engines import duckdb, postgres, spark
 
 if TYPE_CHECKING:
-    from dpsql.engines.duckdb.csv_faults import Fault
-    from dpsql.engines.duckdb.csv_form import MissingWord
+    from dpsql.engines.duckdb.files.csv_faults import CsvFault
+    from dpsql.engines.duckdb.files.csv_form import MissingWord
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class GivenFrame:
     """A pandas, polars or Arrow table. types: what the policy declares of its columns, as far as it does."""
 
     value: object
@@ -48,7 +48,7 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class OpenOptions:
     """How the data is opened, beyond what the policy says.
 
     connection: one that the caller has opened himself, in place of what the policy names; None: there is none.
@@ -59,7 +59,7 @@ class Options:
     """
 
     connection: object | None = None
-    frames: Mapping[str, Frame] = field(default_factory=dict)
+    frames: Mapping[str, GivenFrame] = field(default_factory=dict)
     threads: int | None = None
     memory_limit: str | None = None
     progress: bool = False
@@ -112,34 +112,34 @@ class CopyStore(Protocol):
         """Where the prepared tables of this identity stand."""
         ...
 
-    def writing(self, identity: str, options: Options) -> AbstractContextManager[Writer]:
+    def writing(self, identity: str, options: OpenOptions) -> AbstractContextManager[Writer]:
         """The data as it is, and a place for new prepared tables, which are read from when the body ends well."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EngineKind:
     """A kind of engine: its dialect, what opens it, and what keeps copies of its tables; these import its client."""
 
     dialect: Dialect
-    open: Callable[[Policy, Options], Engine]
+    open: Callable[[Policy, OpenOptions], Engine]
     copies: Callable[[Policy], AbstractContextManager[CopyStore]] | None = None
 
 
-def _duckdb(policy: Policy, options: Options) -> Engine:
+def _duckdb(policy: Policy, options: OpenOptions) -> Engine:
     from dpsql.engines.duckdb.opening import open_policy
 
     return open_policy(policy, options)
 
 
-def _postgres(policy: Policy, options: Options) -> Engine:
+def _postgres(policy: Policy, options: OpenOptions) -> Engine:
     _require_psycopg()
     from dpsql.engines.postgres.opening import open_policy
 
     return open_policy(policy, options)
 
 
-def _spark(policy: Policy, options: Options) -> Engine:
+def _spark(policy: Policy, options: OpenOptions) -> Engine:
     _require_pyspark()
     from dpsql.engines.spark.opening import open_policy
 
@@ -147,7 +147,7 @@ def _spark(policy: Policy, options: Options) -> Engine:
 
 
 def _duckdb_copies(policy: Policy) -> AbstractContextManager[CopyStore]:
-    from dpsql.engines.duckdb.copy_file import CopyFile
+    from dpsql.engines.duckdb.copies.copy_file import CopyFile
 
     return nullcontext(CopyFile(policy))
 
@@ -159,14 +159,14 @@ def _spark_copies(policy: Policy) -> AbstractContextManager[CopyStore]:
     return closing(CopyFolders(policy))
 
 
-KINDS: Mapping[str, Kind] = {
-    "duckdb": Kind(duckdb.DIALECT, _duckdb, _duckdb_copies),
-    "postgres": Kind(postgres.DIALECT, _postgres),
-    "spark": Kind(spark.DIALECT, _spark, _spark_copies),
+KINDS: Mapping[str, EngineKind] = {
+    "duckdb": EngineKind(duckdb.DIALECT, _duckdb, _duckdb_copies),
+    "postgres": EngineKind(postgres.DIALECT, _postgres),
+    "spark": EngineKind(spark.DIALECT, _spark, _spark_copies),
 }
 
 
-def kind_of(policy: Policy) -> Kind:
+def kind_of(policy: Policy) -> EngineKind:
     """The kind of engine that a policy's data needs: databases of DuckDB, files and frames are read by DuckDB."""
     return KINDS["duckdb" if policy.server is None else policy.server.kind]
 
@@ -176,7 +176,7 @@ def dialect_of(policy: Policy) -> Dialect:
     return kind_of(policy).dialect
 
 
-def open_engine(policy: Policy, options: Options) -> Engine:
+def open_engine(policy: Policy, options: OpenOptions) -> Engine:
     """A policy's data, locked where it is ours to lock. The caller closes it.
 
     Raises CannotOpen (DP006); Rejected (DP903) for options that make no sense.
@@ -244,29 +244,29 @@ def frame_types(frame: object) -> dict[str, SqlType | None]:
 
     Nothing where there is no reading it.
     """
-    from dpsql.engines.duckdb import frames
+    from dpsql.engines.duckdb.files import frames
 
     return frames.types_of(frame)
 
 
 def csv_options(path: str) -> tuple[tuple[str, Option], ...]:
     """Options of `read_csv` that say how this file is written, guessed from its first rows; none if nobody can tell."""
-    from dpsql.engines.duckdb import csv_form
+    from dpsql.engines.duckdb.files import csv_form
 
     return csv_form.csv_options(path)
 
 
 def missing_words(path: str, options: tuple[tuple[str, Option], ...]) -> Mapping[str, MissingWord]:
     """Columns of a CSV file that are texts only because a word such as NA stands for what is missing."""
-    from dpsql.engines.duckdb import csv_form
+    from dpsql.engines.duckdb.files import csv_form
 
     return csv_form.missing_words(path, options)
 
 
-def csv_fault(policy: Policy, table: str) -> Fault | None:
+def csv_fault(policy: Policy, table: str) -> CsvFault | None:
     """The first line that the CSV source of a table cannot read; None if there is none, or it has no such source."""
-    from dpsql.engines.duckdb.csv_faults import first_fault
-    from dpsql.engines.duckdb.sources import expand_source
+    from dpsql.engines.duckdb.files.csv_faults import first_fault
+    from dpsql.engines.duckdb.files.sources import expand_source
 
     source = policy.tables[table].source
     if source is None or source.reader != "read_csv":
@@ -279,6 +279,6 @@ def make_database(path: Path, script: str) -> None:
 
     Raises CannotOpen (DP006) if the file cannot be made.
     """
-    from dpsql.engines.duckdb.connections import build_database
+    from dpsql.engines.duckdb.locked.connections import build_database
 
     build_database(path, script)

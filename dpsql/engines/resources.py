@@ -18,7 +18,7 @@ _MEMORY: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([KMGT])(i?)B", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EngineResources:
     """What is given to DuckDB; None leaves it its own choice: all processors, and four fifths of the memory.
 
     threads: 1 to 4096. memory: from 16 MB, written like `8GB` (powers of 1000) or `512MiB` (of 1024).

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.bind.function_names import PAIRS
+from dpsql.frontend.bind.expressions.function_names import PAIRS
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)

@@ -10,7 +10,7 @@ from dpsql.diagnostics.diagnostic import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundQuery:
     """A query whose every name is resolved against the policy. `columns` are the output columns, in order.
 
     notes: what the query asked the clock.

@@ -24,7 +24,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.bind.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE, listed_shares
+from dpsql.frontend.bind.expressions.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE, listed_shares
 from dpsql.frontend.text.spans import span_of
 
 DIALECTS = ("duckdb", "postgres", "bigquery", "snowflake", "spark", "mysql", "tsql")

@@ -19,7 +19,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
-from dpsql.frontend.google.clause import Clause, attach, lift
+from dpsql.frontend.google.privacy_clause import Clause, attach, lift
 from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, remember
 from dpsql.frontend.text.tokens import tokens_of

@@ -28,58 +28,58 @@ from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import DiscreteGaussian
-from dpsql.core.noise.request import Request
+from dpsql.core.noise.request import LossRequest
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.choose import statements
-from dpsql.core.printing.shapes.statement import placeholder
+from dpsql.core.printing.shapes.release_statement import placeholder
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.engines.open import dialect_of
 from dpsql.frontend import dialects
-from dpsql.frontend.bind.computed import with_computed
+from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.frontend.bind.statement import bind
-from dpsql.frontend.bound import Bound
+from dpsql.frontend.bound import BoundQuery
 from dpsql.frontend.parse import Parsed, parse
-from dpsql.planner.as_written import as_written
 from dpsql.planner.batch.unlisted import shares_of, summed_by_row, without_lists
-from dpsql.planner.clause import require_clause, with_clause
-from dpsql.planner.comments import with_comments
 from dpsql.planner.consistent_totals import consistent_totals, notes_of_totals, require_last, with_shares
+from dpsql.planner.costs.expected_error import total_error
+from dpsql.planner.costs.named_outputs import outputs_named
+from dpsql.planner.costs.privacy_cost import cost_within, request_of
 from dpsql.planner.coverage import add_coverage, notes_of_coverage, with_small_share
 from dpsql.planner.declared_facts import rely_on_declared
-from dpsql.planner.expected_error import total_error
-from dpsql.planner.may_search import not_searched, or_searched, require_search_allowed, says_auto
-from dpsql.planner.named_outputs import outputs_named
-from dpsql.planner.notes import copies_read, drawn_by, joined_releases, notes_of, pairs_counted
+from dpsql.planner.notes.as_written import as_written
+from dpsql.planner.notes.notes import copies_read, drawn_by, joined_releases, notes_of, pairs_counted
+from dpsql.planner.notes.rows_wanted import rows_wanted
+from dpsql.planner.notes.unread import Unread
 from dpsql.planner.plan import Plan
-from dpsql.planner.privacy_cost import cost_within, request_of
-from dpsql.planner.rewrites.context import Limits, RewriteContext
+from dpsql.planner.postprocessing.planning.answer_plan import post_processing, require_shown
+from dpsql.planner.postprocessing.planning.interval_notes import interval_notes
+from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
-from dpsql.planner.rows_wanted import rows_wanted
-from dpsql.planner.searches.histograms import together
-from dpsql.planner.searches.limits import Searching
-from dpsql.planner.searches.shares import for_searches, part_of, searching_of
+from dpsql.planner.searches.limits_to_search import Searching
+from dpsql.planner.searches.may_search import not_searched, or_searched, require_search_allowed, says_auto
+from dpsql.planner.searches.octave_counts import together
+from dpsql.planner.searches.search_share import for_searches, part_of, searching_of
 from dpsql.planner.searches.with_searches import error_of_limits, require_known_at_any_bounds, with_searches
-from dpsql.planner.settings import Settings
-from dpsql.planner.unread import Unread
+from dpsql.planner.settings.privacy_clause import require_clause, with_clause
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.settings.setting_comments import with_comments
 from dpsql.planner.warnings.undeclared_values import undeclared_values
 from dpsql.planner.warnings.warnings import warnings_of
-from dpsql.postprocessing.planning.interval_notes import interval_notes
-from dpsql.postprocessing.planning.plan import post_processing, require_shown
-from dpsql.postprocessing.planning.steps import Coverage, PostProcessing
 
 if TYPE_CHECKING:
-    from dpsql.postprocessing.consistency.totals import Totals  # which loads numpy
+    from dpsql.planner.postprocessing.consistency.totals import Totals  # which loads numpy
 
 
 def compile_query(
     source: Source,
     policy: Policy,
     public: PublicFacts,
-    settings: Settings,
+    settings: QuerySettings,
     parameters: Sequence[Any] | Mapping[str, Any] = (),
     tables: TableNames | None = None,
     dialect: Dialect | None = None,
@@ -96,7 +96,7 @@ def compile_query(
     policy = without_lists(policy) if settings.unlisted else policy
     ctx = Context(policy, public, policy.defaults.max_keys)
 
-    def plan(wanted: Settings) -> Plan:
+    def plan(wanted: QuerySettings) -> Plan:
         query = _bound(source, ctx, wanted, parameters, target, tables or target.identifier)
         try:
             return _cheapest(query)
@@ -126,9 +126,9 @@ class _Query:
     """
 
     parsed: Parsed
-    bound: Bound
-    settings: Settings
-    limits: Limits
+    bound: BoundQuery
+    settings: QuerySettings
+    limits: ContributionLimits
     ctx: Context
     dialect: Dialect
     tables: TableNames
@@ -139,7 +139,7 @@ class _Query:
 def _bound(
     source: Source,
     ctx: Context,
-    settings: Settings,
+    settings: QuerySettings,
     parameters: Sequence[Any] | Mapping[str, Any],
     dialect: Dialect,
     tables: TableNames,
@@ -225,10 +225,10 @@ def _searched(rewritten: Node, query: _Query, searching: Searching) -> Plan:
         replace(
             query,
             parsed=replace(query.parsed, clause=None),
-            bound=Bound(root, columns, query.bound.source),
+            bound=BoundQuery(root, columns, query.bound.source),
             settings=for_searches(settings, policy, searching.share),
             weights=searching.weights,
-            limits=Limits(),
+            limits=ContributionLimits(),
         ),
     )
     return with_searches(rest, octaves, searching, tuple(histograms), settings, query.parameters, policy)
@@ -330,7 +330,7 @@ class _Calibrated:
     releases: Releases
     coverage: tuple[Coverage, ...]
     measured: tuple[MeasuredRelease, ...]
-    request: Request
+    request: LossRequest
     errors: Mapping[int, Fraction]
 
 

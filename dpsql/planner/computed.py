@@ -6,7 +6,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.computed import computed_columns
 from dpsql.engines.open import dialect_of
-from dpsql.frontend.bind.computed import AnyPolicy, with_computed
+from dpsql.frontend.bind.expressions.computed import AnyPolicy, with_computed
 
 
 def understood(policy: AnyPolicy) -> AnyPolicy:

@@ -2,13 +2,13 @@
 
 *Claim.* Without noise, each number of a set is the sum of those of its parts in the finest set; of ids that are scaled
 down up to 1/F of a row for each id and group (F ≥ 2⁸, mostly 2²⁰), by which an id's part of a group is rounded. *Why.*
-All sets group the same rows (rewrites/same_rows.py), every row is in a listed group of the finest one, and a row adds
-the same integer in every set: to a COUNT or a SUM with one grid, of rows, or of ids whose rows are scaled by how many
-rows the id has in all, which no grouping changes. *When it would be false.* With limits per group, or on the number of
-groups: under M = 2 rows of G = 1 group, an id with a row in (a, x) and one in (a, y) counts ½ in each, and 2 in (a).
-For different values, ids, and totals clipped per group
+All sets group the same rows (rewrites/releases/same_rows.py), every row is in a listed group of the finest one, and a
+row adds the same integer in every set: to a COUNT or a SUM with one grid, of rows, or of ids whose rows are scaled by
+how many rows the id has in all, which no grouping changes. *When it would be false.* With limits per group, or on the
+number of groups: under M = 2 rows of G = 1 group, an id with a row in (a, x) and one in (a, y) counts ½ in each, and 2
+in (a). For different values, ids, and totals clipped per group
 or by a limit that was found. Least squares would then move numbers away from the truth: no privacy is lost, and they
-are refused by name. *Tested by* tests/deep/postprocessing/test_consistent_totals.py,
+are refused by name. *Tested by* tests/deep/planner/postprocessing/test_consistent_totals.py,
 tests/planner/test_consistent_totals.py.
 """
 
@@ -25,20 +25,20 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node, Release, key_sources
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
-from dpsql.planner.rewrites.same_rows import does_not_add_up, families, finest_of, keyed_by_lists, positions
-from dpsql.planner.row_weights import WeighedByGroups, limit_on_rows
-from dpsql.planner.settings import Settings
+from dpsql.planner.costs.row_weights import WeighedByGroups, limit_on_rows
+from dpsql.planner.rewrites.releases.same_rows import does_not_add_up, families, finest_of, keyed_by_lists, positions
+from dpsql.planner.settings.query_settings import QuerySettings
 
 if TYPE_CHECKING:
-    from dpsql.postprocessing.consistency.groupings import Groupings
-    from dpsql.postprocessing.consistency.totals import Totals  # which load numpy, as no check does
+    from dpsql.planner.postprocessing.consistency.groupings import Groupings
+    from dpsql.planner.postprocessing.consistency.totals import Totals  # which load numpy, as no check does
 
 _LEAST = 1e-2
 """The smallest share of a set, and what shares are multiples of."""
 _STEPS = 200
 
 
-def consistent_totals(root: Node, releases: Releases, settings: Settings) -> tuple[Totals, ...]:
+def consistent_totals(root: Node, releases: Releases, settings: QuerySettings) -> tuple[Totals, ...]:
     """What is made consistent in a plan. Raises Rejected DP120, and DP406 beside a largest error."""
     found = tuple(_totals(family, releases) for family in families(root))
     if found and settings.max_error:
@@ -61,8 +61,8 @@ def require_last(totals: Sequence[Totals], releases: Sequence[PlannedRelease]) -
 
 
 def _totals(family: Sequence[Release], releases: Releases) -> Totals:
-    from dpsql.postprocessing.consistency.groupings import NoTotals
-    from dpsql.postprocessing.consistency.totals import Totals
+    from dpsql.planner.postprocessing.consistency.groupings import NoTotals
+    from dpsql.planner.postprocessing.consistency.totals import Totals
 
     finest = finest_of(family)
     distinct = {releases.index[release]: release for release in family}
@@ -110,7 +110,7 @@ def notes_of_totals(totals: Sequence[Totals], releases: Sequence[PlannedRelease]
 def groupings_of(totals: Totals, releases: Sequence[Release]) -> Groupings:
     """The groups of each set, which are public."""
     from dpsql.core.release.noisy import public_keys
-    from dpsql.postprocessing.consistency.groupings import Groupings
+    from dpsql.planner.postprocessing.consistency.groupings import Groupings
 
     keys = tuple(tuple(public_keys(key_sources(r) or (), len(r.keys))) for r in releases)
     return Groupings(totals.positions, keys, totals.finest)
@@ -173,7 +173,7 @@ def with_shares(
     Equal ones beside an average and the like, which are made of numbers as they were drawn; and where numbers are so
     many that each is told the ± that it had before.
     """
-    from dpsql.postprocessing.consistency.totals import MOST_NUMBERS
+    from dpsql.planner.postprocessing.consistency.totals import MOST_NUMBERS
 
     found = dict(weights)
     for each in totals:

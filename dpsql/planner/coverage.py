@@ -19,16 +19,16 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import component_weights
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import reject
-from dpsql.planner.rewrites.count_coverage import count_coverage, count_cut
-from dpsql.planner.settings import Settings
-from dpsql.postprocessing.planning.steps import Coverage
+from dpsql.planner.postprocessing.planning.steps import Coverage
+from dpsql.planner.rewrites.releases.count_coverage import count_coverage, count_cut
+from dpsql.planner.settings.query_settings import QuerySettings
 
 SHARE: Final = Fraction(1, 10)
 """What all coverage of a query may lose of what the query may lose."""
 
 
 def add_coverage(
-    found: Releases, numbers: Iterator[int], settings: Settings, source: Source, ctx: Context
+    found: Releases, numbers: Iterator[int], settings: QuerySettings, source: Source, ctx: Context
 ) -> tuple[Coverage, ...]:
     """The coverage of every release of a query. numbers: unused numbers of columns.
 
@@ -75,7 +75,7 @@ def with_small_share(
     return {**weights, **{o.column.uid: each for o in outputs}}
 
 
-def notes_of_coverage(settings: Settings, coverage: Sequence[Coverage]) -> tuple[str, ...]:
+def notes_of_coverage(settings: QuerySettings, coverage: Sequence[Coverage]) -> tuple[str, ...]:
     """What is said before the run."""
     if not settings.coverage:
         return ()

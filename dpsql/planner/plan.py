@@ -16,10 +16,10 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.planner.searches.limits import Limit
-from dpsql.planner.settings import Settings
-from dpsql.postprocessing.planning.steps import Coverage, PostProcessing
-from dpsql.postprocessing.searches.octaves import Found
+from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
+from dpsql.planner.postprocessing.searches.octaves import SearchResult
+from dpsql.planner.searches.limits_to_search import LimitToSearch
+from dpsql.planner.settings.query_settings import QuerySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Plan:
     searches: Searches | None = None
     unlisted: bool = False
     unpriced: bool = False
-    found: tuple[Found, ...] = field(default=(), compare=False)
+    found: tuple[SearchResult, ...] = field(default=(), compare=False)
 
     @property
     def hash(self) -> str:
@@ -106,7 +106,7 @@ class SearchedLimit:
     would have, where their number has to be guessed from the octaves; 0 for public ones.
     """
 
-    limit: Limit
+    limit: LimitToSearch
     release: int
     noise: Fraction
     largest: int
@@ -125,7 +125,7 @@ class Searches:
     plan: Plan
     limits: tuple[SearchedLimit, ...]
     cells: int
-    settings: Settings
+    settings: QuerySettings
     parameters: Sequence[Any] | Mapping[str, Any]
 
     def limit_of(self, release: int, component: int) -> SearchedLimit | None:

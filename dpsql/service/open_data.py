@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.open import Options, open_engine
+from dpsql.engines.open import OpenOptions, open_engine
 from dpsql.planner.computed import compute, understood
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
-from dpsql.service.frames import by_table
-from dpsql.service.preparing.find import Found, find
+from dpsql.service.frame_tables import by_table
+from dpsql.service.preparing.find import FoundCopies, find
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,8 +52,8 @@ def open_data(
             help=["leave the frame out, or ask the custodian to take `database` out of the policy"],
         )  # fmt: skip
     given = "a connection" if connection is not None else "a frame" if tables else ""
-    found = find(loaded, given) if prepared else Found()
-    options = Options(connection, tables, threads, memory_limit, progress, found.copies, found.notes, optimizers)
+    found = find(loaded, given) if prepared else FoundCopies()
+    options = OpenOptions(connection, tables, threads, memory_limit, progress, found.copies, found.notes, optimizers)
     engine = open_engine(found.described(loaded), options)
     try:
         described = found.described(understood(complete(loaded, engine.describe())))

@@ -7,8 +7,8 @@
 twice at one time is charged once. *Why.* Charge, draw, store, show, in this order; the ledger's entry names the answers
 before their noise is drawn, and a stored answer that no entry names is never given. Whoever has something to pay holds
 the names of the releases until it is stored, and looks again after he got them. *When it would be false.* If the store
-were asked for an answer under an address that stands for another question (answers/address.py). *Tested by*
-tests/answers/test_reuse.py, tests/deep/answers/test_processes.py.
+were asked for an answer under an address that stands for another question (answers/stored/address.py). *Tested by*
+tests/answers/stored/test_reuse.py, tests/deep/answers/stored/test_processes.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpsql.answers.account import Account
-from dpsql.answers.resolve import (
+from dpsql.answers.results.answer import Release
+from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.resolve import (
     Resolution,
     all_new,
     names_held,
@@ -27,28 +28,27 @@ from dpsql.answers.resolve import (
     resolve_again,
     resolve_to_run,
 )
-from dpsql.answers.storing import store
+from dpsql.answers.stored.storing import store
 from dpsql.core.noise.backends import EXACT, Backend, backend
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease, draw_release, wanted
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.planner.notes import notes_of
+from dpsql.planner.notes.notes import notes_of
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
-from dpsql.postprocessing.coverage import coverage_notes, covered
-from dpsql.postprocessing.noisy_rows import as_query
-from dpsql.postprocessing.run import post_process
-from dpsql.postprocessing.searches.told import search_notes
-from dpsql.results.answer import Release
-from dpsql.service.ledgers import FORGETS
-from dpsql.service.planning import Question
-from dpsql.service.searches import with_held_limits, with_limits
+from dpsql.planner.postprocessing.coverage import coverage_notes, covered
+from dpsql.planner.postprocessing.noisy_rows import as_query
+from dpsql.planner.postprocessing.run import post_process
+from dpsql.planner.postprocessing.searches.told import search_notes
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.accounts.ledgers import FORGETS
+from dpsql.service.planning.planning import WrittenQuery
+from dpsql.service.planning.searches import with_held_limits, with_limits
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 
-def compile(service: Service, question: Question, settings: Settings) -> Plan:
+def compile(service: Service, question: WrittenQuery, settings: QuerySettings) -> Plan:
     """Text → plan, priced, with the SQL of its exact integers; from policy and public facts alone. Raises Rejected."""
     return service.planner.plan(question, settings)
 
@@ -56,7 +56,7 @@ def compile(service: Service, question: Question, settings: Settings) -> Plan:
 def run(
     service: Service,
     plan: Plan,
-    open_account: Callable[[], Account],
+    open_account: Callable[[], AnalystAccount],
     *,
     fresh: bool = False,
 ) -> Release:
@@ -85,7 +85,7 @@ class Held:
     """
 
     plan: Plan
-    account: Account | None
+    account: AnalystAccount | None
     resolution: Resolution
 
     @property
@@ -102,7 +102,9 @@ class Held:
         return parts(self.plan) == parts(other.plan) and self.resolution == other.resolution
 
 
-def held(service: Service, plan: Plan, open_account: Callable[[], Account], *, refusing: bool = False) -> Held | None:
+def held(
+    service: Service, plan: Plan, open_account: Callable[[], AnalystAccount], *, refusing: bool = False
+) -> Held | None:
     """A run for which nothing is drawn and nothing is charged, for `given`; None if there is something to pay.
 
     *Claim.* When its answer comes depends on no private row and on no other query. *Why.* It is made of numbers that
@@ -133,7 +135,7 @@ def given(service: Service, found: Held) -> Release:
     return _charged_and_run(service, found.plan, found.account, found.resolution)
 
 
-def _alone(service: Service, plan: Plan, account: Account) -> Release:
+def _alone(service: Service, plan: Plan, account: AnalystAccount) -> Release:
     """Nobody else draws what this run may draw. Whoever held the names before may have stored what it needs."""
     known = with_held_limits(service, plan, account)
     if known is not plan:
@@ -145,7 +147,7 @@ def _alone(service: Service, plan: Plan, account: Account) -> Release:
         return _charged_and_run(service, plan, account, resolve_again(plan, account, resolution, refusal))
 
 
-def _charged_and_run(service: Service, plan: Plan, account: Account | None, resolution: Resolution) -> Release:
+def _charged_and_run(service: Service, plan: Plan, account: AnalystAccount | None, resolution: Resolution) -> Release:
     """Charge, draw, store and post-process, all in one snapshot where any table is read."""
     # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
     noise = backend(service.policy.noise) if resolution.draws(plan) else EXACT
@@ -184,10 +186,10 @@ class _Kept:
     failed, which a caller's stop is not, is noted where others may know of it.
     """
 
-    def __init__(self, account: Account | None) -> None:
+    def __init__(self, account: AnalystAccount | None) -> None:
         self.account, self.remarks = account, list[str]()
         self.underway = None if account is None else account.underway()
-        self._later: list[Callable[[Account], list[str]]] = []
+        self._later: list[Callable[[AnalystAccount], list[str]]] = []
 
     def charged(self, plan: Plan, resolution: Resolution) -> Charged:
         """Charge all that is not given. Raises BudgetExceeded, CannotOpen."""

@@ -8,16 +8,16 @@ import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, Unpack
 
+from dpsql.answers.results.answer import Release
 from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import PrivacyLoss, exact
 from dpsql.diagnostics.errors import Rejected, UtilityWarning, reject
 from dpsql.diagnostics.layout import one_line
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import dumps
-from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.results.answer import Release
-from dpsql.service.planning import Question
-from dpsql.service.settings import USUAL, Amount, Asked, Options, asked_for, confidence_level
+from dpsql.service.planning.planning import WrittenQuery
+from dpsql.service.privacy_settings import USUAL, Amount, Asked, Options, asked_for, confidence_level
 
 if TYPE_CHECKING:
     from dpsql.service.session import Session
@@ -46,7 +46,7 @@ class Query:
     True
     """
 
-    def __init__(self, session: Session, question: Question) -> None:
+    def __init__(self, session: Session, question: WrittenQuery) -> None:
         self._session = session
         self._question = question
 
@@ -183,7 +183,7 @@ def _totals(plan: Plan, level: Fraction) -> dict[tuple[int, int], Fraction]:
     """(release, output) → expected ± of what is made consistent."""
     if not plan.post.totals:
         return {}
-    from dpsql.postprocessing.intervals.expected_totals import expected_widths
+    from dpsql.planner.postprocessing.intervals.expected_totals import expected_widths
 
     each = (expected_widths(totals, plan.releases, level) for totals in plan.post.totals)
     return {source: Fraction(width) for widths in each for source, width in widths.items()}

@@ -16,20 +16,20 @@ from os import PathLike
 from pathlib import Path
 from typing import ClassVar, Self
 
-from dpsql.answers.account import Account, answers_beside
-from dpsql.answers.store.store import AnswerStore
+from dpsql.answers.stored.analyst_account import AnalystAccount, answers_beside
+from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.engine import Engine
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.ledger.underway import count_crashes, forget
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
-from dpsql.planner.settings import Settings
-from dpsql.service.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
-from dpsql.service.planning import Planner
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.accounts.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
+from dpsql.service.planning.planning import Planner
+from dpsql.service.planning.public_facts import FactStore
 from dpsql.service.session import Session
-from dpsql.service.summary_store import SummaryStore
+from dpsql.service.summaries.summary_store import SummaryStore
 
 
 class Service:
@@ -65,7 +65,7 @@ class Service:
     def session(
         self,
         analyst: str | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
         ceilings: Mapping[str, Ceiling] | None = None,
     ) -> Session:
         """A session of one analyst; None: of the shared account. It need not be closed.
@@ -81,10 +81,11 @@ class Service:
         ceilings: Mapping[str, Ceiling] | None = None,
         leaving: Callable[[], object] | None = None,
         named: bool = False,
-    ) -> Account:
+    ) -> AnalystAccount:
         """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
 
-        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving, named: see `Account`.
+        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving, named: see
+        `AnalystAccount`.
         """
         ledger = self.ledger
         with self._opening:
@@ -93,7 +94,7 @@ class Service:
             store = self._store
         order = f"{self.engine.dialect.name} {self.engine.version}"
         summaries = self.summaries.for_plan
-        return Account(
+        return AnalystAccount(
             self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, summaries, named, self._head
         )
 

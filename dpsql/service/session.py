@@ -9,9 +9,10 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Final, Unpack
 
-from dpsql.answers.account import Account
-from dpsql.answers.resolve import resolve
-from dpsql.answers.summaries import definitions
+from dpsql.answers.results.answer import Release
+from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.ledger_summaries import definitions
+from dpsql.answers.stored.resolve import resolve
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.budgets import SHARED_ACCOUNT
 from dpsql.core.policy.policy import Policy
@@ -19,25 +20,24 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
-from dpsql.planner.comments import with_said
-from dpsql.planner.may_search import search_refused
 from dpsql.planner.plan import Charge, Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.searches.may_search import search_refused
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.settings.setting_comments import with_said
 from dpsql.policy.tools.draft import undecided
-from dpsql.results.answer import Release
 from dpsql.service import pipeline
-from dpsql.service.arguments import Parameters, checked_parameters
-from dpsql.service.batch import Batch, Statement
-from dpsql.service.batch_design import written_in
-from dpsql.service.budgets import Budgets, budgets_of
-from dpsql.service.described import Description, described
-from dpsql.service.ledgers import AnyPlace
+from dpsql.service.accounts.ledgers import AnyPlace
+from dpsql.service.accounts.remaining_budgets import Budgets, budgets_of
+from dpsql.service.batches.batch import Batch, Statement
+from dpsql.service.batches.batch_design import written_in
+from dpsql.service.checks.described import Description, described
+from dpsql.service.given_arguments import Parameters, checked_parameters
 from dpsql.service.pipeline import Held
-from dpsql.service.planning import Question
+from dpsql.service.planning.planning import WrittenQuery
+from dpsql.service.planning.searches import with_held_limits
+from dpsql.service.privacy_settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
 from dpsql.service.query import Query
-from dpsql.service.searches import with_held_limits
-from dpsql.service.settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
-from dpsql.service.summary import KnownSummary, SummaryQuery, drop, known_summaries
+from dpsql.service.summaries.summary import KnownSummary, SummaryQuery, drop, known_summaries
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -57,7 +57,7 @@ class Session:
         self,
         service: Service,
         analyst: str | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
         ceilings: Mapping[str, Ceiling] | None = None,
     ) -> None:
         """analyst: whose account is charged, if the policy names him. settings: where a query asks for nothing else.
@@ -67,7 +67,7 @@ class Session:
         self.service = service
         self.ceilings, self.named = ceilings or {}, analyst is not None
         self.analyst = service.policy.account(analyst)
-        self._settings = self._opened_with = settings or Settings()
+        self._settings = self._opened_with = settings or QuerySettings()
         self._setting = threading.Lock()
         self._has_told = False
 
@@ -77,7 +77,7 @@ class Session:
         return self.service.policy
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> QuerySettings:
         """What holds where a query asks for nothing else. Raises Rejected DP903 once the service is closed."""
         self.require_open()
         return self._settings
@@ -103,7 +103,7 @@ class Session:
         parameters: a sequence for `?`, a mapping for `$name`; None is as good as none.
         Raises Rejected DP903: one of these is of another kind.
         """
-        return Query(self, Question(sql, checked_parameters(sql, parameters, dialect), dialect))
+        return Query(self, WrittenQuery(sql, checked_parameters(sql, parameters, dialect), dialect))
 
     def batch(self, statements: Sequence[Statement], *, skip_refused: bool = False) -> Batch:
         """Many counts and sums over one relation, to look at and to run together: more accurate than each alone, at one
@@ -164,7 +164,7 @@ class Session:
     ) -> Plan:
         """The plan of a query with these settings (else the session's, else the policy's). Raises Rejected."""
         asked = asked_for(epsilon, delta, options)
-        return self.planned(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
+        return self.planned(WrittenQuery(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
     def preview(
         self,
@@ -180,19 +180,19 @@ class Session:
         A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
         """
         asked = asked_for(epsilon, delta, options)
-        return self.previewed(Question(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
+        return self.previewed(WrittenQuery(sql, checked_parameters(sql, parameters, dialect), dialect), asked)
 
-    def planned(self, question: Question, asked: Asked) -> Plan:
+    def planned(self, question: WrittenQuery, asked: Asked) -> Plan:
         """`plan` of a question that has been read. Raises Rejected."""
         return self.planned_with(question, settled(asked, self.settings))
 
-    def planned_with(self, question: Question, settings: Settings) -> Plan:
+    def planned_with(self, question: WrittenQuery, settings: QuerySettings) -> Plan:
         """As `planned`, with settings that are complete. Raises Rejected.
 
         Where nobody says what it may cost, and a summary that the account has answers it, it is a plan for nothing.
         """
 
-        def compiled(own: Settings) -> Plan:
+        def compiled(own: QuerySettings) -> Plan:
             return pipeline.compile(self.service, question, own)
 
         try:
@@ -203,7 +203,9 @@ class Session:
                 raise
             return found
 
-    def _for_nothing(self, compiled: Callable[[Settings], Plan], settings: Settings, refusal: Rejected) -> Plan | None:
+    def _for_nothing(
+        self, compiled: Callable[[QuerySettings], Plan], settings: QuerySettings, refusal: Rejected
+    ) -> Plan | None:
         """A plan that is answered from what the account has, where there are summaries; None if it is not."""
         if any(d.code != "DP401" for d in refusal.diagnostics) or settings.max_error:
             return None
@@ -216,11 +218,11 @@ class Session:
             return None
         return plan if found.is_held(plan) and found.price.is_nothing else None
 
-    def previewed(self, question: Question, asked: Asked) -> Plan:
+    def previewed(self, question: WrittenQuery, asked: Asked) -> Plan:
         """`preview` of a question that has been read. Raises Rejected."""
         return self._limited(lambda s: self.service.planner.preview(question, s), settled(asked, self.settings))
 
-    def _limited(self, compiled: Callable[[Settings], Plan], settings: Settings) -> Plan:
+    def _limited(self, compiled: Callable[[QuerySettings], Plan], settings: QuerySettings) -> Plan:
         """A plan with the limits that the account's own searches found. Where no ledger can be read, it has none."""
         try:
             return self._with_held_limits(compiled(settings))
@@ -234,7 +236,7 @@ class Session:
                 raise
             return limited
 
-    def _with_held_limits(self, plan: Plan, settings: Settings | None = None) -> Plan:
+    def _with_held_limits(self, plan: Plan, settings: QuerySettings | None = None) -> Plan:
         try:
             if plan.searches is None or not self.has_ledger:
                 return plan
@@ -255,7 +257,7 @@ class Session:
             self._settings = now = self._changed(name, amount, self._settings)
         return setting(now, name)
 
-    def _changed(self, name: str, amount: Amount | bool | None, now: Settings) -> Settings:
+    def _changed(self, name: str, amount: Amount | bool | None, now: QuerySettings) -> QuerySettings:
         opened = self._opened_with
         match name, amount:
             case "allow_dearer", _:
@@ -402,7 +404,7 @@ class Session:
 
     def _account(
         self, charging: Callable[[str], object] | None = None, leaving: Callable[[], object] | None = None
-    ) -> Callable[[], Account]:
+    ) -> Callable[[], AnalystAccount]:
         return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving, self.named))
 
     def require_open(self) -> None:

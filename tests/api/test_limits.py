@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.api.statements import Set, Show, special
-from dpsql.cli.shell.state import Shell
-from dpsql.planner.settings import Settings
-from dpsql.service.settings import setting, settled
+from dpsql.api.session_statements import Set, Show, special
+from dpsql.faces.cli.shell.state import Shell
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.privacy_settings import setting, settled
 from tests.api.conftest import POLICY, Opener, members
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
@@ -21,15 +21,15 @@ COUNT = "SELECT COUNT(*) AS n FROM members"
     ("word", "search"), [("search", True), (" SEARCH ", True), ("declared", False), ("Declared", False)]
 )
 def test_limits_are_searched_or_declared(word: str, search: bool) -> None:
-    now = settled({"limits": word}, Settings(search=not search))
+    now = settled({"limits": word}, QuerySettings(search=not search))
     assert now.search is search and setting(now, "limits") == word.strip().lower()
-    assert settled({}, Settings(search=search)).search is search
+    assert settled({}, QuerySettings(search=search)).search is search
 
 
 @pytest.mark.parametrize("word", ["", "on", "all", "searched", True, 1, b"search"])
 def test_other_limits_are_refused(word: Any) -> None:
     with pytest.raises(dpsql.Rejected, match="'search' or 'declared'") as refusal:
-        settled({"limits": word}, Settings())
+        settled({"limits": word}, QuerySettings())
     assert (
         refusal.value.diagnostics[0].code == "DP406" and "SET limits = 'search'" in refusal.value.diagnostics[0].help[0]
     )

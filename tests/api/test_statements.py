@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 import dpsql
-from dpsql.api.statements import Explain, Set, Show, amount_text, special
-from dpsql.cli.shell.state import Shell
+from dpsql.api.session_statements import Explain, Set, Show, amount_text, special
+from dpsql.faces.cli.shell.state import Shell
 from tests.api.conftest import Opener
 
 READ = {

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.faces.server.catalogue.catalogue_asking import CatalogueOfLogins
+from dpsql.faces.server.front.listen import tls_context
 from dpsql.policy.load import load_policy
-from dpsql.server.catalogue.asking import CatalogueOfLogins
-from dpsql.server.front.listen import tls_context
 from tests.clients_elsewhere.clients import CLIENTS, OF_THE_SYSTEM, missing
 from tests.engines_elsewhere.conftest import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401
-from tests.server.front.test_opening import TLS
+from tests.faces.server.front.test_opening import TLS
 from tests.support import recorded_catalogue
 from tests.support.answering import Answers
 from tests.support.served import Served

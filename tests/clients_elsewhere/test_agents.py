@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.server.statements import Ceilings, Login
+from dpsql.faces.server.statements import Ceilings, Login
 from tests.support.served import PASSWORD
 from tests.support.served_shop import FINE, with_serve
 from tests.support.served_web import ServedWeb, served_web

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.server.front.listen import tls_context
+from dpsql.faces.server.front.listen import tls_context
 from tests.clients_elsewhere.clients import PSQL, missing
-from tests.server.front.test_certificates import CLIENTS, TLS, USERS, context
+from tests.faces.server.front.test_certificates import CLIENTS, TLS, USERS, context
 from tests.support.answering import Answers
 from tests.support.served import DATABASE, PASSWORD, Served
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from dpsql.faces.report.page import report
+from dpsql.faces.server.people.users import Provider, User, Users
+from dpsql.faces.server.statements import Login
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
-from dpsql.report.page import report
-from dpsql.server.people.users import Provider, User, Users
-from dpsql.server.statements import Login
 from tests.support.browser import MISSING, WHERE, chromium
 from tests.support.identity import CLIENT, SECRET, identity
 from tests.support.served import PASSWORD

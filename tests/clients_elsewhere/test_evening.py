@@ -22,7 +22,7 @@ import pytest
 
 from dpsql.core.ledger.ledger import Receipt
 from tests.clients_elsewhere.clients import CLIENTS, Address, Client, Seen, is_here
-from tests.deep.server.test_serve import audit, serving, told_by, wait_until_reserved
+from tests.deep.faces.server.test_serve import audit, serving, told_by, wait_until_reserved
 from tests.support.canary import CANARY, MARKER, holds
 from tests.support.served import PASSWORD, people
 from tests.support.served_shop import FINE, with_serve

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from dpsql.server.statements import Settings
+from dpsql.faces.server.statements import StatementSettings
 from tests.support.answering import COLUMNS, Answers
 from tests.support.served import PASSWORD, Served
 
@@ -146,7 +146,7 @@ def test_transactions_have_the_state_that_the_client_expects(served: Served) -> 
 def test_epsilon_may_come_with_the_connection(served: Served, answers: Answers) -> None:
     with psycopg.connect(served.dsn, options="-c dpsql.epsilon=0.5 -c delta=1e-9") as connection:
         connection.execute("SELECT n")
-    assert answers.asked[0][3] == Settings(epsilon="0.5", delta="1e-9")
+    assert answers.asked[0][3] == StatementSettings(epsilon="0.5", delta="1e-9")
 
 
 def test_a_statement_is_cancelled(connection: Any, answers: Answers) -> None:

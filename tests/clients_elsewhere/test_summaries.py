@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deep.server.test_serve import serving
+from tests.deep.faces.server.test_serve import serving
 from tests.support.served import PASSWORD, people
 from tests.support.served_shop import FINE, with_serve
 from tests.support.small_shop import Shop

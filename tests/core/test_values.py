@@ -12,8 +12,8 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Literal
 from dpsql.core.ir.types import BIGINT, BOOLEAN, value_range
 from dpsql.core.numbers.interval import Interval, interval
-from dpsql.core.values import replace as quick
-from dpsql.core.values import value
+from dpsql.core.value_classes import replace as quick
+from dpsql.core.value_classes import value
 
 
 @value(frozen=True, slots=True)

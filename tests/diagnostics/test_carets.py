@@ -9,7 +9,7 @@ import pytest
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.render import render_text
 from dpsql.policy.load import load_policy
-from dpsql.service.check import examine
+from dpsql.service.checks.check import examine
 
 POLICY = load_policy(Path(__file__).parents[1] / "fixtures" / "policies" / "clinic.yaml")
 

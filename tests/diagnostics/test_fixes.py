@@ -14,7 +14,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source
 from dpsql.frontend.text import repairs
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.policy.load import load_policy
-from dpsql.service.check import examine
+from dpsql.service.checks.check import examine
 
 POLICY = load_policy(Path(__file__).parents[1] / "fixtures" / "policies" / "clinic.yaml")
 

@@ -8,8 +8,8 @@ import pytest
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.policy.load import load_policy
-from dpsql.service.check import examine
-from dpsql.service.further_refusals import ROUNDS, further
+from dpsql.service.checks.check import examine
+from dpsql.service.checks.further_refusals import ROUNDS, further
 
 POLICY = load_policy(Path(__file__).parents[1] / "fixtures" / "policies" / "clinic.yaml")
 

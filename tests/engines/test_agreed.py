@@ -12,9 +12,9 @@ import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import CannotOpen, EngineError, Rejected
-from dpsql.engines.duckdb import agreed
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.optimizers import ALLOWED, disable, disabled, holds, unwanted
+from dpsql.engines.duckdb.locked import agreed
+from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, disabled, holds, unwanted
 from dpsql.policy.load import parse_policy
 from tests.engines.test_clips_stay import MADE, POLICY
 

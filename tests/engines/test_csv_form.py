@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from dpsql.core.policy.source import SourceCall, parse_source
-from dpsql.engines.duckdb.csv_form import csv_options
+from dpsql.engines.duckdb.files.csv_form import csv_options
 
 GERMAN = "Nr;Straße;Umsatz;Datum\n1;Weg 1;1,50;31.12.2023\n2;Weg 2;20,25;01.02.2024\n"
 DAY, NEXT = dt.date(2023, 12, 31), dt.date(2024, 2, 1)

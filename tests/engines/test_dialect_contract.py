@@ -45,7 +45,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines import open as opening
 from dpsql.planner.compile import compile_query
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
 from tests.support.engines import ENGINES, LISTS
 
@@ -708,7 +708,7 @@ def clinic(policies: Path) -> dpsql.Policy:
 
 
 def planned(sql: str, policy: dpsql.Policy, dialect: Dialect) -> Any:
-    return compile_query(Source(sql), policy, PublicFacts(), Settings(Fraction(1)), dialect=dialect)
+    return compile_query(Source(sql), policy, PublicFacts(), QuerySettings(Fraction(1)), dialect=dialect)
 
 
 def test_a_function_that_cannot_be_spelled_is_refused_by_name(clinic: dpsql.Policy) -> None:
@@ -732,5 +732,5 @@ def test_the_check_says_it_without_data(clinic: dpsql.Policy, monkeypatch: pytes
     sql = "SELECT COUNT(*) AS n FROM patients WHERE reverse(region) = 'x'"
     assert dpsql.check(sql, clinic) == []
     kind = opening.kind_of(clinic)
-    monkeypatch.setattr(opening, "kind_of", lambda policy: opening.Kind(WithoutReverse(), kind.open))
+    monkeypatch.setattr(opening, "kind_of", lambda policy: opening.EngineKind(WithoutReverse(), kind.open))
     assert [d.code for d in dpsql.check(sql, clinic)] == ["DP105"]

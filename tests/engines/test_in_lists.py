@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import duckdb
 import pytest
 
-from dpsql.engines.duckdb.optimizers import disable, unwanted
+from dpsql.engines.duckdb.locked.optimizers import disable, unwanted
 
 Database = duckdb.DuckDBPyConnection
 

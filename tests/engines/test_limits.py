@@ -11,13 +11,13 @@ import pytest
 import dpsql
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.resources import Limits
+from dpsql.engines.resources import EngineResources
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.0, "4", 4097, 10**9])
 def test_what_is_no_number_of_threads(threads: Any) -> None:
     with pytest.raises(Rejected) as caught:
-        Limits(threads=threads)
+        EngineResources(threads=threads)
     (found,) = caught.value.diagnostics
     assert found.code == "DP903" and repr(threads) in found.message and found.help
 
@@ -28,7 +28,7 @@ def test_what_is_no_number_of_threads(threads: Any) -> None:
 )  # fmt: skip
 def test_what_is_no_amount_of_memory(memory: Any) -> None:
     with pytest.raises(Rejected) as caught:
-        Limits(memory=memory)
+        EngineResources(memory=memory)
     (found,) = caught.value.diagnostics
     assert found.code == "DP903" and repr(memory) in found.message and found.help
 
@@ -44,7 +44,7 @@ def test_duckdb_takes_what_is_accepted(memory: str, folder: Path) -> None:
 
 
 def test_none_leaves_duckdb_its_own_choice() -> None:
-    assert Limits().config == {}
+    assert EngineResources().config == {}
 
 
 def test_a_limit_for_a_connection_of_the_users_is_refused_not_ignored(folder: Path) -> None:

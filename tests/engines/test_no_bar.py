@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engines.duckdb.connections import lock_down
+from dpsql.engines.duckdb.locked.connections import lock_down
 
 
 class Refusing:

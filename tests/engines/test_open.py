@@ -11,7 +11,7 @@ import pytest
 from dpsql.core.engine import engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.files import refusal
+from dpsql.engines.duckdb.files.unreadable_files import refusal
 
 
 def refused(folder: Path, database: str | None, sources: dict[str, str] | None = None, **options: object) -> CannotOpen:

@@ -12,10 +12,10 @@ import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engines.duckdb import connections, optimizers
-from dpsql.engines.duckdb.catalogue import DuckDBCatalogue
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.optimizers import ALLOWED, disable, disabled, holds, restricted, unwanted
+from dpsql.engines.duckdb.locked import connections, optimizers
+from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, disabled, holds, restricted, unwanted
+from dpsql.engines.duckdb.policy_catalogue import DuckDBCatalogue
 from dpsql.engines.duckdb.scratch import Scratch
 from dpsql.engines.duckdb.synthetic import SyntheticEngine
 from dpsql.engines.open import csv_options, frame_types, make_database

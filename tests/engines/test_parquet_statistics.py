@@ -18,7 +18,7 @@ from dpsql.api.connection import Connection
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.parquet import believing_views
+from dpsql.engines.duckdb.files.parquet import believing_views
 from tests.support.checklist_clinic import DELTA, POLICY, Clinic
 
 NAN = float("nan")

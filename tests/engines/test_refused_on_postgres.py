@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.core.functions.registry import FAMILIES
 from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS, LIMITS
+from dpsql.faces.cli.main import main
 from dpsql.policy.load import load_policy, parse_policy
 
 POLICY = """\

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.engines.duckdb import spill
-from dpsql.engines.duckdb.spill import PREFIX, SpillFolder, sweep
+from dpsql.engines.duckdb.locked import spill
+from dpsql.engines.duckdb.locked.spill import PREFIX, SpillFolder, sweep
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="nothing is swept on Windows")
 
@@ -54,7 +54,7 @@ def test_a_living_process_keeps_its_folder_and_a_killed_one_does_not(place: Path
     program = f"""
 import sys, tempfile
 tempfile.tempdir = {str(place)!r}
-from dpsql.engines.duckdb.spill import SpillFolder
+from dpsql.engines.duckdb.locked.spill import SpillFolder
 made = SpillFolder.make()
 open(made.path + "/duckdb_temp_storage_DEFAULT-0.tmp", "w").close()
 print(made.path, flush=True)

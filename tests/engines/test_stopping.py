@@ -17,8 +17,8 @@ import pytest
 from dpsql.core import engine as base
 from dpsql.core.ir.types import parse_type
 from dpsql.core.stopping import CHUNK, Stop, columns_of, until_stopped
-from dpsql.engines.duckdb.connections import open_scratch
 from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.locked.connections import open_scratch
 from dpsql.engines.duckdb.scratch import Scratch
 
 PATIENCE = 60.0

@@ -10,7 +10,7 @@ import pytest
 import dpsql
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.stored_views import source_of
+from dpsql.engines.duckdb.views.stored_views import source_of
 
 SETUP = """
 CREATE TABLE orders AS SELECT i AS id, i % 5 AS k FROM range(100) t(i);

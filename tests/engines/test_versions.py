@@ -11,9 +11,9 @@ import pytest
 
 import dpsql
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.engines.duckdb import battery, optimizers, versions
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.optimizers import ALLOWED, disable, restricted, unwanted
+from dpsql.engines.duckdb.locked import battery, optimizers, versions
+from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, restricted, unwanted
 from dpsql.policy.load import parse_policy
 from tests.engines.test_clips_stay import MADE, POLICY
 

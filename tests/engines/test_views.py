@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.duckdb.views import Rows, file_identity, identity, reads_of
+from dpsql.engines.duckdb.views.views import Rows, file_identity, identity, reads_of
 
 SETUP = """
 CREATE SCHEMA s;

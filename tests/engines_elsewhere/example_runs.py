@@ -91,7 +91,7 @@ def on_both(
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_engine.DuckDBEngine, "dialect", portable)
-        patch.setitem(opening.KINDS, "duckdb", opening.Kind(portable, opening.KINDS["duckdb"].open))  # type: ignore[arg-type]
+        patch.setitem(opening.KINDS, "duckdb", opening.EngineKind(portable, opening.KINDS["duckdb"].open))  # type: ignore[arg-type]
         here = folder / example_of(policy) / f"{policy}.yaml"
         there = here.with_name(f"{policy}-server.yaml")
         there.write_text(elsewhere, encoding="utf-8")

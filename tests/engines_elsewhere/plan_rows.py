@@ -26,9 +26,9 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
-from dpsql.planner.rewrites.context import Limits
-from dpsql.planner.settings import Settings
-from dpsql.service.check import NOMINAL_DELTA, NOMINAL_EPSILON
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.checks.check import NOMINAL_DELTA, NOMINAL_EPSILON
 from tests.fixtures.cases import POLICIES, Case, files, policy
 
 HEIGHT = 120
@@ -42,9 +42,11 @@ NAMES = sorted(path.stem for path in POLICIES.glob("*.yaml"))
 def planned(case: Case, d: Dialect) -> Plan:
     """The plan of a case, printed for an engine. Raises Rejected."""
     given, loaded = case.settings, policy(case.settings["policy"])
-    limits = Limits(*(int(given[name]) if name in given else None for name in ("rows", "per_group", "groups")))
+    limits = ContributionLimits(
+        *(int(given[name]) if name in given else None for name in ("rows", "per_group", "groups"))
+    )
     epsilon, delta = (Fraction(given[name]) if name in given else None for name in ("epsilon", "delta"))
-    settings = Settings(
+    settings = QuerySettings(
         epsilon or loaded.defaults.epsilon or NOMINAL_EPSILON, delta or loaded.defaults.delta or NOMINAL_DELTA, limits,
         given.get("dialect", "duckdb"), search=given.get("limits_are") == "search",
     )  # fmt: skip

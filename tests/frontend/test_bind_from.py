@@ -15,7 +15,7 @@ from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
-from dpsql.frontend.bound import Bound
+from dpsql.frontend.bound import BoundQuery
 from dpsql.frontend.parse import parse
 from dpsql.policy.policy import Policy
 from tests.support.planning import planned, policy
@@ -45,7 +45,7 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def bound(sql: str) -> Bound:
+def bound(sql: str) -> BoundQuery:
     return bind(parse(Source(sql)), public())
 
 

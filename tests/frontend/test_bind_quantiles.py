@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from dpsql.aggregates.arguments import label
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.aggregates.arguments import label
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 from dpsql.policy.policy import Policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 POLICY = Policy.from_yaml("""\
 version: 1

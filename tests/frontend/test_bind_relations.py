@@ -28,7 +28,7 @@ from dpsql.core.ir.types import DATE, INTEGER
 from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.bind import grouping_sets
+from dpsql.frontend.bind.clauses import grouping_sets
 from dpsql.frontend.bind.parameters import MOST_TABLES, Numbering
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse

@@ -13,8 +13,8 @@ import pytest
 from dpsql.core.ir.nodes import Filter, Join, Unnest, Values
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.frontend.bind.from_clause.values import MOST_ROWS
 from dpsql.frontend.bind.statement import bind
-from dpsql.frontend.bind.values import MOST_ROWS
 from dpsql.frontend.parse import parse
 from dpsql.policy.policy import Policy
 from tests.frontend.test_bind_from import refused

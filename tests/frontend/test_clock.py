@@ -10,7 +10,7 @@ from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.nodes import Project
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.bind.clock import may_ask
+from dpsql.frontend.bind.expressions.clock import may_ask
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 from tests.support.planning import policy

@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from dpsql.frontend.bind.select import _plain_call
+from dpsql.frontend.bind.clauses.select import _plain_call
 from dpsql.frontend.dialects import DIALECTS
 
 WRITTEN = (

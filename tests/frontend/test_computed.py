@@ -9,7 +9,7 @@ from dpsql.core.ir import types
 from dpsql.core.ir.expressions import Cast, Column, walk
 from dpsql.core.policy.derived import Derived
 from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.frontend.bind.computed import with_computed
+from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.planner.computed import understood
 from dpsql.policy.policy import Policy
 

@@ -15,7 +15,7 @@ import dpsql
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.dialects import DIALECTS
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 from tests.support.planning import policy
 
 POLICY = policy("""

@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.google.clause import Clause, bounds_of
+from dpsql.frontend.google.privacy_clause import Clause, bounds_of
 from dpsql.frontend.parse import Parsed, parse
-from dpsql.planner.clause import with_clause
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.privacy_clause import with_clause
+from dpsql.planner.settings.query_settings import QuerySettings
 
 BARE = "SELECT region, COUNT(*) AS n, SUM(x + 1) AS s FROM t GROUP BY region"
 
@@ -187,7 +187,7 @@ def test_placeholders_are_numbered_beside_a_clause() -> None:
 
 
 def test_an_epsilon_of_the_clause_stands_in_place_of_the_session_s_rho() -> None:
-    given = Settings(rho=Fraction(3))
+    given = QuerySettings(rho=Fraction(3))
     found = with_clause(given, clause("epsilon = 0.5"))
     assert (found.epsilon, found.rho) == (Fraction(1, 2), None)
     assert with_clause(given, clause("delta = 1e-9")).rho == 3

@@ -8,7 +8,7 @@ import pytest
 from dpsql.core.ir.types import DATE, TIMESTAMP, TIMESTAMPTZ, SqlType
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.bind.literals import from_text
+from dpsql.frontend.bind.expressions.literals import from_text
 from tests.support.planning import planned, policy
 
 

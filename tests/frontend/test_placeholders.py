@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.short_text import expression
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
-SETTINGS = Settings(Fraction(1), Fraction(1, 10**9))
+SETTINGS = QuerySettings(Fraction(1), Fraction(1, 10**9))
 
 
 def planned(policies: Path, sql: str) -> Plan:

@@ -6,10 +6,10 @@ import pytest
 
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.explain.text import as_text
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
-from dpsql.service.check import check
+from dpsql.service.checks.check import check
 from tests.support.planning import planned, scans
 
 COLUMNS = "columns: {id: {type: bigint, nullable: false}, x: {type: integer, bounds: [0, 9]}}"

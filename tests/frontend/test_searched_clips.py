@@ -12,14 +12,14 @@ from dpsql.core.ir.types import INTEGER
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.bind.searched_clips import is_auto, searched_in
+from dpsql.frontend.bind.aggregates.searched_clips import is_auto, searched_in
 from dpsql.frontend.bind.statement import bind
-from dpsql.frontend.google.clause import Clause
+from dpsql.frontend.google.privacy_clause import Clause
 from dpsql.frontend.parse import parse
-from dpsql.planner.clause import with_clause
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.privacy_clause import with_clause
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
-from dpsql.service.check import examine
+from dpsql.service.checks.check import examine
 
 TEXT = """\
 version: 1
@@ -123,9 +123,9 @@ def clause(options: str) -> Clause:
 def test_the_clause_may_leave_its_limit_to_a_search() -> None:
     assert clause("max_rows_contributed = AUTO") == Clause(search=True)
     assert clause("epsilon = 1, max_rows_contributed = auto").search
-    assert with_clause(Settings(), clause("max_rows_contributed = AUTO")).search
-    assert not with_clause(Settings(), clause("epsilon = 1")).search
-    assert with_clause(Settings(search=True), clause("epsilon = 1")).search
+    assert with_clause(QuerySettings(), clause("max_rows_contributed = AUTO")).search
+    assert not with_clause(QuerySettings(), clause("epsilon = 1")).search
+    assert with_clause(QuerySettings(search=True), clause("epsilon = 1")).search
 
 
 @pytest.mark.parametrize(

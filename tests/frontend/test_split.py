@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.diagnostics.errors import Rejected
+from dpsql.faces.server.front.commands.client_tokens import statements
 from dpsql.frontend.text.batch_statement import batch_statement
-from dpsql.frontend.text.split import Statement, split_statements
-from dpsql.server.front.tokens import statements
+from dpsql.frontend.text.split import TextStatement, split_statements
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_statements_joined_come_apart_again(parts: list[str]) -> None:
 def test_any_text_is_split_and_every_offset_is_right(text: str) -> None:
     end = 0
     for s in split_statements(text):
-        assert isinstance(s, Statement) and s.start >= end and text[s.start : s.start + len(s.text)] == s.text
+        assert isinstance(s, TextStatement) and s.start >= end and text[s.start : s.start + len(s.text)] == s.text
         end = s.start + len(s.text)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from dpsql.cli.main import main
+from dpsql.faces.cli.main import main
 
 PAGE = "docs/howto/run-a-server.md"
 

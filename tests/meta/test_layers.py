@@ -28,14 +28,16 @@ EXTRAS = (
 # Entropy and chance: where a module that draws them may be imported, and why.
 CHANCE = {
     "dpsql/core/noise/sampler/entropy.py": "the one source of noise",
-    "dpsql/core/ledger/hash_chain.py": "the ledger's salt, drawn once and kept",
+    "dpsql/core/ledger/chain/hash_chain.py": "the ledger's salt, drawn once and kept",
     "dpsql/core/release/charge.py": "the ids of ledger entries and of stored answers",
     "dpsql/service/preparing/prepare.py": "the name of a copy, and which rows are kept",
-    "dpsql/server/wire/scram.py": "salts of passwords, and nonces of logins",
-    "dpsql/server/front/listen.py": "what a client shows to stop a statement of its own",
-    "dpsql/server/web/sessions.py": "the tokens of sessions and of their forms",
-    "dpsql/server/web/entrance.py": "a key under which names and passwords are remembered as right, for this process",
-    "dpsql/server/web/oidc.py": "a key of this process, and what a browser brings back from an identity provider",
+    "dpsql/faces/server/wire/scram.py": "salts of passwords, and nonces of logins",
+    "dpsql/faces/server/front/listen.py": "what a client shows to stop a statement of its own",
+    "dpsql/faces/server/web/sessions.py": "the tokens of sessions and of their forms",
+    "dpsql/faces/server/web/entrance.py": (
+        "a key under which names and passwords are remembered as right, for this process"
+    ),
+    "dpsql/faces/server/web/oidc.py": "a key of this process, and what a browser brings back from an identity provider",
 }
 
 
@@ -55,7 +57,7 @@ def test_import_contracts_hold(root: Path) -> None:
     assert " 0 broken" in done.stdout
 
 
-@pytest.mark.parametrize("module", ["dpsql", "dpsql.cli.main"])
+@pytest.mark.parametrize("module", ["dpsql", "dpsql.faces.cli.main"])
 def test_importing_loads_no_engine_and_no_extra(module: str, root: Path) -> None:
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} does not exist yet")
@@ -71,13 +73,13 @@ def test_importing_loads_no_engine_and_no_extra(module: str, root: Path) -> None
 
 def test_check_loads_no_engine(root: Path, policies: Path, tmp_path: Path) -> None:
     """`dpsql check` gives its answer without the engine's client, so it cannot have looked at data."""
-    if importlib.util.find_spec("dpsql.cli.main") is None:
+    if importlib.util.find_spec("dpsql.faces.cli.main") is None:
         pytest.skip("the command line does not exist yet")
     query = tmp_path / "q.sql"
     query.write_text("SELECT region, COUNT(*) AS n FROM patients GROUP BY region;\n", encoding="utf-8")
     code = """
         import sys
-        from dpsql.cli.main import main
+        from dpsql.faces.cli.main import main
         sys.argv = ["dpsql", "check", sys.argv[1], "--policy", sys.argv[2]]
         try:
             status = main()

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from dpsql.policy.load import load_policy
-from dpsql.policy.tools.audit import Kind, promises
+from dpsql.policy.tools.assumptions import Kind, promises
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "promises"
 KINDS: tuple[str, ...] = get_args(Kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.api.connection import connect
-from dpsql.planner.answer_size import known_size
+from dpsql.planner.costs.answer_size import known_size
 from tests.support.small_shop import Shop, make_shop
 
 CITIES = "SELECT city, COUNT(*) AS n FROM orders GROUP BY city"

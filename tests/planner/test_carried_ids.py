@@ -10,7 +10,7 @@ import pytest
 
 import dpsql
 from dpsql.core.ir.nodes import JoinKind
-from dpsql.planner.rewrites.carry_ids import Ids
+from dpsql.planner.rewrites.joins.carry_ids import Ids
 from tests.support.checklist_clinic import POLICY, Clinic
 
 ROWS = (

@@ -8,14 +8,14 @@ import pytest
 
 from dpsql.core.ir.nodes import Filter, GroupKeys, Release
 from dpsql.core.ir.public_facts import PublicFacts
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.consistent_totals import _error
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from tests.support.planning import policy
 
 TABLES = """
@@ -56,7 +56,9 @@ POLICY = policy(TABLES)
 
 
 def planned(sql: str, *, consistent: bool = True, of: str = "epsilon", **more: object) -> Plan:
-    wish = Settings(**{"epsilon": Fraction(1), "delta": Fraction(1, 10**9), "consistent_totals": consistent, **more})  # type: ignore[arg-type]
+    wish = QuerySettings(
+        **{"epsilon": Fraction(1), "delta": Fraction(1, 10**9), "consistent_totals": consistent, **more}
+    )  # type: ignore[arg-type]
     return compile_query(Source(sql), POLICY, PublicFacts(), wish)
 
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.aggregates.count import Count
-from dpsql.aggregates.sum import Sum
 from dpsql.api.connection import Connection
 from dpsql.core.ir.components import Measure
 from dpsql.core.ir.nodes import Release
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.aggregates.count import Count
+from dpsql.frontend.aggregates.sum import Sum
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
-from dpsql.planner.explain.text import as_text
 from tests.support.club import club_folder, con, ledger  # noqa: F401 — fixtures
 from tests.support.planning import planned, policy
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.aggregates.count import Count
-from dpsql.planner.expected_error import expected_error
+from dpsql.frontend.aggregates.count import Count
+from dpsql.planner.costs.expected_error import expected_error
 from dpsql.planner.explain.components import component_name
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.nodes import operator
 from dpsql.planner.explain.stable_json import as_json, dumps
-from dpsql.planner.explain.text import as_text
 from tests.support.planning import planned, policy
 
 TABLES = """

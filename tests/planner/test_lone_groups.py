@@ -10,7 +10,7 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
 
 POLICY = Policy.model_validate(
@@ -64,7 +64,7 @@ POLICY = Policy.model_validate(
 def shown(sql: str) -> str:
     """`planned`, or what the refusal says."""
     try:
-        compile_query(Source(sql), POLICY, PublicFacts(), Settings(Fraction(1), Fraction(1, 10**7)))
+        compile_query(Source(sql), POLICY, PublicFacts(), QuerySettings(Fraction(1), Fraction(1, 10**7)))
     except Rejected as refused:
         (found,) = refused.diagnostics
         assert found.code == "DP301" and found.span is not None and found.help
@@ -115,7 +115,7 @@ def test_padded_rows_share_a_group() -> None:
 
 def test_totals_of_lone_groups_have_a_repair_that_holds() -> None:
     """A subquery grouped by a key of an id's rows is refused, and planned once it groups as the help says."""
-    settings = Settings(Fraction(1), Fraction(1, 10**7))
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**7))
     with pytest.raises(Rejected) as caught:
         compile_query(
             Source("SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY phone) AS t WHERE n > 1"),

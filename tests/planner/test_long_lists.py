@@ -13,7 +13,7 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
 from tests.support.key_plans import TABLES, keys, plan, policy
 
@@ -84,7 +84,7 @@ def test_rows_of_a_public_table_have_its_keys() -> None:
 def test_a_threshold_needs_a_delta() -> None:
     sql = "SELECT wide, COUNT(*) AS n FROM visits GROUP BY wide"
     with pytest.raises(Rejected) as refusal:
-        compile_query(Source(sql), AUTO, PublicFacts(), Settings(Fraction(1)))
+        compile_query(Source(sql), AUTO, PublicFacts(), QuerySettings(Fraction(1)))
     (found,) = refusal.value.diagnostics
     assert found.code == "DP402" and found.label == "the policy says  private_keys: auto"
     with pytest.raises(CannotOpen, match="private_keys must be unlisted under pure_dp"):

@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.core.engine import RawTable
 from dpsql.engines.duckdb import engine as module
+from dpsql.faces.cli.main import main
 
 MANY = 130_000
 """More rows than one thread of DuckDB takes at a time."""

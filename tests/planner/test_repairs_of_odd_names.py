@@ -7,7 +7,7 @@ import json
 import pytest
 
 import dpsql
-from dpsql.core.ir.render import identifier
+from dpsql.core.ir.short_text import identifier
 from tests.support.planning import policy
 
 NAMES = ["2B", "price per cd", "order", "Straße", 'a "b"', "x.y", "plain", "CASE"]

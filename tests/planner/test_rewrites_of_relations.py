@@ -13,7 +13,7 @@ from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 STORE = load_policy(Path(__file__).parents[1] / "fixtures" / "policies" / "store.yaml")
 

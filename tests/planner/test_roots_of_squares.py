@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.address import Addresses
-from dpsql.core.functions.octaves import LAST
+from dpsql.answers.stored.address import Addresses
+from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.ir.components import SATURATED, Component, Measure
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
-from dpsql.planner.explain.text import as_text
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult
+from dpsql.planner.postprocessing.searches.told import search_notes
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
-from dpsql.postprocessing.searches.octaves import Found, Octaves
-from dpsql.postprocessing.searches.told import search_notes
-from dpsql.service.public_facts import FactStore
+from dpsql.service.planning.public_facts import FactStore
 from tests.core.printing.test_unit_totals import BY_G, GROUPS, SMALL, Cell, Ids, some_rows
 from tests.support.neighbour_oracle import Vector, change, exact, violations
 from tests.support.random_databases import Store, Table, World
@@ -57,7 +57,7 @@ class Open(Ids):
 
 
 def compiled(store: Store, world: World, sql: str, **settings: Any) -> Plan:
-    wanted = Settings(Fraction(1), search=True, **settings)
+    wanted = QuerySettings(Fraction(1), search=True, **settings)
     return FactStore(store).compile(
         lambda public: compile_query(Source(sql), world.policy, public, wanted, (), store.table_sql)
     )
@@ -283,6 +283,6 @@ def test_notes_do_not_tell_a_part_that_is_not_known() -> None:
     counts[3], counts[9] = 10**7, 10**6
     for roots in (True, False):
         octaves = Octaves("s", "COUNT(*)", "person", tuple(counts), measured.mechanism, 63, roots=roots)
-        notes = list(search_notes([Found(octaves, 8)]))
+        notes = list(search_notes([SearchResult(octaves, 8)]))
         assert any("lie above it and were cut" in note for note in notes)
         assert any("it is not in the answer" in note for note in notes) is not roots

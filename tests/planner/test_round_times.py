@@ -11,7 +11,7 @@ import pytest
 import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.measures.quantile import cells_of
-from dpsql.planner.rewrites.choose_grids import MOST_ENTRIES
+from dpsql.planner.rewrites.bounds.choose_grids import MOST_ENTRIES
 
 POLICY = """
 version: 1

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.aggregates.count import Count
-from dpsql.aggregates.sum import Sum
 from dpsql.core.ir.components import Component, Measure
+from dpsql.frontend.aggregates.count import Count
+from dpsql.frontend.aggregates.sum import Sum
 from dpsql.planner.plan import Plan
 from tests.support.planning import planned, policy
 

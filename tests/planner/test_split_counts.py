@@ -7,18 +7,18 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.aggregates.count import Count
-from dpsql.aggregates.interval_end import End
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.public_facts import PublicFacts
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.short_text import expression
 from dpsql.core.noise.mechanisms import DiscreteLaplace
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.frontend.aggregates.count import Count
+from dpsql.frontend.aggregates.interval_end import End
 from dpsql.planner.compile import compile_query
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
-from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from tests.support.planning import policy
 
 COLUMNS = """\
@@ -58,7 +58,7 @@ SHARE = "SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE b > 0) AS yes FROM rows"
 
 
 def plan(sql: str, **asked: object) -> Plan:
-    given = Settings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
+    given = QuerySettings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
     return compile_query(Source(sql), POLICY, PublicFacts(), given)
 
 

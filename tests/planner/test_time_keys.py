@@ -10,7 +10,7 @@ import pytest
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 POLICY = Path(__file__).resolve().parents[2] / "examples" / "flights" / "flights-rows.yaml"
 FIRST, LAST = dt.date(2013, 1, 1), dt.date(2014, 1, 2)

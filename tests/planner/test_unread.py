@@ -12,9 +12,9 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.explain.text import as_text
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 from tests.support.planning import HEAD, planned, policy
@@ -155,12 +155,12 @@ def test_no_private_keys_without_delta_all_the_same() -> None:
         assert [d.code for d in refusal.value.diagnostics] == ["DP408"]
 
 
-def _planned(sql: str, of: Policy, settings: Settings) -> Plan:
+def _planned(sql: str, of: Policy, settings: QuerySettings) -> Plan:
     return compile_query(Source(sql), of, PublicFacts(), settings)
 
 
 def test_columns_that_no_release_shows_any_more_ask_for_nothing() -> None:
-    settings = Settings(max_error={"n": Fraction(50)}, delta=Fraction(1, 10**9))
+    settings = QuerySettings(max_error={"n": Fraction(50)}, delta=Fraction(1, 10**9))
     assert _planned(f"{REAL} LIMIT 0", POLICY, settings).max_error == {}
     mixed = _planned(f"{REAL} UNION ALL ({REAL} LIMIT 0)", POLICY, settings)
     assert mixed.loss == _planned(REAL, POLICY, settings).loss != PrivacyLoss()
@@ -168,7 +168,7 @@ def test_columns_that_no_release_shows_any_more_ask_for_nothing() -> None:
         _planned(f"SELECT n, (SELECT COUNT(*) FROM log) AS m FROM ({REAL} WHERE FALSE)", POLICY, settings)
     assert [d.code for d in refusal.value.diagnostics] == ["DP411"]
     with pytest.raises(Rejected) as refusal:
-        _planned(f"{REAL} LIMIT 0", POLICY, Settings(max_error={"m": Fraction(50)}))
+        _planned(f"{REAL} LIMIT 0", POLICY, QuerySettings(max_error={"m": Fraction(50)}))
     assert [d.code for d in refusal.value.diagnostics] == ["DP411"]
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import dumps
-from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
-from dpsql.service.check import check, static_plan
+from dpsql.service.checks.check import check, static_plan
 
 
 def policy(**tables: object) -> Policy:
@@ -58,7 +58,7 @@ def warnings(sql: str, of: Policy, **settings: Fraction) -> tuple[Diagnostic, ..
 
 
 def planned(sql: str, of: Policy, **settings: Fraction) -> Plan:
-    return static_plan(Source(sql), of, settings=Settings(**settings))  # type: ignore[arg-type]
+    return static_plan(Source(sql), of, settings=QuerySettings(**settings))  # type: ignore[arg-type]
 
 
 def codes(sql: str, of: Policy, **settings: Fraction) -> list[str]:
@@ -216,7 +216,7 @@ def test_public_keys_count_once_they_are_known() -> None:
     sql = "SELECT hour, COUNT(*) FROM visits GROUP BY hour"
     assert [d.code for d in check(sql, own)] == []
     keys = {KeysOf("days", ("d",), own.defaults.max_keys): tuple((i,) for i in range(366))}
-    settings = Settings(Fraction(1), Fraction(1, 10**9))
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**9))
     known = compile_query(Source(sql), own, PublicFacts(keys=keys), settings)
     assert [w.code for w in known.warnings] == ["DP503"]
 

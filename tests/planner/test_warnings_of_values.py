@@ -11,9 +11,9 @@ from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.planner import compile
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "bigint", "nullable": False},
@@ -47,7 +47,7 @@ POLICY = Policy.model_validate(
     }
 )
 BOTH = "SELECT COUNT(*) FROM (SELECT id, region FROM visits UNION ALL SELECT id, {} FROM visits) u WHERE region = '{}'"
-SETTINGS = Settings(epsilon=Fraction(10), delta=Fraction(1, 10**9))
+SETTINGS = QuerySettings(epsilon=Fraction(10), delta=Fraction(1, 10**9))
 
 
 def planned(sql: str, parameters: Any = ()) -> Plan:

@@ -12,12 +12,12 @@ import dpsql.planner.rewrites
 from dpsql.planner.rewrites.rules import RULES
 from tests.support.worked_examples import HELPERS, examples, failures
 
-NO_REWRITES = {"context", "padding", "rules"}
+NO_REWRITES = {"padding", "rewrite_context", "rules"}
 MODULES = [
-    f"{package.__name__}.{found.name}"
+    found.name
     for package in (dpsql.core.analysis.rules, dpsql.planner.rewrites)
-    for found in pkgutil.iter_modules(package.__path__)
-    if found.name not in NO_REWRITES
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not found.ispkg and found.name.rpartition(".")[2] not in NO_REWRITES
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.core.policy.server import Server, ServerError, Stored, kind_of_server, parse_server, parse_stored
+from dpsql.core.policy.server_address import Server, ServerError, Stored, kind_of_server, parse_server, parse_stored
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.open import dialect_of
 from dpsql.policy.load import load_policy
@@ -165,7 +165,7 @@ def test_a_ledger_is_never_on_spark(tmp_path: Path) -> None:
     path = written(tmp_path, **{"budgets:": "ledger: sc://h\nbudgets:"})
     assert "no transactions" in refused(path)
     with pytest.raises(CannotOpen, match="no transactions"):
-        from dpsql.service.ledgers import place_of
+        from dpsql.service.accounts.ledgers import place_of
 
         place_of(load_policy(written(tmp_path)), "sc://h")
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.policy.tables import RowLimit, power_of_two
-from dpsql.editor.describe import column_text
+from dpsql.faces.editor.describe import column_text
 from dpsql.policy.load import parse_policy
-from dpsql.policy.tools.audit import promises
+from dpsql.policy.tools.assumptions import promises
 from dpsql.policy.tools.show import describe, show_policy
 from tests.policy.policies import good, mistakes, spoiled
 

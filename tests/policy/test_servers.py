@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.core.policy.server import Server, ServerError, Stored, names_server, parse_server, parse_stored
+from dpsql.core.policy.server_address import Server, ServerError, Stored, names_server, parse_server, parse_stored
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.open import dialect_of
 from dpsql.policy.load import load_policy

@@ -9,7 +9,7 @@ import pytest
 from dpsql.core.policy.units import Hop, IdUnit, PathUnit, RowUnit
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.policy import Policy
-from dpsql.policy.tools.audit import promises, protection
+from dpsql.policy.tools.assumptions import promises, protection
 
 
 def policy(tables: dict[str, Any], **more: Any) -> Policy:

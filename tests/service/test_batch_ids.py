@@ -16,7 +16,7 @@ import dpsql
 from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
-from dpsql.service.batch_design import require_additive
+from dpsql.service.batches.batch_design import require_additive
 
 COLUMNS = """
       id: {type: bigint, nullable: false}

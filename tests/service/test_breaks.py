@@ -18,7 +18,7 @@ import yaml
 
 import dpsql
 from dpsql.core.release import noisy
-from dpsql.core.release.drawing import Ask
+from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Error
 from tests.support.neighbour_oracle import Vector, violations
@@ -62,7 +62,7 @@ def outcome(folder: Path, case: dict[str, Any], made: str, monkeypatch: pytest.M
         data.execute(made)
     found, fetch = Outcome(), noisy._fetch
 
-    def spied(planned: PlannedRelease, ask: Ask) -> Any:
+    def spied(planned: PlannedRelease, ask: EngineAsk) -> Any:
         integers = fetch(planned, ask)
         found.releases.append((planned, dict(integers.rows())))
         return integers

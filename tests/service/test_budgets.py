@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.service.budgets import Budget, Budgets
+from dpsql.service.accounts.remaining_budgets import Budget, Budgets
 
 SPENT, LEFT = PrivacyLoss(Fraction(2, 3)), PrivacyLoss(Fraction(1, 3), Fraction(1, 3 * 10**9))
 

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 import dpsql
-from dpsql.answers.address import Addresses
+from dpsql.answers.stored.address import Addresses
 from dpsql.core.release.noisy import exact_totals
 from dpsql.service.preparing.prepare import prepare
 from tests.support.built_once import build
@@ -269,7 +269,7 @@ def test_types_of_the_data_are_waited_for(shop: Path) -> None:
 
 
 def test_the_command_line_says_what_is_wrong(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dpsql.cli.main import main
+    from dpsql.faces.cli.main import main
 
     shop.write_text(POLICY.replace("lower(mail)", "lowr(mail)"))
     query = shop.with_name("q.sql")

@@ -16,11 +16,11 @@ import pytest
 from dpsql.api.connection import Connection, connect
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service import kept_plans as plans
-from dpsql.service import planning as module
-from dpsql.service.planning import Planner, Question
+from dpsql.service.planning import kept_plans as plans
+from dpsql.service.planning import planning as module
+from dpsql.service.planning.planning import Planner, WrittenQuery
 
 QUERIES = (
     "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM members GROUP BY city",
@@ -242,8 +242,8 @@ def test_a_closed_session_plans_nothing(own: tuple[duckdb.DuckDBPyConnection, Co
 
 def test_what_asks_the_clock_is_planned_for_the_time_at_which_it_was_asked(con: Connection, made: Compilations) -> None:
     sql = "SELECT COUNT(*) AS n FROM members WHERE joined < CURRENT_DATE"
-    first, second = (Question(sql, asked=dt.datetime(2026, 1, day)) for day in (1, 2))
-    settings = Settings(Fraction(1), Fraction(1, 10**6))
+    first, second = (WrittenQuery(sql, asked=dt.datetime(2026, 1, day)) for day in (1, 2))
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**6))
     plans = [con.service.planner.plan(question, settings) for question in (first, second, first)]
     assert made.number == 2 and plans[0] == plans[2]
     assert plans[0].notes[0] == "current_date is 2026-01-01 (UTC): a constant of this query"
@@ -254,7 +254,7 @@ def test_what_asks_the_clock_is_planned_for_the_time_at_which_it_was_asked(con: 
 
 
 def test_what_asks_no_clock_is_kept_whenever_it_is_asked(con: Connection, made: Compilations) -> None:
-    settings = Settings(Fraction(1), Fraction(1, 10**6))
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**6))
     for day in (1, 2):
-        con.service.planner.plan(Question(QUERIES[0], asked=dt.datetime(2026, 1, day)), settings)
+        con.service.planner.plan(WrittenQuery(QUERIES[0], asked=dt.datetime(2026, 1, day)), settings)
     assert made.number == 1

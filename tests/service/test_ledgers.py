@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, text
 
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.service.ledgers import FORGETS
+from dpsql.service.accounts.ledgers import FORGETS
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 FREE = PrivacyLoss()

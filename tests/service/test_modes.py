@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pytest
 
-from dpsql.answers.address import Addresses
+from dpsql.answers.stored.address import Addresses
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dpsql.answers.account import answers_beside
+from dpsql.answers.stored.analyst_account import answers_beside
 from dpsql.api.connection import Connection, connect
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.memory import MemoryLedger
@@ -18,7 +18,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.engines.fake import FakeEngine
 from dpsql.policy.load import parse_policy
-from dpsql.service.check import check
+from dpsql.service.checks.check import check
 from tests.support.club import POLICY
 
 FREE = {

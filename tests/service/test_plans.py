@@ -10,7 +10,7 @@ import pytest
 import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 POLICY = {
     "version": 1,

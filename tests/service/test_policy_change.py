@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
-from dpsql.service.policy_change import change
+from dpsql.faces.cli.main import main
+from dpsql.service.checks.policy_change import change
 from tests.support.policy_changes import CHANGES, EVERY, QUESTIONS, changed, made
 
 SUMMARY = "CREATE DP SUMMARY homes ON riders (home, age) WITH (epsilon = 0.5)"

@@ -12,7 +12,7 @@ import pytest
 import dpsql
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, Rejected
-from dpsql.engines.duckdb.copies import read_manifest
+from dpsql.engines.duckdb.copies.copies import read_manifest
 from dpsql.service.open_data import open_data
 from dpsql.service.preparing.manifest import Manifest
 from dpsql.service.preparing.prepare import prepare

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.aggregates.avg import Ratio
 from dpsql.api.connection import Connection
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import EngineError, Rejected
 from dpsql.engines.fake import FakeEngine
+from dpsql.frontend.aggregates.avg import Ratio
 from dpsql.policy.load import parse_policy
 
 POLICY = """

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from dpsql.answers.results.cell_texts import plain
 from dpsql.api.connection import Connection
-from dpsql.cli.json_text import dumps
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
-from dpsql.results.cells import plain
+from dpsql.faces.cli.json_text import dumps
 
 SURE = 1000
 AGES = "SELECT QUANTILE_CONT(age, [0.25, 0.5, 0.75]) AS q FROM members"

@@ -18,8 +18,8 @@ import pytest
 import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.planner.searches.limits import Rule
-from dpsql.service.check import examine
+from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.service.checks.check import examine
 
 SURE = 400_000
 TABLE: dict[str, Any] = {

@@ -20,11 +20,12 @@ from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import NothingFound, Rejected, reject
 from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.searches.limits import Rule
-from dpsql.planner.settings import Settings
-from dpsql.service import pipeline, searches
-from dpsql.service.check import check
-from dpsql.service.planning import Question
+from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service import pipeline
+from dpsql.service.checks.check import check
+from dpsql.service.planning import searches
+from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.service import Service
 from dpsql.service.session import Session
 from tests.support.built_once import build
@@ -93,7 +94,7 @@ def con(walks: Path, ledger: MemoryLedger) -> Iterator[Connection]:
 
 def session(con: Connection, analyst: str = "ana") -> Session:
     """One that searches limits."""
-    return Session(con.service, analyst, Settings(search=True))
+    return Session(con.service, analyst, QuerySettings(search=True))
 
 
 COARSE = "1e-3"
@@ -149,7 +150,7 @@ def test_limits_are_found_and_the_answer_is_made_with_them(
 def test_under_gaussian_noise_the_root_of_squares_is_found_and_held(tmp_path: Path) -> None:
     """Two walks in each of three places: √12, where the sum is 6."""
     with connect(folder(tmp_path, RHO) / "walks.yaml", ledger=":memory:") as con:
-        query = Session(con.service, None, Settings(search=True)).sql(BY_PLACE)
+        query = Session(con.service, None, QuerySettings(search=True)).sql(BY_PLACE)
         answer = query.run(epsilon=SURE)
         assert answer.rows == (("hill", 2000), ("lake", 2000), ("wood", 2000))
         (found,) = answer.plan.found
@@ -158,7 +159,7 @@ def test_under_gaussian_noise_the_root_of_squares_is_found_and_held(tmp_path: Pa
         limited = query.plan(max_error={"n": 1})
         assert limited.searches is None and [f.limit for f in limited.found] == [4]
         assert query.accuracy(epsilon=1)["n"] is not None
-        alone = Session(con.service, None, Settings(search=True)).sql(COUNT).run(epsilon=SURE)
+        alone = Session(con.service, None, QuerySettings(search=True)).sql(COUNT).run(epsilon=SURE)
         assert [(f.limit, f.octaves.roots) for f in alone.plan.found] == [(8, False)]
 
 
@@ -452,7 +453,7 @@ def has_a_plan(
 ) -> None:
     """However small ε is: whatever can be found has a plan, or the query was refused before anything was charged."""
     with connect(at / "walks.yaml", ledger=":memory:") as con:
-        own, refused, planned = Session(con.service, None, Settings(search=True)), 0, 0
+        own, refused, planned = Session(con.service, None, QuerySettings(search=True)), 0, 0
         for sql in queries:
             if "tag" in sql and is_pure:
                 continue  # private keys need a δ
@@ -467,7 +468,7 @@ def has_a_plan(
                 for k in found:
                     limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
                     limited = pipeline.compile(
-                        con.service, Question(sql), replace(plan.searches.settings, found=limits)
+                        con.service, WrittenQuery(sql), replace(plan.searches.settings, found=limits)
                     )
                     assert limited.searches is None
                     planned += 1

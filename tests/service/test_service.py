@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.answers.results.answer import Release
 from dpsql.api.connection import Connection, connect
 from dpsql.core.engine import RawTable
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import Rejected
-from dpsql.results.answer import Release
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 

@@ -11,8 +11,8 @@ import pytest
 from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.settings import Settings
-from dpsql.service.settings import Options, settled
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.privacy_settings import Options, settled
 
 COUNT = "SELECT COUNT(*) AS n FROM members"
 PRIVATE = "SELECT note, COUNT(*) AS n FROM members GROUP BY note"
@@ -81,7 +81,7 @@ def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str
 @pytest.mark.parametrize("epsilon", [0, -1, "0", "-0.5", float("nan"), float("inf"), "x", "", True, [], 10**400])
 def test_epsilon_is_checked(epsilon: object) -> None:
     with pytest.raises(Rejected) as refusal:
-        settled({"epsilon": epsilon, "delta": None}, Settings())  # type: ignore[arg-type]
+        settled({"epsilon": epsilon, "delta": None}, QuerySettings())  # type: ignore[arg-type]
     (diagnostic,) = refusal.value.diagnostics
     assert diagnostic.code == "DP406" and diagnostic.help
 
@@ -89,13 +89,15 @@ def test_epsilon_is_checked(epsilon: object) -> None:
 @pytest.mark.parametrize("delta", [-1, 1, "1", 2, float("nan"), "x", True])
 def test_delta_is_checked(delta: object) -> None:
     with pytest.raises(Rejected) as refusal:
-        settled({"epsilon": None, "delta": delta}, Settings())  # type: ignore[arg-type]
+        settled({"epsilon": None, "delta": delta}, QuerySettings())  # type: ignore[arg-type]
     assert code(refusal) == "DP406"
 
 
 @pytest.mark.parametrize("spelled", [0.1, "0.1", Fraction(1, 10), "1/10", "1e-1"])
 def test_numbers_are_read_exactly(spelled: float | str | Fraction) -> None:
-    assert settled({"epsilon": spelled, "delta": spelled}, Settings()) == Settings(Fraction(1, 10), Fraction(1, 10))
+    assert settled({"epsilon": spelled, "delta": spelled}, QuerySettings()) == QuerySettings(
+        Fraction(1, 10), Fraction(1, 10)
+    )
 
 
 def test_settings_are_not_shared(club_folder: Path) -> None:
@@ -110,7 +112,7 @@ def test_settings_are_not_shared(club_folder: Path) -> None:
 def test_decimals_are_refused_or_exact() -> None:
     """A Decimal is exact as well; whichever way, it never passes through a float."""
     try:
-        settings = settled({"epsilon": Decimal("0.1"), "delta": None}, Settings())  # type: ignore[arg-type]
+        settings = settled({"epsilon": Decimal("0.1"), "delta": None}, QuerySettings())  # type: ignore[arg-type]
     except Rejected as refusal:
         assert refusal.diagnostics[0].code == "DP406"
     else:
@@ -154,5 +156,5 @@ def test_each_option_is_said_once_and_settled() -> None:
         "epsilon": 1, "delta": "1e-6", "rho": 1, "max_error": {"n": 1}, "confidence": 0.5, "weights": {"n": 2},
         "allow_dearer": True, "coverage": True, "consistent_totals": True, "limits": "search",
     }.items():  # fmt: skip
-        assert settled({name: value}, Settings()) != Settings(), name  # type: ignore[misc]
-    assert settled({}, Settings()) == Settings()
+        assert settled({name: value}, QuerySettings()) != QuerySettings(), name  # type: ignore[misc]
+    assert settled({}, QuerySettings()) == QuerySettings()

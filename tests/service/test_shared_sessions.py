@@ -14,7 +14,8 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.policy.load import load_policy
-from dpsql.service import service, session, settings
+from dpsql.service import privacy_settings as settings
+from dpsql.service import service, session
 from dpsql.service.service import Service
 from dpsql.service.session import Session
 

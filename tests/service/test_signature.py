@@ -9,11 +9,11 @@ import pytest
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.bind.unknown_values import Unknown, Unknowns
+from dpsql.frontend.bind.expressions.unknown_values import Unknowns, UnknownValue
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
-from dpsql.service.check import static_plan
-from dpsql.service.signature import signature
+from dpsql.service.checks.check import static_plan
+from dpsql.service.planning.statement_signature import signature
 from tests.support.small_shop import make_shop
 
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_bound_is_refused_where_it_stands(policy: Policy, sql: st
 
 def test_a_text_that_a_client_gives_is_never_a_value_that_is_unknown(policy: Policy) -> None:
     """A subclass of str that stands for a type would let a sample stand for a value."""
-    fake = Unknown(Unknowns(), "1")
+    fake = UnknownValue(Unknowns(), "1")
     plan = static_plan(Source("SELECT COUNT(*) AS n FROM orders WHERE city = $1"), policy, [fake])
     assert plan.columns[0].name == "n"
     with pytest.raises(Rejected, match="DP106"):

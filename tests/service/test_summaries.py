@@ -14,7 +14,7 @@ import pytest
 import dpsql
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, Rejected
-from dpsql.service import summary as making
+from dpsql.service.summaries import summary as making
 from tests.support.summary_board import CREATE, HUGE, POLICY, TILES, make_board
 
 NOTHING = PrivacyLoss()
@@ -315,11 +315,11 @@ def test_the_list_says_what_there_is(made: dpsql.Connection) -> None:
 
 def test_it_lasts_and_an_unfinished_one_goes_on(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped before its name: what was paid for is free, in another process too."""
-    whole = making.Making.defined
-    monkeypatch.setattr(making.Making, "defined", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    whole = making.SummaryMaking.defined
+    monkeypatch.setattr(making.SummaryMaking, "defined", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
     with dpsql.connect(policy, analyst="ana") as con, pytest.raises(KeyboardInterrupt):
         con.execute(CREATE)
-    monkeypatch.setattr(making.Making, "defined", whole)
+    monkeypatch.setattr(making.SummaryMaking, "defined", whole)
     with dpsql.connect(policy, analyst="ana") as con:
         assert con.summaries == () and con.budget.spent.epsilon == Fraction(1, 2)
         assert con.summary_of(CREATE).cost() == NOTHING

@@ -16,15 +16,15 @@ from dpsql.engines.fake import FakeEngine
 from dpsql.policy.issues import dotted
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.policy import Policy
-from dpsql.policy.tools.audit import Kind, promises
-from dpsql.service.declared import checks
-from dpsql.service.verify import Checked, Verification, verify, verify_policy
+from dpsql.policy.tools.assumptions import Kind, promises
+from dpsql.service.checks.declared import checks
+from dpsql.service.checks.verify import Checked, Verification, verify, verify_policy
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICIES = [
     *sorted((ROOT / "tests" / "fixtures" / "policies").glob("*.yaml")),
     *sorted((ROOT / "examples").glob("*/[!.]*.yaml")),
-    ROOT / "dpsql" / "cli" / "demo_files" / "clinic.yaml",
+    ROOT / "dpsql" / "faces" / "cli" / "demo_files" / "clinic.yaml",
 ]
 TEXT = """\
 version: 1

@@ -19,8 +19,17 @@ from dpsql.core.ir import types as t
 from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Error
+from dpsql.faces.server.statements import (
+    STOPPED,
+    Answer,
+    AuditEvent,
+    DescribedStatement,
+    Login,
+    Refused,
+    StatementSettings,
+    Value,
+)
 from dpsql.frontend.placeholders import placeholders
-from dpsql.server.statements import STOPPED, Answer, Described, Event, Login, Refused, Settings, Value
 
 COLUMNS: dict[str, tuple[SqlType, Value]] = {
     "n": (t.BIGINT, 42), "i": (t.INTEGER, -1), "region": (t.VARCHAR, "norð"), "d": (t.DATE, dt.date(2025, 1, 2)),
@@ -45,7 +54,7 @@ class Answers:
     wait until they are stopped or let go.
     """
 
-    asked: list[tuple[Login, str, tuple[Value, ...], Settings]] = field(default_factory=list)
+    asked: list[tuple[Login, str, tuple[Value, ...], StatementSettings]] = field(default_factory=list)
     hold: bool = False
     fail: bool = False
     running: threading.Event = field(default_factory=threading.Event)
@@ -53,9 +62,9 @@ class Answers:
     warnings: tuple[Diagnostic, ...] = ()
     _ends: dict[str, asyncio.Event] = field(default_factory=dict)
 
-    async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+    async def describe(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
         if _BATCH.fullmatch(sql):
-            return Described(sql, command="BATCH")
+            return DescribedStatement(sql, command="BATCH")
         found = _FORM.fullmatch(_COMMENT.sub(" ", sql))
         names = [] if found is None else [n.strip() for n in found[1].split(",")]
         if found is None or not all(n in COLUMNS for n in names):
@@ -68,10 +77,15 @@ class Answers:
         parameters = tuple(
             t.VARCHAR if name == "y" else t.BIGINT for name in re.findall(r"(\w) = \$\d", found[3] or "")
         )
-        return Described(sql, columns, parameters)
+        return DescribedStatement(sql, columns, parameters)
 
     async def run(
-        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+        self,
+        login: Login,
+        described: DescribedStatement,
+        values: tuple[Value, ...],
+        settings: StatementSettings,
+        run_id: str,
     ) -> Answer:
         self.asked.append((login, described.sql, values, settings))
         if self.fail:
@@ -90,7 +104,7 @@ class Answers:
             return Answer((), (), ("spent ε 0.5",), command="BATCH", more=tuple(map(self._answer, each)))
         return self._answer(described)
 
-    def _answer(self, described: Described) -> Answer:
+    def _answer(self, described: DescribedStatement) -> Answer:
         found = _FORM.fullmatch(_COMMENT.sub(" ", described.sql))
         assert found is not None
         one = tuple(0.0 if name == "n_low" else COLUMNS[name][1] for name, _ in described.columns)
@@ -118,7 +132,7 @@ class SessionAnswers:
         self.connection = dpsql.connect(policy, ledger=":memory:")
         self._lock = threading.Lock()
 
-    async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+    async def describe(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
         return await asyncio.to_thread(self._in_lock, lambda: self._describe(sql))
 
     def _in_lock(self, step: Callable[[], Any]) -> Any:
@@ -128,7 +142,7 @@ class SessionAnswers:
             except Error as error:
                 raise Refused(error.diagnostics) from None
 
-    def _describe(self, sql: str) -> Described:
+    def _describe(self, sql: str) -> DescribedStatement:
         names = placeholders(sql) or frozenset()
         count = max((int(n) for n in names if n.isdigit()), default=0)
         refusal: Error | None = None
@@ -138,17 +152,24 @@ class SessionAnswers:
             except Error as error:
                 refusal = refusal or error
                 continue
-            return Described(sql, tuple((c.name, c.type) for c in plan.columns), tuple(type_ for type_, _ in guess))
+            return DescribedStatement(
+                sql, tuple((c.name, c.type) for c in plan.columns), tuple(type_ for type_, _ in guess)
+            )
         assert refusal is not None
         raise refusal
 
     async def run(
-        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+        self,
+        login: Login,
+        described: DescribedStatement,
+        values: tuple[Value, ...],
+        settings: StatementSettings,
+        run_id: str,
     ) -> Answer:
         answer: Answer = await asyncio.to_thread(self._in_lock, lambda: self._run(described, values, settings))
         return answer
 
-    def _run(self, described: Described, values: tuple[Value, ...], settings: Settings) -> Answer:
+    def _run(self, described: DescribedStatement, values: tuple[Value, ...], settings: StatementSettings) -> Answer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             query = self.connection.sql(described.sql, list(values))
@@ -165,9 +186,9 @@ class Recorded:
     """An audit log in memory."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[AuditEvent] = []
 
-    def record(self, event: Event) -> None:
+    def record(self, event: AuditEvent) -> None:
         self.events.append(event)
 
     def require(self) -> None:
@@ -180,11 +201,16 @@ class NoCatalogue:
     def concerns(self, sql: str) -> bool:
         return False
 
-    async def describe(self, login: Login, sql: str, settings: Settings) -> Described:
+    async def describe(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
         raise AssertionError
 
     async def run(
-        self, login: Login, described: Described, values: tuple[Value, ...], settings: Settings, run_id: str
+        self,
+        login: Login,
+        described: DescribedStatement,
+        values: tuple[Value, ...],
+        settings: StatementSettings,
+        run_id: str,
     ) -> Answer:
         raise AssertionError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-from dpsql.service.public_facts import FactStore
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import Tally, attack, random_limits
 from tests.support.random_databases import Store, World
 from tests.support.random_queries import random_query

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dpsql.audit.run import RUNS, Audit
-from dpsql.audit.session import audit_query
 from dpsql.core.privacy_loss import exact
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.planner.settings import Settings
+from dpsql.faces.audit.audited_query import audit_query
+from dpsql.faces.audit.run_audit import RUNS, Audit
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.policy import Policy
 
@@ -129,5 +129,5 @@ CASES: dict[str, Case] = {
 
 def audited(case: Case, runs: int | None = None) -> Audit:
     """The audit of a case. runs: other than its own."""
-    settings = Settings(exact(case.epsilon), None if case.delta is None else exact(case.delta))
+    settings = QuerySettings(exact(case.epsilon), None if case.delta is None else exact(case.delta))
     return audit_query(policy(case.policy), Source(case.sql), settings, runs=runs or case.runs)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from dpsql.checking.documents.document import Document
-from dpsql.checking.examine.settings import Asked, Settings, settle
-from dpsql.checking.examine.statements import Options, check_text
-from dpsql.checking.report.finding import Finding
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.faces.check.documents.document import Document
+from dpsql.faces.check.examine.check_settings import Asked, CheckSettings, settle
+from dpsql.faces.check.examine.examine_text import TextOptions, check_text
+from dpsql.faces.check.report.finding import Finding
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
 
@@ -26,11 +26,11 @@ def policy() -> Policy:
     return load_policy(POLICY)
 
 
-def found(text: str, options: Options | None = None, name: str = "q.sql") -> list[Finding]:
+def found(text: str, options: TextOptions | None = None, name: str = "q.sql") -> list[Finding]:
     return check_text(Source(text, name), policy(), options)
 
 
-def shown(text: str, options: Options | None = None, name: str = "q.sql") -> list[str]:
+def shown(text: str, options: TextOptions | None = None, name: str = "q.sql") -> list[str]:
     """`line:code what-the-span-covers` of each finding."""
     lines = []
     for finding in found(text, options, name):
@@ -40,11 +40,11 @@ def shown(text: str, options: Options | None = None, name: str = "q.sql") -> lis
     return lines
 
 
-def codes(text: str, options: Options | None = None, name: str = "q.sql") -> list[str]:
+def codes(text: str, options: TextOptions | None = None, name: str = "q.sql") -> list[str]:
     return [finding.diagnostic.code for finding in found(text, options, name)]
 
 
-def settings(folder: Path, **asked: object) -> Settings:
+def settings(folder: Path, **asked: object) -> CheckSettings:
     return settle(Asked(**{"policy": str(POLICY), "no_config": True, **asked}), folder)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import dpsql
 from dpsql.api.connection import Connection
-from dpsql.cli.main import main
+from dpsql.faces.cli.main import main
 from tests.support.built_once import build
 from tests.support.canary import CANARY, MARKER
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli.commands import demo
-from dpsql.cli.main import main
+from dpsql.faces.cli.commands import demo
+from dpsql.faces.cli.main import main
 
 CODE = re.compile(r"\bDP\d{3}\b")
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 130}

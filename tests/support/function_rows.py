@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from dpsql.core.functions.domains import DateRange, TimestampRange
+from dpsql.core.functions.domains.domains import DateRange, TimestampRange
 from dpsql.core.functions.value import Domain, Scalar, Value, type_range
 from dpsql.core.ir.types import (
     BIGINT,

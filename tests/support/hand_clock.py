@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dpsql.core.policy.catalogue import Catalogue
-from dpsql.server.workers.link import Died
-from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting
+from dpsql.faces.server.workers.worker_link import Died
+from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply, Waiting
 
 
 class HandClock:

@@ -17,12 +17,12 @@ from dpsql.core.analysis.distinct_values import most_values, strict
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of, walk
-from dpsql.core.ir.render import expression as shown
+from dpsql.core.ir.short_text import expression as shown
 from dpsql.core.ir.types import BIGINT, INTEGER, Kind, SqlType
 from dpsql.core.printing.expressions import Names, spell
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
-from dpsql.engines.duckdb.optimizers import ALLOWED, disable, unwanted
+from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, unwanted
 from tests.support.function_checker import _same
 from tests.support.function_rows import COLUMNS, as_python, build
 from tests.support.hostile import TARGETS, Chains, Hostile, Made, signatures

@@ -34,7 +34,7 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType,
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.engines.duckdb.optimizers import ALLOWED, disable, unwanted
+from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, unwanted
 from tests.support import random_databases as tables
 from tests.support.hostile import KINDS, Hostile, Made
 from tests.support.hostile_checks import ALL, NONE, OURS, Found

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from dpsql.core.ledger import head as heads
+from dpsql.core.ledger.chain import head as heads
 from dpsql.core.ledger.sqlite import SqliteLedger
 
 PACKAGE = str(Path(heads.__file__).parent)

@@ -13,7 +13,7 @@ from dpsql.core.ir.public_facts import FrequencyOf, KeysOf, PublicFacts, Request
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy
 
 NATIONS = (("ALGERIA", 0), ("CHINA", 2), ("FRANCE", 3), ("GERMANY", 3), ("INDIA", 2), ("JAPAN", 2), ("PERU", 1))
@@ -98,7 +98,7 @@ def plan(sql: str, rules: Policy | None = None, tables: Mapping[str, Any] = TABL
     keys: dict[KeysOf, Any] = {}
     while True:
         facts = PublicFacts(numbers, keys)
-        settings = Settings(Fraction(1), None if rules.privacy.accountant == "pure_dp" else Fraction(1, 10**6))
+        settings = QuerySettings(Fraction(1), None if rules.privacy.accountant == "pure_dp" else Fraction(1, 10**6))
         try:
             found = compile_query(Source(sql), rules, facts, settings)
         except Exception:

@@ -12,15 +12,15 @@ from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.privacy_loss import PrivacyLoss, compose
 from dpsql.core.release import noisy
-from dpsql.core.release.drawing import Ask
+from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
-from dpsql.planner.rewrites.context import Limits
-from dpsql.planner.settings import Settings
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.random_databases import Store, World
 
 SALT = 987_654_321
@@ -63,16 +63,21 @@ class Violation(AssertionError):
 
 
 def plan_of(
-    store: Store, facts: FactStore, world: World, sql: str, limits: Limits | None = None, coverage: bool = False
+    store: Store,
+    facts: FactStore,
+    world: World,
+    sql: str,
+    limits: ContributionLimits | None = None,
+    coverage: bool = False,
 ) -> Plan:
     """The plan of a query at ε = 1, δ = 10⁻⁶. Raises Rejected."""
-    settings = Settings(Fraction(1), Fraction(1, 10**6), limits or Limits(), coverage=coverage)
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**6), limits or ContributionLimits(), coverage=coverage)
     return facts.compile(lambda public: compile_query(Source(sql), world.policy, public, settings, (), store.table_sql))
 
 
 def exact(planned: PlannedRelease, store: Store, salt: int = SALT) -> Vector:
     """Key → the integers that noise would be added to, for exactly the keys that may be released."""
-    found = noisy._fetch(planned, Ask(store, salt)).rows()
+    found = noisy._fetch(planned, EngineAsk(store, salt)).rows()
     sources = key_sources(planned.measured.node)
     if sources is None:
         return found
@@ -180,7 +185,7 @@ def _shown(c: Component) -> str:
 
 
 def attack(
-    store: Store, facts: FactStore, world: World, sql: str, tally: Tally, limits: Limits | None = None,
+    store: Store, facts: FactStore, world: World, sql: str, tally: Tally, limits: ContributionLimits | None = None,
     surgery: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> None:  # fmt: skip
     """Run one query on a loaded world and all its neighbours. Raises Violation with everything needed to repeat it."""
@@ -224,10 +229,10 @@ def report(world: World, sql: str, planned: PlannedRelease) -> str:
     return "\n".join(lines)
 
 
-def random_limits(rng: random.Random) -> Limits:
+def random_limits(rng: random.Random) -> ContributionLimits:
     """Now and then the query tightens the policy's limits."""
     if rng.random() < 0.75:
-        return Limits()
-    return Limits(
+        return ContributionLimits()
+    return ContributionLimits(
         rng.choice((None, 1, 2, 5)), rng.choice((None, 1, 3)), rng.choice((None, 1, 2, 50)), rng.choice((1, 1, 3))
     )

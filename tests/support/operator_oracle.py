@@ -23,28 +23,28 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.request import Request
+from dpsql.core.noise.request import LossRequest
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.kept_first import SALT as SALTED
-from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.expected_error import total_error
-from dpsql.planner.rewrites.choose_grids import choose_grids, sum_integers
-from dpsql.planner.rewrites.clip_columns import clip_columns
-from dpsql.planner.rewrites.context import Limits, RewriteContext
-from dpsql.planner.rewrites.follow_paths import follow_paths
-from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
+from dpsql.planner.costs.expected_error import total_error
+from dpsql.planner.rewrites.bounds.choose_grids import choose_grids, sum_integers
+from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
+from dpsql.planner.rewrites.joins.follow_paths import follow_paths
+from dpsql.planner.rewrites.joins.limit_frequencies import limit_frequencies
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
-from dpsql.service.public_facts import FactStore
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import SALT, Tally, Vector, Violation, exact, violations
 from tests.support.operator_databases import Databases
 from tests.support.random_databases import Store
 from tests.support.random_plans import IDS, Plans
 
-NONE = Limits()
+NONE = ContributionLimits()
 PREPARE = (follow_paths, limit_frequencies, clip_columns, sum_integers, choose_grids)
 Rows = Counter[tuple[Any, ...]]
 
@@ -118,7 +118,7 @@ class Bench:
             return False
         return True
 
-    def release(self, node: Node, limits: Limits = NONE) -> tuple[PlannedRelease, Tagged[Facts]] | None:
+    def release(self, node: Node, limits: ContributionLimits = NONE) -> tuple[PlannedRelease, Tagged[Facts]] | None:
         """The plan whose root aggregate is released; None if another release is below. Raises Rejected."""
 
         def make(ctx: Context) -> tuple[PlannedRelease, Tagged[Facts]] | None:
@@ -126,7 +126,7 @@ class Bench:
             found = [t for t in tree.walk() if isinstance(t.node, Release)]
             if len(found) != 1:
                 return None
-            (measured,) = measure(found, Request(Fraction(1), Fraction(1, 10**6)))
+            (measured,) = measure(found, LossRequest(Fraction(1), Fraction(1, 10**6)))
             printed = statements(found[0], self.store.dialect, self.store.table_sql, ByIdentity())
             return PlannedRelease(measured, printed, "r0"), tree
 
@@ -185,7 +185,7 @@ class Bench:
                 self.store.show(0)
         return found
 
-    def check_release(self, node: Node, tally: Tally, limits: Limits = NONE) -> bool:
+    def check_release(self, node: Node, tally: Tally, limits: ContributionLimits = NONE) -> bool:
         """Compare a release's integers with its claims; False if it is refused. Raises Broken."""
         tally.queries += 1
         try:

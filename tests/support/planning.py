@@ -19,11 +19,11 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 from dpsql.planner.plan import Plan
-from dpsql.planner.rewrites.context import Limits
-from dpsql.planner.settings import Settings
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 
 HEAD = "version: 1\nname: test\ndatabase: test.duckdb\nbudgets: {total: {epsilon: 10, delta: 1e-6}}\n"
 UNITS = "units: {person: {}}\n"
@@ -35,9 +35,11 @@ def policy(tables: str, head: str = UNITS) -> Policy:
     return parse_policy(f"{HEAD}{head}tables:\n{indented}", "test.yaml")
 
 
-def planned(sql: str, of: Policy, parameters: Any = (), *, epsilon: str = "1", limits: Limits | None = None) -> Plan:
+def planned(
+    sql: str, of: Policy, parameters: Any = (), *, epsilon: str = "1", limits: ContributionLimits | None = None
+) -> Plan:
     """The static plan. Raises Rejected."""
-    settings = Settings(Fraction(epsilon), Fraction(1, 10**9), limits or Limits())
+    settings = QuerySettings(Fraction(epsilon), Fraction(1, 10**9), limits or ContributionLimits())
     return static_plan(Source(sql), of, parameters, settings=settings)
 
 

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from dpsql.core.ledger import durable_files, head
+from dpsql.core.ledger.chain import head
+from dpsql.core.ledger.files import durable_files
 
 SECTOR = 512
 

@@ -16,7 +16,7 @@ import duckdb
 
 from dpsql.core.engine import RawTable, T
 from dpsql.core.printing.dialects.duckdb import DUCKDB, quoted
-from dpsql.engines.duckdb.optimizers import restrict
+from dpsql.engines.duckdb.locked.optimizers import restrict
 from dpsql.policy.policy import Policy
 
 Row = tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpsql.aggregates.variance import Variance
+from dpsql.frontend.aggregates.variance import Variance
 
 
 def variance(total: Fraction, squares: Fraction, count: Fraction, recipe: Variance, middle: Fraction) -> Fraction:

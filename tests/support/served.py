@@ -10,14 +10,14 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from dpsql.server.databases import Databases
-from dpsql.server.front.listen import Front, Limits
-from dpsql.server.front.login import AskingForCertificates, Door
-from dpsql.server.front.patience import Patience
-from dpsql.server.front.route import Route
-from dpsql.server.people.users import User, Users
-from dpsql.server.statements import Answering, Catalogue, Login
-from dpsql.server.wire.scram import make_secret
+from dpsql.faces.server.databases import Databases
+from dpsql.faces.server.front.listen import ConnectionLimits, Front
+from dpsql.faces.server.front.login import AskingForCertificates, Door
+from dpsql.faces.server.front.patience import Patience
+from dpsql.faces.server.front.route import Route
+from dpsql.faces.server.people.users import User, Users
+from dpsql.faces.server.statements import Answering, CatalogueAnswering, Login
+from dpsql.faces.server.wire.scram import make_secret
 from tests.support.answering import NoCatalogue, Recorded
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def people(**more: Login) -> Users:
     return Users({name: User(secret, login) for name, login in logins.items()})
 
 
-def _answering(answering: Answering, catalogue: Catalogue | None) -> Answering:
+def _answering(answering: Answering, catalogue: CatalogueAnswering | None) -> Answering:
     return answering if isinstance(answering, Databases) else Route(answering, catalogue or NoCatalogue())
 
 
@@ -56,9 +56,9 @@ class Served:
         *,
         tls: ssl.SSLContext | None = None,
         wire: ssl.SSLContext | None = None,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         seconds: float = 60,
-        catalogue: Catalogue | None = None,
+        catalogue: CatalogueAnswering | None = None,
         databases: Mapping[str, str] | None = None,
         tls_only: bool = False,
     ) -> None:

@@ -10,19 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpsql.faces.server.gateway import Gateway
+from dpsql.faces.server.pace import Clock
+from dpsql.faces.server.statements import Answer, Ceilings, ChargedRun, Login, Refused, StatementSettings, Value
+from dpsql.faces.server.workers.answering import WorkerAnswering
+from dpsql.faces.server.workers.worker_link import Starting, WorkerLink, command, started
+from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply, Waiting, read, write
 from dpsql.policy.load import load_policy
-from dpsql.server.gateway import Gateway
-from dpsql.server.pace import Clock
-from dpsql.server.statements import Answer, Ceilings, Charged, Login, Refused, Settings, Value
-from dpsql.server.workers.answering import Answering
-from dpsql.server.workers.link import Link, Starting, command, started
-from dpsql.server.workers.messages import Ask, Ready, Reply, Waiting, read, write
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 from tests.support.small_shop import Shop
 
 T = TypeVar("T")
-TENTH = Settings(epsilon="0.1")
+TENTH = StatementSettings(epsilon="0.1")
 ANA = Login("ana", "ana", address="127.0.0.1")
 BEN = Login("ben", "ben", address="127.0.0.1")
 PATIENCE = 600
@@ -30,10 +30,10 @@ FINE = "{answers_at: [" + ", ".join(f"{ms}ms" for ms in (*range(10, 1000, 10), *
 """A `serve:` without its end, whose moments are so close that tests are not kept waiting."""
 PRELUDE = """
 import os, signal, sys
-import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
-import dpsql.engines.duckdb.scratch, dpsql.postprocessing.run, dpsql.answers.store.sqlite
+import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.chain.head, dpsql.engines.duckdb.engine
+import dpsql.engines.duckdb.scratch, dpsql.planner.postprocessing.run, dpsql.answers.stored.store.sqlite
 import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.pipeline
-import dpsql.server.workers.worker, dpsql.server.workers.answering
+import dpsql.faces.server.workers.worker, dpsql.faces.server.workers.answering
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -92,7 +92,9 @@ class Served:
         """The result of a coroutine that runs in the loop."""
         return asyncio.run_coroutine_threadsafe(make(), self._loop).result(PATIENCE)
 
-    def ask(self, sql: str, *values: Value, login: Login = ANA, settings: Settings = TENTH, name: str = "") -> Answer:
+    def ask(
+        self, sql: str, *values: Value, login: Login = ANA, settings: StatementSettings = TENTH, name: str = ""
+    ) -> Answer:
         """Describe and run one statement."""
 
         async def both() -> Answer:
@@ -101,12 +103,12 @@ class Served:
 
         return self.do(both)
 
-    def charge_of(self, refused: Refused) -> Charged:
+    def charge_of(self, refused: Refused) -> ChargedRun:
         """What a refused run was charged all the same: price and entry."""
         charge = refused.charge
         assert charge is not None
 
-        async def known() -> Charged:
+        async def known() -> ChargedRun:
             return await charge
 
         return self.do(known)
@@ -139,7 +141,7 @@ class Inside:
         loaded = load_policy(policy)
         completed, engine = open_data(loaded, None, None, None, None)
         self._service = Service(completed, engine)
-        self._answering = Answering(self._service, completed.serving.rows, self._leave, self._charge)
+        self._answering = WorkerAnswering(self._service, completed.serving.rows, self._leave, self._charge)
         self.entry = ""
         self._waiting: asyncio.Future[Reply | Waiting] | None = None
         self._goes = threading.Event()
@@ -189,7 +191,7 @@ class Inside:
 def inside(shop: Shop) -> Starting:
     """Workers without processes."""
 
-    async def start() -> Link:
+    async def start() -> WorkerLink:
         return await asyncio.to_thread(Inside, shop.policy, asyncio.get_running_loop())
 
     return start
@@ -203,7 +205,9 @@ def with_serve(shop: Shop, text: str) -> Shop:
 
 def prepared_worker(policy: Path, prepare: str) -> list[str]:
     """What starts a worker in which some code runs first."""
-    code = f"{PRELUDE}\n{prepare}\nfrom dpsql.server.workers.worker import main\nsys.exit(main([{str(policy)!r}]))"
+    code = (
+        f"{PRELUDE}\n{prepare}\nfrom dpsql.faces.server.workers.worker import main\nsys.exit(main([{str(policy)!r}]))"
+    )
     return [sys.executable, "-c", code]
 
 

@@ -13,18 +13,18 @@ from typing import Any
 
 import httpx
 
-from dpsql.server.databases import Database, Databases
-from dpsql.server.front.listen import Front, Limits
-from dpsql.server.front.login import Door
-from dpsql.server.front.patience import Patience
-from dpsql.server.front.route import Route
-from dpsql.server.pace import Clock
-from dpsql.server.people.users import Users
-from dpsql.server.refusals import Refusals
-from dpsql.server.statements import Login
-from dpsql.server.web.doors import Address, Web
-from dpsql.server.web.pages.reference import Place
-from dpsql.server.web.site import House
+from dpsql.faces.server.databases import Database, Databases
+from dpsql.faces.server.front.listen import ConnectionLimits, Front
+from dpsql.faces.server.front.login import Door
+from dpsql.faces.server.front.patience import Patience
+from dpsql.faces.server.front.route import Route
+from dpsql.faces.server.pace import Clock
+from dpsql.faces.server.people.users import Users
+from dpsql.faces.server.refusal_counts import Refusals
+from dpsql.faces.server.statements import Login
+from dpsql.faces.server.web.doors import Address, Web
+from dpsql.faces.server.web.pages.reference import WireAddress
+from dpsql.faces.server.web.site import House
 from tests.support.answering import NoCatalogue, Recorded
 from tests.support.served import PASSWORD, people
 from tests.support.served_shop import Served, inside, served
@@ -98,7 +98,7 @@ def served_web(
     shop: Shop,
     *,
     tls: ssl.SSLContext | None = None,
-    limits: Limits | None = None,
+    limits: ConnectionLimits | None = None,
     clock: Clock | None = None,
     second: str = "",
     users: Users | None = None,
@@ -127,9 +127,9 @@ def served_web(
             Patience(lambda: 0.0),
             sleep,
         )
-        own = limits or Limits()
+        own = limits or ConnectionLimits()
         front = Front(door, databases, own)
-        web = Web(House(door, databases, own), front, Place("db.example.org", 5432, True), refusals)
+        web = Web(House(door, databases, own), front, WireAddress("db.example.org", 5432, True), refusals)
         found = ServedWeb(server, web, log, refusals, front, waits)
         analysts, custodians = server.do(lambda: web.start(Address("127.0.0.1", 0), Address("127.0.0.1", 0)))
         found.urls = (analysts[1], custodians[1])

@@ -164,14 +164,14 @@ def make_shop(folder: Path, epsilon: str = "1000000") -> Shop:
 # is opened before the fork. A line of jobs starts all of them; its answer is their numbers, then their statuses.
 _NURSERY = """
 import json, os, signal, sys, time
-import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.head, dpsql.engines.duckdb.engine
-import dpsql.engines.duckdb.scratch, dpsql.postprocessing.run, dpsql.answers.store.sqlite
+import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.chain.head, dpsql.engines.duckdb.engine
+import dpsql.engines.duckdb.scratch, dpsql.planner.postprocessing.run, dpsql.answers.stored.store.sqlite
 import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.service
 from dpsql.diagnostics.errors import BudgetExceeded
 
 # However slow the machine and however many children: what a child waits for, it gets.
 dpsql.core.ledger.sqlite.SqliteLedger.open.__func__.__kwdefaults__["timeout"] = 600
-dpsql.answers.store.sqlite.SqliteAnswers.__init__.__kwdefaults__.update(timeout=600, patience=3600)
+dpsql.answers.stored.store.sqlite.SqliteAnswers.__init__.__kwdefaults__.update(timeout=600, patience=3600)
 CTRL_C = {signal.SIGINT}
 
 def die(*_):

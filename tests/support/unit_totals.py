@@ -21,14 +21,14 @@ from dpsql.core.ir.nodes import BoundContributions, Node, Release, keyed_by
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.request import Request
+from dpsql.core.noise.request import LossRequest
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.plan import Plan
-from dpsql.planner.rewrites.choose_grids import gridded, in_units
+from dpsql.planner.rewrites.bounds.choose_grids import gridded, in_units
 from dpsql.policy.policy import Policy
 
 Totals = Mapping[str | None, int]
@@ -66,7 +66,7 @@ def limited(
 
 def planned(tagged: Tagged[Facts], tables: TableNames) -> PlannedRelease:
     """A release of a finished tree with its statements, measured at an ε at which every limit has a price."""
-    (measured,) = measure([tagged], Request(Fraction(2**20)))
+    (measured,) = measure([tagged], LossRequest(Fraction(2**20)))
     return PlannedRelease(measured, statements(tagged, DUCKDB, tables, ByIdentity[Node, str]()), "r0")
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpsql.server.wire.scram import prepared
+from dpsql.faces.server.wire.scram import prepared
 
 
 def proof_of(password: str, header: str, first: str, reply: str) -> tuple[bytes, bytes]:

@@ -27,7 +27,7 @@ from dpsql.core.ir.nodes import (
     inputs,
 )
 from dpsql.core.ir.public_facts import PublicFacts
-from dpsql.core.ir.render import constant, expression
+from dpsql.core.ir.short_text import constant, expression
 from dpsql.core.ir.walk import Tagged, walk
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import as_prepared
@@ -36,12 +36,12 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
-from dpsql.planner.expected_error import total_error
+from dpsql.planner.costs.expected_error import total_error
 from dpsql.planner.explain.nodes import facts_text, operator
-from dpsql.planner.rewrites.choose_components import choose_components
-from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.releases.choose_components import choose_components
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.rewrites.rules import RULES, Rewrite
-from dpsql.planner.searches.limits import Searching
+from dpsql.planner.searches.limits_to_search import Searching
 from tests.support.planning import named, policy
 
 CLINIC = policy(

@@ -10,14 +10,14 @@ from fractions import Fraction
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Hint
-from dpsql.core.functions.domains import DateRange, TimestampRange
-from dpsql.core.functions.key_lists import Listed
+from dpsql.core.functions.domains.domains import DateRange, TimestampRange
+from dpsql.core.functions.domains.key_lists import ListedKeys
 from dpsql.core.functions.registry import position
 from dpsql.core.functions.value import Domain, Value, type_range
 from dpsql.core.ir.expressions import Column, Expr, columns_of
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import KeysOf
-from dpsql.core.ir.render import identifier, qualified
+from dpsql.core.ir.short_text import identifier, qualified
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Exact, Interval, everything, exact
 from dpsql.core.policy.tables import Bound, Table, TableDomain, ValuesDomain
@@ -162,7 +162,7 @@ def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Co
             found = ctx.public.key_list(KeysOf(source, (name,), ctx.max_keys))
             if found is None:
                 return None
-            return Domain(Listed.of(found), with_null)
+            return Domain(ListedKeys.of(found), with_null)
     if column.type.kind is Kind.BOOLEAN:
         return Domain((False, True), null)
     if bounds is None or bounds.lo is None or bounds.hi is None:

@@ -43,7 +43,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.ir.well_formed import require_well_formed
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 
 
 def derive(node: Node, ctx: Context) -> Tagged[Facts]:

@@ -13,8 +13,8 @@ When it would be false: a term that is evaluated twice, taken for one (P and NOT
     once); a computed column, which is such a term; a comparison that the engine makes in another type than the
     column's, where values that differ may be one: DOUBLEs, a DATE among TIMESTAMPs, a literal that the column's type
     does not hold; text that is not compared by its bytes (collations are refused).
-Tested by: tests/core/analysis/test_disjoint.py, tests/deep/analysis/test_disjoint.py,
-    tests/deep/noise/test_parallel_composition.py
+Tested by: tests/core/analysis/test_disjoint.py, tests/deep/core/analysis/test_disjoint.py,
+    tests/deep/core/noise/test_parallel_composition.py
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ When it would be false:
     - partners that are private rows of somebody else; ids that differ, taken for rows;
     - a column that is another one of the table in each branch; an equality of two different columns;
     - a frequency made true by truncation.
-Tested by: tests/deep/analysis/test_operator_tightness.py, tests/deep/analysis/test_broken_operator_rules.py,
-    tests/deep/analysis/test_operators.py, tests/core/analysis/test_slices.py
+Tested by: tests/deep/core/analysis/test_operator_tightness.py, tests/deep/core/analysis/test_broken_operator_rules.py,
+    tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_slices.py
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ When it would be false:
     - a condition that some rows do not meet; one on a computed column, which may be another value where it is counted;
     - the range of COALESCE, GREATEST and LEAST, narrowed because a branch is believed never to be NULL;
     - equal values that are not one value (DOUBLE, INTERVAL: 0.0 and -0.0); what is computed in DOUBLE.
-Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_distinct_values.py,
+Tested by: tests/deep/core/analysis/test_public_groups.py, tests/core/analysis/test_distinct_values.py,
 tests/core/functions/test_function_contract.py
 """
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from operator import is_
 from typing import Final
 
-from dpsql.core.functions.arithmetic import ZERO_DIVISOR
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.function import SignatureError
+from dpsql.core.functions.numbers.arithmetic import ZERO_DIVISOR
 from dpsql.core.functions.registry import OVERFLOW, REGISTRY, apply, literal, lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, larger_than
-from dpsql.core.ir.render import expression, operand, symbol
+from dpsql.core.ir.short_text import expression, operand, symbol
 from dpsql.core.ir.step_count import take
 from dpsql.diagnostics.diagnostic import Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject

@@ -15,7 +15,7 @@ from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.core.numbers.interval import Interval
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 
 Columns = frozenset[int]
 

@@ -19,7 +19,7 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Join, Node, Scan, SetKind, SetOperation, inputs
 from dpsql.core.numbers.cap import Finite
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 
 
 @value(frozen=True, slots=True)

@@ -8,7 +8,7 @@ When it would be false:
     - a list whose length depends on private data: keys that partition selection shows or an earlier release gave. The
       lists here are those of the plan, made of the policy, the query and public tables;
     - a column that is taken for a function of the id and is none (`Facts.by_id`).
-Tested by: tests/deep/analysis/test_public_groups.py, tests/deep/analysis/test_contribution_bounding.py
+Tested by: tests/deep/core/analysis/test_public_groups.py, tests/deep/core/analysis/test_contribution_bounding.py
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Aggregate, Join, Release, Scan
-from dpsql.core.ir.render import qualified
+from dpsql.core.ir.short_text import qualified
 from dpsql.core.ir.walk import Tagged
 from dpsql.diagnostics.errors import reject
 

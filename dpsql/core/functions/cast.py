@@ -12,11 +12,11 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.functions.date_arithmetic import DAY_US
-from dpsql.core.functions.domains import Midnights, map_domain, span_of
+from dpsql.core.functions.dates.date_arithmetic import DAY_US
+from dpsql.core.functions.domains.domains import Midnights, map_domain, span_of
 from dpsql.core.functions.function import SignatureError
+from dpsql.core.functions.numbers.rounding import multiplied, outward
 from dpsql.core.functions.registry import literal
-from dpsql.core.functions.rounding import multiplied, outward
 from dpsql.core.functions.signature import WITHOUT_A_ZONE, in_doubles, iv_meet, may_fail, stored
 from dpsql.core.functions.value import Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.types import Kind, SqlType

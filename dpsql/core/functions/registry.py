@@ -12,27 +12,18 @@ from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Final
 
-from dpsql.core.functions import (
-    arithmetic,
-    clipping,
-    comparison,
-    conditional,
-    dates,
-    lists,
-    logic,
-    membership,
-    octaves,
-    patterns,
-    rounding,
-    strings,
-    time_buckets,
-)
-from dpsql.core.functions import concatenation as joining
-from dpsql.core.functions import date_parts as dateparts
-from dpsql.core.functions import real_functions as numeric
-from dpsql.core.functions.domains import map_domain, midnight
+from dpsql.core.functions import lists
+from dpsql.core.functions.conditions import comparison, conditional, logic, membership
+from dpsql.core.functions.dates import date_parts as dateparts
+from dpsql.core.functions.dates import dates, time_buckets
+from dpsql.core.functions.domains import octaves
+from dpsql.core.functions.domains.domains import map_domain, midnight
 from dpsql.core.functions.function import Args, Function, SignatureError
+from dpsql.core.functions.numbers import arithmetic, clipping, rounding
+from dpsql.core.functions.numbers import real_functions as numeric
 from dpsql.core.functions.signature import as_double, in_doubles, iv_meet, on_ranges
+from dpsql.core.functions.text import concatenation as joining
+from dpsql.core.functions.text import patterns, strings
 from dpsql.core.functions.value import MISSING, TRUTH, TRUTH_OR_NULL, Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from dpsql.core.ir.types import SqlType, value_range
 from dpsql.core.numbers.interval import Exact, Interval, everything
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 
 Scalar = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
 """A SQL value on the Python side. INTEGER is int, DECIMAL is Decimal, DOUBLE is float, DATE is date."""

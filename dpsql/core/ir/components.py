@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
 from dpsql.core.numbers.interval import Interval, everything
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -272,7 +272,7 @@ Terms = tuple[tuple[int, Fraction], ...]
 class Recipe(ABC):
     """How a released column is made of components: arithmetic over public numbers, on which no privacy rests.
 
-    Here stands what planning asks of it; the aggregates themselves are in `dpsql/aggregates`.
+    Here stands what planning asks of it; the aggregates themselves are in `dpsql/frontend/aggregates`.
     """
 
     __slots__ = ()

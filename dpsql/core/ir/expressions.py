@@ -14,7 +14,7 @@ from operator import is_
 
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import SqlType
-from dpsql.core.values import replace, value
+from dpsql.core.value_classes import replace, value
 from dpsql.diagnostics.diagnostic import Span
 
 MOST_NODES = 20_000

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.components import Component, KeySource, Output
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -150,7 +150,7 @@ class Unnest:
 
 @value(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate as written: `function` is its name in `dpsql/aggregates`; arg None is COUNT(*).
+    """An aggregate as written: `function` is its name in `dpsql/frontend/aggregates`; arg None is COUNT(*).
 
     `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private. Of a
     sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from dpsql.core.ir.expressions import LiteralValue
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 
 
 @value(frozen=True, slots=True)

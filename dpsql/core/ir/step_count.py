@@ -19,19 +19,19 @@ MOST: Final = 2_000_000
 
 
 @dataclass(slots=True)
-class Count:
+class StepCount:
     """The steps taken so far, and the part of the text that the last of them were taken for."""
 
     taken: int = 0
     span: Span | None = None
 
 
-_counting: ContextVar[Count | None] = ContextVar("steps", default=None)
+_counting: ContextVar[StepCount | None] = ContextVar("steps", default=None)
 
 
 def begin() -> None:
     """Count the steps from now on, from none. What an interrupt has left behind of another text is forgotten."""
-    _counting.set(Count())
+    _counting.set(StepCount())
 
 
 def end() -> None:
@@ -39,12 +39,12 @@ def end() -> None:
     _counting.set(None)
 
 
-def counting() -> Count:
+def counting() -> StepCount:
     """The count of the text that is being planned, or one that nobody reads: for walks, which add to it at each node.
 
     They have to `take` none now and then, or nobody notices that there are too many.
     """
-    return _counting.get() or Count()
+    return _counting.get() or StepCount()
 
 
 def take(steps: int = 1, span: Span | None = None) -> None:

@@ -27,8 +27,8 @@ from dpsql.core.ir.nodes import (
     Window,
     inputs,
 )
-from dpsql.core.ir.step_count import Count, counting, take
-from dpsql.core.values import replace, value
+from dpsql.core.ir.step_count import StepCount, counting, take
+from dpsql.core.value_classes import replace, value
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -129,7 +129,7 @@ _OverOne = (
 )
 
 
-def _transformed(node: Node, kind: type[K], change: Callable[[K], Node], count: Count) -> Node:
+def _transformed(node: Node, kind: type[K], change: Callable[[K], Node], count: StepCount) -> Node:
     above: list[_OverOne] = []
     while not isinstance(node, (Scan, Values, Join, SetOperation)):
         above.append(node)

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Protocol, Self, TypeVar
 
-from dpsql.core.ledger.acceptance import acceptance
-from dpsql.core.ledger.budgets import Fixed
-from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Point, Row
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain.acceptance import acceptance
+from dpsql.core.ledger.chain.hash_chain import BrokenChain, Identity, LedgerRow, Point
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
+from dpsql.core.ledger.losses.fixed_budgets import Fixed
+from dpsql.core.ledger.losses.regions import ALWAYS, Days
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import after_commit, kept_back, newer_entry, unnamed_units, unusable
-from dpsql.core.ledger.regions import ALWAYS, Days
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
@@ -36,11 +36,11 @@ Result = TypeVar("Result")
 class Entries(Protocol):
     """The stored chain, as one look at it or one transaction sees it."""
 
-    def following(self, last: Point) -> Iterator[Row]:
+    def following(self, last: Point) -> Iterator[LedgerRow]:
         """The rows behind a point of the chain. Raises CannotOpen (DP407): it is not there."""
         ...
 
-    def find(self, entry_id: str) -> Row | None:
+    def find(self, entry_id: str) -> LedgerRow | None:
         """The row of an id."""
         ...
 
@@ -48,7 +48,7 @@ class Entries(Protocol):
         """The hash of an entry; None if there is none."""
         ...
 
-    def add(self, row: Row) -> bool:
+    def add(self, row: LedgerRow) -> bool:
         """Add a row behind the last one; False if its id is there already."""
         ...
 
@@ -83,7 +83,7 @@ class BookLedger(ABC):
         return self._booked(lambda book: book.accounts())
 
     def fixed(self) -> Fixed:
-        """The budgets that are fixed (budgets.py)."""
+        """The budgets that are fixed (losses/fixed_budgets.py)."""
         return self._booked(lambda book: book.fixed())
 
     def definitions(self) -> Sequence[Entry]:
@@ -235,7 +235,7 @@ class ChainedLedger(BookLedger):
         return self._append(entries, settled, self._book.not_fixed(settled, caps))
 
     def _append(self, entries: Entries, settled: Entry, fixed: Fixed) -> Receipt:
-        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat(), fixed)
+        row = LedgerRow.after(self._tip, settled, datetime.now(UTC).isoformat(), fixed)
         if entries.add(row):
             return row.receipt()
         if (receipt := self._find(entries, settled)) is None:
@@ -296,7 +296,7 @@ class ChainedLedger(BookLedger):
             yield self._follows(row, last)
             last = row.point
 
-    def _follows(self, row: Row, last: Point) -> Receipt:
+    def _follows(self, row: LedgerRow, last: Point) -> Receipt:
         try:
             return row.follows(last)
         except BrokenChain as broken:
@@ -329,7 +329,7 @@ class ChainedLedger(BookLedger):
         self._catch_up(entries)
         entry = acceptance(self._head, self._tip, lambda number: self._hash_at(entries, number))
         if entry is not None:
-            entries.add(Row.after(self._tip, entry, datetime.now(UTC).isoformat()))
+            entries.add(LedgerRow.after(self._tip, entry, datetime.now(UTC).isoformat()))
 
     def _accepted(self) -> Point:
         """Accept the ledger as it stands; the point that the head is to remember."""

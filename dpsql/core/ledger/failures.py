@@ -16,7 +16,7 @@ import datetime as dt
 from collections.abc import Collection, Sequence
 from typing import Final, Literal
 
-from dpsql.core.ledger.acceptance import CUSTODIAN
+from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Failure, FailureCap, Ledger
 from dpsql.core.ledger.refusals import NOTHING_RAN
 from dpsql.diagnostics.diagnostic import Diagnostic

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from dpsql.core.ledger.regions import ALWAYS, Days, Region, dearest, everywhere, summed
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region, dearest, everywhere, summed
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, remaining
 
@@ -21,9 +21,9 @@ class EntryKind(StrEnum):
     DEFINITION = "definition"
     """What a summary is made of, or that it is forgotten."""
     ACCEPTANCE = "acceptance"
-    """A custodian has accepted the ledger as it stood (acceptance.py)."""
+    """A custodian has accepted the ledger as it stood (chain/acceptance.py)."""
     BUDGET = "budget"
-    """A custodian has added to a budget (budgets.py)."""
+    """A custodian has added to a budget (losses/fixed_budgets.py)."""
     FAILURE = "failure"
     """A run has failed (failures.py)."""
     LOOK = "look"
@@ -150,7 +150,8 @@ class Ceiling:
 
     *Claim.* However many statements are asked at one time, their charges together stay within `left`. *Why.* Each is
     checked against what the account has spent by then, in the transaction that adds its own charge. *When it would be
-    false.* If `left` and `before` were read of two states of the ledger. *Tested by* tests/server/test_ceilings.py.
+    false.* If `left` and `before` were read of two states of the ledger. *Tested by*
+    tests/faces/server/test_ceilings.py.
     """
 
     left: PrivacyLoss
@@ -207,7 +208,8 @@ class Receipt:
 
     sequence: 1 for a ledger's first entry; this is the order of entries. hash: of the chain up to this entry.
     reserved_at: ISO 8601 in UTC, by the clock of the machine that charged. For reading only: clocks go back, and
-    nothing is ever decided by this. fixed: budgets that hold from this entry on (budgets.py), added by the ledger.
+    nothing is ever decided by this. fixed: budgets that hold from this entry on (losses/fixed_budgets.py), added by the
+    ledger.
     """
 
     entry: Entry
@@ -244,7 +246,7 @@ class Ledger(Protocol):
         ...
 
     def fixed(self) -> Mapping[Cap, PrivacyLoss]:
-        """The budgets that are fixed (budgets.py), in the present names of units."""
+        """The budgets that are fixed (losses/fixed_budgets.py), in the present names of units."""
         ...
 
     def finish(self) -> None:

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from dpsql.core.ledger.budgets import Fixed
+from dpsql.core.ledger.chain.hash_chain import Identity, LedgerRow
 from dpsql.core.ledger.chained import BookLedger, Result
-from dpsql.core.ledger.hash_chain import Identity, Row
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
+from dpsql.core.ledger.losses.fixed_budgets import Fixed
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 
 
@@ -43,7 +43,7 @@ class MemoryLedger(BookLedger):
             return self._append(settled, fixing(self._book.fixed()))
 
     def _append(self, settled: Entry, fixed: Fixed) -> Receipt:
-        row = Row.after(self._tip, settled, datetime.now(UTC).isoformat(), fixed)
+        row = LedgerRow.after(self._tip, settled, datetime.now(UTC).isoformat(), fixed)
         receipt = row.receipt()
         self._book.add(settled, fixed)
         self._receipts[settled.id] = receipt

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpsql.core.ledger import regions
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.regions import Region
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.losses import regions
+from dpsql.core.ledger.losses.regions import Region
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.privacy_loss import PrivacyLoss
 
 
@@ -28,7 +28,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 class Terms:
     """How one answer is made and what it costs: what is known of it before its noise is drawn.
 
-    mechanism, parameter, losses, conversion, regions: as in `Answer`. threshold: of the keys that it decides, as
+    mechanism, parameter, losses, conversion, regions: as in `StoredAnswer`. threshold: of the keys that it decides, as
     (threshold, r, g, δ); None if it decides none.
     """
 
@@ -46,11 +46,11 @@ class Paid:
     for them, and this account has not; it is charged what they cost before it is shown any.
     """
 
-    held: tuple[Answer, ...] = ()
-    received: tuple[Answer, ...] = ()
+    held: tuple[StoredAnswer, ...] = ()
+    received: tuple[StoredAnswer, ...] = ()
 
 
-def paid(ledger: Ledger, analyst: str, answers: Iterable[Answer]) -> Paid:
+def paid(ledger: Ledger, analyst: str, answers: Iterable[StoredAnswer]) -> Paid:
     """How an account comes to these answers. Raises AssertionError for one that this ledger was not charged for."""
     by_id = {answer.id: answer for answer in answers}
     if not by_id:
@@ -78,7 +78,7 @@ def draw_of(answer_id: str) -> str:
     return answer_id.partition(".")[0]
 
 
-def unchanged(answer: Answer) -> bool:
+def unchanged(answer: StoredAnswer) -> bool:
     """Whether the answer's terms are those that its id was made for. False for an id of any other form."""
     draw, _, rest = answer.id.partition(".")
     place, _, found = rest.partition(".")

@@ -5,15 +5,15 @@ together exceed a cap; an older or altered copy of the database is refused by ev
 One row is locked `FOR UPDATE` by whoever charges; under this lock `ChainedLedger` decides, and one statement adds the
 entry and moves the row to it. What is committed is durable (postgres_server.py). Where the answer to COMMIT is lost,
 the entry's id is looked up before anything runs, under the same lock: it waits for the transaction that was lost to
-end. Then this gateway's head follows (head.py), and only then the receipt is handed out. *When it would be false.* If
-the server's disk acknowledges writes that it does not make; if somebody replaces both the database and the heads of all
-gateways; if a gateway accepts (`accept_head`) a database that has lost entries. *Tested by*
+end. Then this gateway's head follows (chain/head.py), and only then the receipt is handed out. *When it would be
+false.* If the server's disk acknowledges writes that it does not make; if somebody replaces both the database and the
+heads of all gateways; if a gateway accepts (`accept_head`) a database that has lost entries. *Tested by*
 tests/engines_elsewhere/postgres/ledger/.
 
 *Claim.* `following` gives every entry behind a point, or raises: none is left out at the end, where no hash would miss
 it. *Why.* One statement, so one snapshot, gives the entries and the row that says where they end; this row is moved by
 the statement that adds an entry. Whoever reads checks the hashes in between. *When it would be false.* If somebody who
-may write the row says that the chain ends earlier: this gateway's head (head.py) knows better. *Tested by*
+may write the row says that the chain ends earlier: this gateway's head (chain/head.py) knows better. *Tested by*
 tests/engines_elsewhere/postgres/ledger/test_edited_database.py.
 """
 
@@ -26,11 +26,18 @@ from pathlib import Path
 from typing import Final, Self
 
 from dpsql.core.ledger import postgres_schema as schema
+from dpsql.core.ledger.chain.hash_chain import COLUMNS, Identity, LedgerRow, Point
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.chained import ChainedLedger, Entries, Result
-from dpsql.core.ledger.hash_chain import COLUMNS, Identity, Point, Row
-from dpsql.core.ledger.head import Head
 from dpsql.core.ledger.ledger import Entry, Receipt
-from dpsql.core.ledger.postgres_server import SETTINGS, Server, Session, Unknown, agrees, refuse_the_datas
+from dpsql.core.ledger.postgres_server import (
+    SETTINGS,
+    LedgerConnection,
+    LedgerServer,
+    UnknownOutcome,
+    agrees,
+    refuse_the_datas,
+)
 from dpsql.core.ledger.privacy_filter import Book
 from dpsql.core.ledger.refusals import perhaps_charged, unusable
 from dpsql.core.policy.units import UnitNames
@@ -48,7 +55,7 @@ _FOLLOWING = (
     "ORDER BY e.sequence"
 )
 _ADD = (
-    f"WITH added AS (INSERT INTO dpsql.entries ({COLUMNS}) VALUES ({', '.join(['%s'] * len(Row._fields))}) "
+    f"WITH added AS (INSERT INTO dpsql.entries ({COLUMNS}) VALUES ({', '.join(['%s'] * len(LedgerRow._fields))}) "
     "ON CONFLICT (id) DO NOTHING RETURNING sequence, hash) "
     "UPDATE dpsql.head SET last_sequence = added.sequence, last_hash = added.hash FROM added"
 )
@@ -66,10 +73,10 @@ _OLDER = (
 )
 
 
-class Stored:
+class StoredEntries:
     """`Entries` of a database, over one session."""
 
-    def __init__(self, session: Session, url: str) -> None:
+    def __init__(self, session: LedgerConnection, url: str) -> None:
         self._session, self._url = session, url
 
     def take_turn(self) -> None:
@@ -82,7 +89,7 @@ class Stored:
             raise unusable(self._url, "there is no ledger in this database any more", *schema.RESTORE)
         agrees(self._url, *turn[0])
 
-    def following(self, last: Point) -> Iterator[Row]:
+    def following(self, last: Point) -> Iterator[LedgerRow]:
         """The rows behind a point of the chain."""
         while True:
             found = self._session.rows(_FOLLOWING, (last.sequence, _AT_ONCE))
@@ -97,7 +104,7 @@ class Stored:
             what = f"it ends at entry {last.sequence}, and says that it ends elsewhere"
             raise unusable(self._url, what, *schema.RESTORE)
 
-    def find(self, entry_id: str) -> Row | None:
+    def find(self, entry_id: str) -> LedgerRow | None:
         """The row of an id."""
         found = self._session.rows(f"SELECT {COLUMNS} FROM dpsql.entries WHERE id = %s", (_escaped(entry_id),))
         return _read(found[0]) if found else None
@@ -107,7 +114,7 @@ class Stored:
         found = self._session.rows("SELECT hash FROM dpsql.entries WHERE sequence = %s", (sequence,))
         return str(found[0][0]) if found else None
 
-    def add(self, row: Row) -> bool:
+    def add(self, row: LedgerRow) -> bool:
         """Add a row, and move the row that says where the chain ends; False if its id is there already."""
         values = [_escaped(value) if isinstance(value, str) else value for value in row]
         return self._session.change(_ADD, values) == 1
@@ -128,8 +135,8 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\([\\0])", lambda found: "\0" if found[1] == "0" else "\\", text)
 
 
-def _read(columns: Sequence[object]) -> Row:
-    return Row(*(_unescaped(value) if isinstance(value, str) else value for value in columns))  # type: ignore[arg-type]
+def _read(columns: Sequence[object]) -> LedgerRow:
+    return LedgerRow(*(_unescaped(value) if isinstance(value, str) else value for value in columns))  # type: ignore[arg-type]
 
 
 class PostgresLedger(ChainedLedger):
@@ -139,7 +146,7 @@ class PostgresLedger(ChainedLedger):
     _UNSEEN, _OLDER = _UNSEEN, _OLDER
     _ANOTHER = "a new database"
 
-    def __init__(self, server: Server, head: Head, owner: Identity, units: UnitNames | None = None) -> None:
+    def __init__(self, server: LedgerServer, head: Head, owner: Identity, units: UnitNames | None = None) -> None:
         """For `open`, `look` and `accept_head` only: of a database that is known to be a ledger."""
         super().__init__(server.url, head, owner, units)
         self.path = server.url
@@ -161,12 +168,12 @@ class PostgresLedger(ChainedLedger):
 
         head_path: where this gateway remembers the last hash that it has seen. dataset: the policy's name; a database
         serves one. accountant: `pure_dp`, `approx_dp` or `zcdp`. units: the policy's, and what they were called.
-        data: the URL of the database that holds the data; it is refused as the ledger's. timeout: see `Server`.
+        data: the URL of the database that holds the data; it is refused as the ledger's. timeout: see `LedgerServer`.
         Raises CannotOpen (DP407); ValueError for an unknown accountant.
         """
         Book(accountant)
         head = Head(Path(head_path), timeout)
-        server = Server(url, timeout)
+        server = LedgerServer(url, timeout)
         head.check_writable()
         try:
             if data is not None:
@@ -197,7 +204,7 @@ class PostgresLedger(ChainedLedger):
         Raises CannotOpen (DP407).
         """
         head = Head(Path(head_path), timeout)
-        server = Server(url, timeout)
+        server = LedgerServer(url, timeout)
         try:
             known = head.read()
             if server.read(schema.is_founded) or (known is not None and known.sequence):
@@ -210,7 +217,7 @@ class PostgresLedger(ChainedLedger):
         return None
 
     @classmethod
-    def _of(cls, server: Server, head: Head, units: UnitNames | None = None) -> Self:
+    def _of(cls, server: LedgerServer, head: Head, units: UnitNames | None = None) -> Self:
         server.read(lambda session: schema.check(session, server.url))
         return cls(server, head, server.read(lambda session: schema.read_identity(session, server.url)), units)
 
@@ -223,7 +230,7 @@ class PostgresLedger(ChainedLedger):
     def _added(self, settled: Entry, adding: Callable[[Entries], Receipt]) -> Receipt:
         try:
             return self._turn(adding)
-        except Unknown:
+        except UnknownOutcome:
             return self._looked_up(settled)
 
     def _looked_up(self, settled: Entry) -> Receipt:
@@ -239,7 +246,7 @@ class PostgresLedger(ChainedLedger):
             try:
                 receipt = self._turn(found)
                 break
-            except (CannotOpen, Unknown):
+            except (CannotOpen, UnknownOutcome):
                 if time.monotonic() > deadline:
                     raise perhaps_charged(self.path) from None
             time.sleep(_PAUSE)
@@ -251,8 +258,8 @@ class PostgresLedger(ChainedLedger):
         return at_least  # it was committed
 
     def _reading(self, action: Callable[[Entries], Result]) -> Result:
-        def caught_up(session: Session) -> Result:
-            entries = Stored(session, self.path)
+        def caught_up(session: LedgerConnection) -> Result:
+            entries = StoredEntries(session, self.path)
             self._catch_up(entries)
             return action(entries)
 
@@ -261,8 +268,8 @@ class PostgresLedger(ChainedLedger):
             return self._server.read(caught_up)
 
     def _turn(self, action: Callable[[Entries], Result]) -> Result:
-        def taken(session: Session) -> Result:
-            entries = Stored(session, self.path)
+        def taken(session: LedgerConnection) -> Result:
+            entries = StoredEntries(session, self.path)
             entries.take_turn()
             return action(entries)
 
@@ -271,7 +278,7 @@ class PostgresLedger(ChainedLedger):
             return self._server.transaction(taken)
 
 
-def server_of(ledger: PostgresLedger) -> Server:
+def server_of(ledger: PostgresLedger) -> LedgerServer:
     """The database that a ledger is in, for what is kept beside it."""
     return ledger._server
 
@@ -282,7 +289,7 @@ def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> No
     For a gateway that is new, and the repair after a restored backup when nothing better can be restored; an entry says
     so. The chain is verified first; if there is no ledger, the head is removed. Raises CannotOpen (DP407).
     """
-    head, server = Head(Path(head_path), timeout), Server(url, timeout)
+    head, server = Head(Path(head_path), timeout), LedgerServer(url, timeout)
     try:
         if not server.read(schema.is_founded):
             head.forget()
@@ -295,7 +302,7 @@ def accept_head(url: str, head_path: str | Path, *, timeout: float = 10.0) -> No
 
 def is_founded(url: str, timeout: float = 10.0) -> bool:
     """Whether there is a ledger in a database. Raises CannotOpen (DP407)."""
-    server = Server(url, timeout)
+    server = LedgerServer(url, timeout)
     try:
         return server.read(schema.is_founded)
     finally:

@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS
-from dpsql.core.ledger.hash_chain import ADDED, FORMAT, Identity
-from dpsql.core.ledger.head import Head
-from dpsql.core.ledger.postgres_server import GRANTS, Server, Session, Unknown
+from dpsql.core.ledger.chain.hash_chain import ADDED, FORMAT, Identity
+from dpsql.core.ledger.chain.head import Head
+from dpsql.core.ledger.postgres_server import GRANTS, LedgerConnection, LedgerServer, UnknownOutcome
 from dpsql.core.ledger.refusals import unusable
 
 RESTORE = (
@@ -74,12 +74,12 @@ _FOUNDING = 0x6470736C
 """The advisory lock under which the tables are made; SQLite's files of ledgers have the same number."""
 
 
-def is_founded(session: Session) -> bool:
+def is_founded(session: LedgerConnection) -> bool:
     """Whether there is a ledger: its tables, and the row that says what it is for."""
     return _has_tables(session) and bool(session.rows("SELECT 1 FROM dpsql.head"))
 
 
-def found(server: Server, identity: Identity, head: Head) -> None:
+def found(server: LedgerServer, identity: Identity, head: Head) -> None:
     """Make a ledger of this identity where there is none, unless its head remembers that it had entries.
 
     Tables that somebody has made beforehand are used, older ones brought up to date. Raises CannotOpen (DP407).
@@ -88,11 +88,11 @@ def found(server: Server, identity: Identity, head: Head) -> None:
     if not server.read(is_founded):
         try:
             server.transaction(lambda session: _found(server, session, identity, head))
-        except Unknown:
+        except UnknownOutcome:
             raise unusable(server.url, "the connection was lost while it was made", "try again") from None
 
 
-def _found(server: Server, session: Session, identity: Identity, head: Head) -> None:
+def _found(server: LedgerServer, session: LedgerConnection, identity: Identity, head: Head) -> None:
     session.rows("SELECT pg_advisory_xact_lock(%s)", (_FOUNDING,))
     if not _has_tables(session):
         ((may,),) = session.rows("SELECT has_database_privilege(current_database(), 'CREATE')")
@@ -118,20 +118,20 @@ def _found(server: Server, session: Session, identity: Identity, head: Head) -> 
     )
 
 
-def bring_up_to_date(server: Server) -> None:
+def bring_up_to_date(server: LedgerServer) -> None:
     """Make a ledger of format 2 one of this format. Raises CannotOpen (DP407): this role may not."""
     if server.read(_is_older):
         try:
             server.transaction(lambda session: _upgrade(session, server.url))
-        except Unknown:
+        except UnknownOutcome:
             raise unusable(server.url, "the connection was lost while it was brought up to date", "try again") from None
 
 
-def _is_older(session: Session) -> bool:
+def _is_older(session: LedgerConnection) -> bool:
     return _has_tables(session) and session.rows(_SHAPE) == _EXPECTED_OF_2
 
 
-def _upgrade(session: Session, url: str) -> None:
+def _upgrade(session: LedgerConnection, url: str) -> None:
     session.rows("SELECT pg_advisory_xact_lock(%s)", (_FOUNDING,))
     if not _is_older(session):
         return  # another gateway has done it
@@ -146,7 +146,7 @@ def _upgrade(session: Session, url: str) -> None:
     session.run(_UPGRADE)
 
 
-def _has_tables(session: Session) -> bool:
+def _has_tables(session: LedgerConnection) -> bool:
     return bool(
         session.rows(
             "SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
@@ -197,13 +197,13 @@ _EXPECTED_OF_2 = [
 ]
 
 
-def check(session: Session, url: str) -> None:
+def check(session: LedgerConnection, url: str) -> None:
     """Raise CannotOpen (DP407) unless the tables are as they were made."""
     if session.rows(_SHAPE) != _EXPECTED:
         raise unusable(url, "its tables in the schema dpsql are not as dpsql makes them", *RESTORE)
 
 
-def read_identity(session: Session, url: str) -> Identity:
+def read_identity(session: LedgerConnection, url: str) -> Identity:
     """What the ledger says it is for. Raises CannotOpen (DP407)."""
     found = session.rows("SELECT format, dataset, accountant, salt, nonce FROM dpsql.head")
     if len(found) != 1:

@@ -1,13 +1,14 @@
 """PostgreSQL as ledgers and stored answers need it: connections with their settings, transactions, errors as DP407.
 
 *Claim.* What `transaction` returned from is durable on the server; what it raised CannotOpen from was not committed, or
-its notes say otherwise; where neither is known it raises `Unknown`. No message holds a value, a statement or what the
-server says of them. *Why.* `synchronous_commit` is set and read back, and a server without fsync is refused (`agrees`).
-COMMIT is sent last, and its answer is looked at: a transaction that failed before answers ROLLBACK, and a warning says
-that a standby did not confirm. Errors are told by their SQLSTATE alone, but for those of connecting, which speak of
-host, role and database. Names are found in `pg_catalog` only, and row security raises where it would hide rows. *When
-it would be false.* If the server's disk acknowledges writes that it does not make; if a server fails over to a standby
-that does not have what was committed (the head notices, head.py). *Tested by* tests/engines_elsewhere/postgres/ledger/.
+its notes say otherwise; where neither is known it raises `UnknownOutcome`. No message holds a value, a statement or
+what the server says of them. *Why.* `synchronous_commit` is set and read back, and a server without fsync is refused
+(`agrees`). COMMIT is sent last, and its answer is looked at: a transaction that failed before answers ROLLBACK, and a
+warning says that a standby did not confirm. Errors are told by their SQLSTATE alone, but for those of connecting, which
+speak of host, role and database. Names are found in `pg_catalog` only, and row security raises where it would hide
+rows. *When it would be false.* If the server's disk acknowledges writes that it does not make; if a server fails over
+to a standby that does not have what was committed (the head notices, chain/head.py). *Tested by*
+tests/engines_elsewhere/postgres/ledger/.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpsql.core.ledger.refusals import after_commit, unusable
-from dpsql.core.policy.server import ServerError, parse_server
+from dpsql.core.policy.server_address import ServerError, parse_server
 from dpsql.diagnostics.errors import CannotOpen
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _REFUSED: dict[str, tuple[str, str]] = {
 """SQLSTATE, or how it begins → what is said of it, and the repair."""
 
 
-class Unknown(Exception):
+class UnknownOutcome(Exception):
     """The connection was lost, or the server failed, when COMMIT was asked for: it may have been done."""
 
 
@@ -62,8 +63,8 @@ class StillLocked(CannotOpen):
     """Somebody else has kept a lock for as long as one waits."""
 
 
-class Session:
-    """One connection, used by one thread at a time. `Server` makes it, and takes it back."""
+class LedgerConnection:
+    """One connection, used by one thread at a time. `LedgerServer` makes it, and takes it back."""
 
     def __init__(self, url: str, timeout: float, connection: Connection[Any]) -> None:
         self._url, self._timeout, self._connection = url, timeout, connection
@@ -122,7 +123,7 @@ class Session:
         try:
             said = self.run("COMMIT")
         except CannotOpen:
-            raise Unknown from None
+            raise UnknownOutcome from None
         if said != "COMMIT":
             raise self._unusable("the server took the transaction back", _AGAIN)
         if self._warned:
@@ -168,7 +169,7 @@ class Session:
         return unusable(self._url, what, *help)
 
 
-class Server:
+class LedgerServer:
     """A database, by its URL. Connections are made when they are needed, and kept; it may serve several threads."""
 
     def __init__(self, url: str, timeout: float = 10.0) -> None:
@@ -180,11 +181,11 @@ class Server:
             self.url, self.timeout = parse_server(url).text, timeout
         except ServerError as error:
             raise unusable("on a server", f"the address {error}", error.help) from None
-        self._idle: list[Session] = []
+        self._idle: list[LedgerConnection] = []
         self._process = os.getpid()
         self._open = True
 
-    def read(self, action: Callable[[Session], Result]) -> Result:
+    def read(self, action: Callable[[LedgerConnection], Result]) -> Result:
         """Ask something that changes nothing, once more if the connection turns out to be lost. Raises CannotOpen."""
         session = self._taken()
         try:
@@ -198,32 +199,32 @@ class Server:
         finally:
             self._give_back(session)
 
-    def transaction(self, action: Callable[[Session], Result]) -> Result:
+    def transaction(self, action: Callable[[LedgerConnection], Result]) -> Result:
         """Do something in one transaction, taken back if it raises. Each statement sees what was committed before it.
 
         Raises Unknown; CannotOpen (DP407) where nothing was committed.
         """
 
-        def committed(session: Session) -> Result:
+        def committed(session: LedgerConnection) -> Result:
             result = action(session)
             session.commit()
             return result
 
         return self._begun(committed)
 
-    def holding(self, locks: Callable[[Session], object], action: Callable[[], Result]) -> Result:
+    def holding(self, locks: Callable[[LedgerConnection], object], action: Callable[[], Result]) -> Result:
         """Act while a transaction is open that has taken locks; nothing of it is committed.
 
         Where its connection is lost meanwhile, the action goes on. Raises CannotOpen (DP407): they were not to be had.
         """
 
-        def held(session: Session) -> Result:
+        def held(session: LedgerConnection) -> Result:
             locks(session)
             return action()
 
         return self._begun(held)
 
-    def _begun(self, action: Callable[[Session], Result]) -> Result:
+    def _begun(self, action: Callable[[LedgerConnection], Result]) -> Result:
         session = self._taken()
         try:
             try:
@@ -251,7 +252,7 @@ class Server:
         while self._idle:
             self._idle.pop().close()
 
-    def _taken(self) -> Session:
+    def _taken(self) -> LedgerConnection:
         if os.getpid() != self._process:  # forked: the parent goes on to use these, and libpq lets its own alone
             self._idle, self._process = [], os.getpid()
         try:
@@ -261,7 +262,7 @@ class Server:
         session.taken = True
         return session
 
-    def _give_back(self, session: Session) -> None:
+    def _give_back(self, session: LedgerConnection) -> None:
         serves = session.end()
         session.taken = False  # first: a Ctrl-C in between loses a connection, and no other one gets two users
         if serves:
@@ -270,8 +271,8 @@ class Server:
         if not self._open:
             self.close()
 
-    def _fresh(self) -> Session:
-        session = Session(self.url, self.timeout, _connected(self.url, self.timeout))
+    def _fresh(self) -> LedgerConnection:
+        session = LedgerConnection(self.url, self.timeout, _connected(self.url, self.timeout))
         try:
             session.rows("SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)")
             ((kept,),) = session.rows("SELECT current_setting('synchronous_commit')")
@@ -311,7 +312,7 @@ def agrees(url: str, search_path: str, row_security: str, synchronous_commit: st
         raise unusable(url, "what is set for a connection does not stay", _DIRECT)
 
 
-def check_settings(session: Session, url: str) -> None:
+def check_settings(session: LedgerConnection, url: str) -> None:
     """Raise CannotOpen (DP407) for a server whose version, encoding or settings cannot keep a ledger."""
     ((version, encoding),) = session.rows(
         "SELECT current_setting('server_version_num'), current_setting('server_encoding')"
@@ -328,7 +329,7 @@ def check_settings(session: Session, url: str) -> None:
 
 def identity(url: str, timeout: float) -> tuple[object, ...]:
     """Which database of which cluster this is, however it was named, and whatever is set there. Raises CannotOpen."""
-    session = Session(url, timeout, _connected(url, timeout))
+    session = LedgerConnection(url, timeout, _connected(url, timeout))
     try:
         (found,) = session.rows(
             "SELECT c.system_identifier, d.oid FROM pg_catalog.pg_control_system() AS c, pg_catalog.pg_database AS d "
@@ -377,7 +378,7 @@ def _connection_class() -> Any:
     return type("Connection", (psycopg.Connection,), {"__del__": lambda self: None})
 
 
-def refuse_the_datas(server: Server, data: str) -> None:
+def refuse_the_datas(server: LedgerServer, data: str) -> None:
     """A ledger beside the data would be written by a role that may only read, or read by whoever may read the data."""
     if identity(server.url, server.timeout) == identity(data, server.timeout):
         raise unusable(

@@ -26,12 +26,12 @@ from functools import partial
 from typing import Protocol
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
-from dpsql.core.ledger.budgets import Fixed, in_force, not_fixed
 from dpsql.core.ledger.failures import read, require_few
 from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
-from dpsql.core.ledger.refusals import Limit, key, over_budget
-from dpsql.core.ledger.regions import ALWAYS, Days, Region, bounds, on_grid, words
-from dpsql.core.ledger.sums import Parts, Sums, parts_of
+from dpsql.core.ledger.losses.fixed_budgets import Fixed, in_force, not_fixed
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region, bounds, on_grid, words
+from dpsql.core.ledger.losses.sums import LossSums, Parts, parts_of
+from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-class Spent(Protocol):
+class SpentSums(Protocol):
     """What has been spent, of whom: a book, or a ledger."""
 
     def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
@@ -106,7 +106,7 @@ class Book:
             raise ValueError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {accountant!r}")
         self.accountant: Accountant = match[0]
         self._names = names
-        self._sums: dict[Cap, Sums] = {}
+        self._sums: dict[Cap, LossSums] = {}
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
         self._fixed: dict[Cap, PrivacyLoss] = {}
@@ -177,7 +177,7 @@ class Book:
     def _add(self, entry: Entry, unit: str, analyst: str | None, dearest: Parts) -> None:
         sums = self._sums.get((unit, analyst))
         if sums is None:
-            sums = self._sums[unit, analyst] = Sums()
+            sums = self._sums[unit, analyst] = LossSums()
         if unit not in entry.regions and (analyst is None or unit not in entry.received_regions):
             sums.add_everywhere(dearest)
         else:
@@ -202,11 +202,11 @@ class Book:
         require_fits(entry, caps, self)
 
 
-def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
+def require_fits(entry: Entry, caps: Caps, book: SpentSums) -> None:
     """As `Book.check`: into what is left of each period that it charges."""
     if caps.failures is not None and entry.charges:  # answers that are stored read no private row
         require_few(caps.failures, entry.analyst, book.failures())
-    limits: list[Limit] = []
+    limits: list[CapReached] = []
     fixed = book.fixed()
     caps = in_force(caps, entry.analyst, fixed)
     account = f"budgets.analysts.{key(entry.analyst)}"
@@ -214,17 +214,17 @@ def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
         own, known = entry.in_account(unit), entry.received.get(unit, NO_LOSS)
         if caps.per_query is not None:
             name = f"limit per query of analyst {entry.analyst!r}{_on(unit)}"
-            limits.append(Limit("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
+            limits.append(CapReached("DP405", name, f"{account}.per_query", own, caps.per_query, received=known))
         for setting, ceiling in caps.ceilings.items():
             name = f"ceiling {setting} of this login{_on(unit)}"
             left = ceiling.left_of(unit, partial(book.charged, unit, entry.analyst))
-            limits.append(Limit("DP413", name, setting, own, left, received=known))
+            limits.append(CapReached("DP413", name, setting, own, left, received=known))
         if unit in caps.analyst:
             name, cap = f"budget of analyst {entry.analyst!r}{_on(unit)}", caps.analyst[unit]
             for days, asked in _asked(entry.account(unit)):
                 spent = book.spent(unit, entry.analyst, days)
                 limits.append(
-                    Limit(
+                    CapReached(
                         "DP404",
                         name + _of(days),
                         account,
@@ -240,7 +240,7 @@ def require_fits(entry: Entry, caps: Caps, book: Spent) -> None:
             for days, asked in _asked(entry.charged(unit)):
                 spent = book.spent(unit, None, days)
                 limits.append(
-                    Limit(
+                    CapReached(
                         "DP403",
                         name + _of(days),
                         "budgets.total",

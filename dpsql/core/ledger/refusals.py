@@ -26,7 +26,7 @@ ACCEPTANCE_HELP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class CapReached:
     """One cap that one charge meets: the code it is refused with, its name, its place in the policy, what is spent.
 
     received: the part of `asked` that stored answers cost. whole: it is the cap that is looked at, not what is left.
@@ -49,7 +49,7 @@ class Limit:
         return remaining(self.cap, self.spent)
 
 
-def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
+def over_budget(limits: Sequence[CapReached]) -> BudgetExceeded | None:
     """The refusal for every limit that its charge does not fit into, or None if all fit."""
     broken = [limit for limit in limits if not limit.asked.within(limit.left)]
     if not broken:
@@ -58,7 +58,7 @@ def over_budget(limits: Sequence[Limit]) -> BudgetExceeded | None:
     return BudgetExceeded([_diagnostic(limit, repairs) for limit in broken])
 
 
-def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
+def _diagnostic(limit: CapReached, repairs: tuple[str, ...]) -> Diagnostic:
     left, word = limit.left, "allowed" if limit.whole or limit.code == "DP405" else "left"
     parts = [
         f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {word}"
@@ -84,7 +84,7 @@ def _diagnostic(limit: Limit, repairs: tuple[str, ...]) -> Diagnostic:
     return Diagnostic(limit.code, f"{limit.name}: {'; '.join(parts)}", help=(*repairs, custodian), notes=(NOTHING_RAN,))
 
 
-def _and_add(limit: Limit) -> str:
+def _and_add(limit: CapReached) -> str:
     """What is fixed in the ledger grows by an entry only, before or after the policy says so."""
     of = limit.of if limit.of == key(limit.of) else repr(limit.of)
     return f", and add to it:  dpsql budget POLICY --add … --of {of} --reason …" if limit.of else ""
@@ -94,7 +94,7 @@ _EVERYBODY = '"*": {epsilon: 0.5, delta: 1e-8}'
 _FRESH = " with fresh=True (--fresh), which pays for new noise in place of the stored answers"
 
 
-def _repairs(broken: Sequence[Limit], limits: Sequence[Limit]) -> tuple[str, ...]:
+def _repairs(broken: Sequence[CapReached], limits: Sequence[CapReached]) -> tuple[str, ...]:
     """The largest settings that fit, rounded down, for each part in which a limit is broken.
 
     A smaller ε does not make stored answers cheaper, but new noise can replace them: then every limit has to hold the

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.ledger.regions import Region, everywhere
+from dpsql.core.ledger.losses.regions import Region, everywhere
 from dpsql.core.privacy_loss import PrivacyLoss
 
 KeyValue = bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | dt.time | dt.timedelta | None
@@ -31,7 +31,7 @@ class ShownKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """One component of one release, as it was released: a noisy integer for each group key.
 
     id: of this draw of noise; the ledger's entries name it. address: what it answers.

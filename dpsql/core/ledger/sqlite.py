@@ -2,9 +2,9 @@
 
 *Claim.* What a receipt was given for stays charged, whatever is killed and whenever; no two processes can together
 exceed a cap; an older or altered copy of the file is refused. *Why.* `BEGIN IMMEDIATE` admits one writer, and inside it
-`ChainedLedger` decides and adds. After COMMIT the log is flushed to the disk, then the head is written (head.py), and
-only then the receipt is handed out; one flush and one head serve all who wait (group commit). The head's own flush goes
-on while the data is read, and `finish` waits for it before anything is shown. Others may see a charge before it is
+`ChainedLedger` decides and adds. After COMMIT the log is flushed to the disk, then the head is written (chain/head.py),
+and only then the receipt is handed out; one flush and one head serve all who wait (group commit). The head's own flush
+goes on while the data is read, and `finish` waits for it before anything is shown. Others may see a charge before it is
 durable: they count it, and their own receipt waits for a flush that covers both, for the log is written in order. *When
 it would be false.* If the disk acknowledges writes it does not make; if someone replaces both the ledger and its head;
 on a network file system, where WAL does not work; if other code of the process opens and closes the file
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Self
 
 from dpsql.core.ledger import sqlite_schema as schema
+from dpsql.core.ledger.chain.hash_chain import COLUMNS, Identity, LedgerRow, Point
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.chained import ChainedLedger, Entries, Result
-from dpsql.core.ledger.durable_files import flush_file
-from dpsql.core.ledger.hash_chain import COLUMNS, Identity, Point, Row
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.files.durable_files import flush_file
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.privacy_filter import Book
 from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, unusable
@@ -31,33 +31,33 @@ from dpsql.core.ledger.sqlite_file import connect, look_at, place_of, translated
 from dpsql.core.policy.units import UnitNames
 
 
-class Stored:
+class StoredEntries:
     """`Entries` of a file."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._path = connection, path
 
-    def following(self, last: Point) -> Iterator[Row]:
+    def following(self, last: Point) -> Iterator[LedgerRow]:
         """The rows behind a point of the chain."""
         query = f"SELECT {COLUMNS} FROM entries WHERE sequence >= ? ORDER BY sequence"
-        rows = map(Row._make, self._connection.execute(query, (last.sequence,)))
+        rows = map(LedgerRow._make, self._connection.execute(query, (last.sequence,)))
         if last.sequence:
             first = next(rows, None)
             if first is None or first.point != last:
                 raise unusable(self._path, f"entry {last.sequence} was removed or replaced", *schema.RESTORE)
         return rows
 
-    def find(self, entry_id: str) -> Row | None:
+    def find(self, entry_id: str) -> LedgerRow | None:
         """The row of an id."""
         columns = self._connection.execute(f"SELECT {COLUMNS} FROM entries WHERE id = ?", (entry_id,)).fetchone()
-        return None if columns is None else Row._make(columns)
+        return None if columns is None else LedgerRow._make(columns)
 
     def hash_at(self, sequence: int) -> str | None:
         """The hash of an entry; None if there is none."""
         found = self._connection.execute("SELECT hash FROM entries WHERE sequence = ?", (sequence,)).fetchone()
         return None if found is None else str(found[0])
 
-    def add(self, row: Row) -> bool:
+    def add(self, row: LedgerRow) -> bool:
         """Add a row; False if its id is there already."""
         if self.find(row.id) is not None:
             return False
@@ -87,7 +87,7 @@ class SqliteLedger(ChainedLedger):
         """For `open` and `accept_head` only: takes over an open connection whose file is known to be a ledger."""
         super().__init__(path, head, schema.read_identity(connection, path), units)
         self.path = path
-        self._connection, self._entries = connection, Stored(connection, path)
+        self._connection, self._entries = connection, StoredEntries(connection, path)
         self._timeout = timeout
         self._log = Path(f"{path}-wal")
         self._names = [f"{path}{end}" for end in ("", "-wal")]
@@ -206,8 +206,8 @@ def accept_head(path: str | Path, head_path: str | Path, *, timeout: float = 10.
     """Custodian only: declare the ledger file, as it now stands, to be the true one.
 
     The repair after a lost head, a restored backup or a deleted ledger, when nothing better can be restored. Whatever
-    was spent after the copy was made is forgotten; an entry says so (acceptance.py). The chain is verified first; if
-    there is no ledger, or an empty file, the head is removed. Raises CannotOpen (DP407).
+    was spent after the copy was made is forgotten; an entry says so (chain/acceptance.py). The chain is verified first;
+    if there is no ledger, or an empty file, the head is removed. Raises CannotOpen (DP407).
     """
     where, head = place_of(path), Head(Path(head_path), timeout)
     if not where.exists():

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from dpsql.core.ledger.head import PAUSE
+from dpsql.core.ledger.chain.head import PAUSE
 
 _Result = TypeVar("_Result")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpsql.core.ledger import sqlite_schema as schema
-from dpsql.core.ledger.durable_files import writable_or_missing
-from dpsql.core.ledger.plain_files import NOFOLLOW, located, oddity
+from dpsql.core.ledger.files.durable_files import writable_or_missing
+from dpsql.core.ledger.files.plain_files import NOFOLLOW, located, oddity
 from dpsql.core.ledger.refusals import unusable
 from dpsql.core.ledger.sqlite_connections import (
     BUSY,

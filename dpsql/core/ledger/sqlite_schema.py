@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS
-from dpsql.core.ledger.hash_chain import ADDED, FORMAT, Identity
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain.hash_chain import ADDED, FORMAT, Identity
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.refusals import ACCEPTANCE_HELP, unusable
 from dpsql.core.ledger.sqlite_connections import in_transaction, patiently
 

@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from dpsql.core.ledger.failures import How, note
+from dpsql.core.ledger.files.plain_files import NOFOLLOW
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.plain_files import NOFOLLOW
 from dpsql.core.ledger.refusals import unusable
 from dpsql.diagnostics.errors import CannotOpen
 

@@ -8,14 +8,14 @@ When it would be false: a number of rows that a unit can change, or that is not 
     for any other number, which no replacement changes); rows that are added or removed; groups, which a replaced row
     can leave; a filter or an argument that is NULL, which make n another number; a factor that is clipped elsewhere.
 Tested by: tests/core/noise/test_sensitivity.py, tests/core/printing/test_products.py,
-tests/deep/analysis/test_products_of_neighbours.py
+tests/deep/core/analysis/test_products_of_neighbours.py
 """
 
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component
-from dpsql.core.measures.rule import MeasureRule, Norms
+from dpsql.core.measures.measure_rule import MeasureRule, Norms
 
 
 class ComomentRule(MeasureRule):

@@ -5,13 +5,13 @@ Claim: a replaced row takes 1 from a group and gives 1 to another, or changes no
 Why: each row counts once.
 When it would be false: a public number of rows that a unit can change; a row that does not count (NULL, NaN, FILTER)
     taken for one that does.
-Tested by: tests/core/noise/test_sensitivity.py, tests/deep/analysis/test_replace_one.py
+Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_replace_one.py
 """
 
 from __future__ import annotations
 
 from dpsql.core.ir.components import Component
-from dpsql.core.measures.rule import Norms, RowRule
+from dpsql.core.measures.measure_rule import Norms, RowRule
 
 
 class CountRule(RowRule):

@@ -6,14 +6,14 @@ Claim: an id adds at most its rows in all, and to a group at most its rows there
 Why: a group counts each of its values once, however often; a row brings one value.
 When it would be false: an argument with more than V values (`Component.values`, checked by the rule of releases); a
     limit on distinct values that the emitted SQL does not apply.
-Tested by: tests/core/noise/test_sensitivity.py, tests/deep/analysis/test_public_groups.py
+Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_public_groups.py
 """
 
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, UnitTotal
-from dpsql.core.measures.rule import MeasureRule, Norms, at_most, groups_of_a_unit
+from dpsql.core.measures.measure_rule import MeasureRule, Norms, at_most, groups_of_a_unit
 
 
 class DistinctRule(MeasureRule):

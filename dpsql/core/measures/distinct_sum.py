@@ -14,7 +14,7 @@ When it would be false: a value outside of the clip, or of another grid in the s
     different values that the emitted SQL does not apply, or applies after values of several ids were merged; more than
     V values; a public number of rows taken for a number of values.
 Tested by: tests/core/measures/test_distinct_sum.py, tests/core/noise/test_sensitivity.py,
-tests/deep/analysis/test_distinct_sums.py
+tests/deep/core/analysis/test_distinct_sums.py
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, UnitTotal
 from dpsql.core.measures.distinct import DistinctRule
-from dpsql.core.measures.rule import Norms
+from dpsql.core.measures.measure_rule import Norms
 
 
 class DistinctSumRule(DistinctRule):

@@ -12,7 +12,7 @@ Why: a unit is counted once for each value, so that it raises any number of coun
     those that are gone, and losses of picks that know the earlier ones add up.
 When it would be false: values that depend on the data; a unit counted twice for a value; values taken away that no
     noise chose; two picks that share one price.
-Tested by: tests/core/measures/test_largest.py, tests/deep/noise/test_largest_neighbours.py
+Tested by: tests/core/measures/test_largest.py, tests/deep/core/noise/test_largest_neighbours.py
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component
-from dpsql.core.measures.rule import MeasureRule, Norms
+from dpsql.core.measures.measure_rule import MeasureRule, Norms
 
 
 class LargestRule(MeasureRule):

@@ -12,7 +12,7 @@ Why: let the weight be z above v, e in v, d below v. b·lt - a·N moves by (b - 
     groups are those of that COUNT: cells are no groups.
 When it would be false: cells that depend on the data; a score of another form (with |(b - a)·lt - a·gt| ties are wrong,
     too); weights of fewer rows than those that divide them; several quantiles that share one price.
-Tested by: tests/deep/noise/test_quantile_neighbours.py, tests/core/noise/test_sensitivity.py
+Tested by: tests/deep/core/noise/test_quantile_neighbours.py, tests/core/noise/test_sensitivity.py
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.ir.components import Component
-from dpsql.core.measures.rule import Norms, RowRule
+from dpsql.core.measures.measure_rule import Norms, RowRule
 from dpsql.core.numbers.cells import Cells
 
 

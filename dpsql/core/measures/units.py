@@ -4,14 +4,14 @@ Claim: an id adds 1 to each of its groups, and nothing to others. A replaced row
     another.
 Why: a unit is in a group or not, whatever rows it has there.
 When it would be false: a number of groups of an id that nothing enforces.
-Tested by: tests/core/noise/test_sensitivity.py, tests/deep/analysis/test_public_groups.py
+Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_public_groups.py
 """
 
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component
-from dpsql.core.measures.rule import MeasureRule, Norms
+from dpsql.core.measures.measure_rule import MeasureRule, Norms
 
 
 class UnitsRule(MeasureRule):

@@ -18,20 +18,13 @@ from fractions import Fraction
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Output, Terms
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.table import rule
-from dpsql.core.noise.accuracy_of_pairs import Pair, Pricing, joint_shares
-from dpsql.core.noise.calibration import (
-    LARGEST_CONVERTED,
-    Prepared,
-    Split,
-    calibrated,
-    prepare,
-    splits,
-)
+from dpsql.core.measures.all_measures import rule
+from dpsql.core.noise.accuracy_of_pairs import ComponentPair, Pricing, joint_shares
+from dpsql.core.noise.calibration import LARGEST_CONVERTED, PreparedRelease, Split, calibrated, prepare, splits
 from dpsql.core.noise.least_rate import on_grid, place_of, rate_for, rate_of_sum
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.rank_error import least_etas, rank_error
-from dpsql.core.noise.request import Request
+from dpsql.core.noise.request import LossRequest
 from dpsql.core.noise.widths import joint_width
 from dpsql.core.numbers.normal import root
 from dpsql.core.policy.units import Accountant
@@ -44,10 +37,10 @@ _NOMINAL = Fraction(1)
 
 def meet(
     releases: Sequence[Tagged[Facts]],
-    request: Request,
+    request: LossRequest,
     errors: Mapping[int, Fraction],
     confidence: Fraction,
-) -> tuple[tuple[MeasuredRelease, ...], Request]:
+) -> tuple[tuple[MeasuredRelease, ...], LossRequest]:
     """Calibrate as `measure` does, at the least ε (ρ under zCDP) that meets every error asked for.
 
     request: its δ and accountant count. errors: number of an output column of a release → the largest half-width of its
@@ -95,16 +88,16 @@ class Wishes:
     """
 
     widths: tuple[int | None, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ComponentPair, ...]
     counts: tuple[tuple[tuple[int, ...], int], ...] = ()
     rows: Mapping[int, Fraction] = field(default_factory=dict)
     etas: Mapping[int, Fraction] = field(default_factory=dict)
 
 
-def _wished(p: Prepared, errors: Mapping[int, Fraction], confidence: Fraction) -> Wishes:
+def _wished(p: PreparedRelease, errors: Mapping[int, Fraction], confidence: Fraction) -> Wishes:
     """Raises Rejected DP411."""
     widths: list[int | None] = [None] * len(p.node.components)
-    pairs: dict[tuple[int, int], Pair] = {}
+    pairs: dict[tuple[int, int], ComponentPair] = {}
     counts: list[tuple[tuple[int, ...], int]] = []
     rows: dict[int, Fraction] = {}
     for output in p.node.outputs:
@@ -124,16 +117,16 @@ def _wished(p: Prepared, errors: Mapping[int, Fraction], confidence: Fraction) -
             case ((i, one), (n, other)):
                 known_wish = pairs.get((i, n))
                 narrowest = error if known_wish is None else min(error, known_wish.error)
-                pairs[i, n] = Pair(i, n, (one, other), narrowest)
+                pairs[i, n] = ComponentPair(i, n, (one, other), narrowest)
     return Wishes(tuple(widths), tuple(pairs.values()), tuple(counts), rows, _etas(p, rows, confidence))
 
 
-def _chosen(p: Prepared, output: Output) -> int | None:
+def _chosen(p: PreparedRelease, output: Output) -> int | None:
     """The component of an output that is chosen; None of a number with noise."""
     return next((i for i in output.recipe.components if rule(p.node.components[i]).chosen), None)
 
 
-def _etas(p: Prepared, rows: Mapping[int, Fraction], confidence: Fraction) -> dict[int, Fraction]:
+def _etas(p: PreparedRelease, rows: Mapping[int, Fraction], confidence: Fraction) -> dict[int, Fraction]:
     """Choice → the least η of `DIGITS` binary digits that all named ones need of it."""
     found: dict[int, Fraction] = {}
     for place, most in rows.items():
@@ -143,7 +136,7 @@ def _etas(p: Prepared, rows: Mapping[int, Fraction], confidence: Fraction) -> di
     return found
 
 
-def _noisy(p: Prepared, output: Output) -> Terms:
+def _noisy(p: PreparedRelease, output: Output) -> Terms:
     """The components whose noise is the noise of this output, with what one of their units is worth there."""
     parts = output.recipe.noisy_terms(p.node.components, p.known)
     if parts is None:
@@ -155,12 +148,12 @@ def _noisy(p: Prepared, output: Output) -> Terms:
     return tuple((i, worth) for i, worth in parts if p.worst[i].l1)
 
 
-def _alike(p: Prepared, parts: Terms) -> bool:
+def _alike(p: PreparedRelease, parts: Terms) -> bool:
     """Whether all of them count the same, each of its own rows: what one of them needs they all need."""
     return len({(replace(p.node.components[i], filter=None), worth) for i, worth in parts}) == 1
 
 
-def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> None:
+def _require_noise(prepared: Sequence[PreparedRelease], wishes: Sequence[Wishes]) -> None:
     """Refuses a wish that asks nothing of the noise there is. Raises Rejected DP411."""
     named = (
         wish.pairs or wish.counts or wish.rows or any(width is not None for width in wish.widths) for wish in wishes
@@ -176,7 +169,7 @@ def _require_noise(prepared: Sequence[Prepared], wishes: Sequence[Wishes]) -> No
 
 
 def _shares(
-    prepared: Sequence[Prepared], wishes: Sequence[Wishes], pricing: Pricing, split: Split
+    prepared: Sequence[PreparedRelease], wishes: Sequence[Wishes], pricing: Pricing, split: Split
 ) -> tuple[tuple[Fraction, ...], ...] | None:
     """What each component has to cost: ε for what is priced purely, else ρ. None if no noise is that large."""
     needs = []
@@ -222,7 +215,7 @@ def _shares(
     )
 
 
-def _price(prepared: Sequence[Prepared], split: Split, accountant: Accountant) -> Fraction | None:
+def _price(prepared: Sequence[PreparedRelease], split: Split, accountant: Accountant) -> Fraction | None:
     """ε, or ρ under zCDP, of the unit that changes most in everything. None if it is beyond all conversion."""
     whole = Fraction(0)
     for p, own in zip(prepared, split.shares, strict=True):
@@ -256,7 +249,7 @@ def _require_met(measured: Sequence[MeasuredRelease], wishes: Sequence[Wishes], 
             )  # fmt: skip
 
 
-def _too_wide(prepared: Sequence[Prepared]) -> Exception:
+def _too_wide(prepared: Sequence[PreparedRelease]) -> Exception:
     return reject(
         "DP410", "no noise that is accepted is as large as the error asked for", span=prepared[0].node.span,
         help=["ask for a smaller error, or give an ε"],

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.noise.calibration import Prepared
+from dpsql.core.noise.calibration import PreparedRelease
 from dpsql.core.noise.least_rate import least_rate, on_grid, place_of
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import AdditiveNoise
@@ -26,7 +26,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComponentPair:
     """A column's two components with what one of their integers is worth in it, and its largest error."""
 
     sum: int
@@ -46,17 +46,17 @@ class Pricing:
     confidence: Fraction
     squared: bool
 
-    def size(self, p: Prepared, i: int) -> Fraction:
+    def size(self, p: PreparedRelease, i: int) -> Fraction:
         """A component's sensitivity; its share is rate times size."""
         return self.family.size(p.worst[i].l1, p.worst[i].l2_squared)
 
-    def measurement(self, p: Prepared, i: int, rate: Fraction) -> Measurement:
+    def measurement(self, p: PreparedRelease, i: int, rate: Fraction) -> Measurement:
         """The component with noise of this rate."""
         return Measurement(p.node.components[i], p.worst[i], self.family.of_rate(rate))
 
 
 def joint_shares(
-    p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], pricing: Pricing
+    p: PreparedRelease, pairs: Sequence[ComponentPair], own: Mapping[int, Fraction], pricing: Pricing
 ) -> dict[int, Fraction] | None:
     """What the components of a release's pairs have to cost.
 
@@ -73,7 +73,7 @@ def joint_shares(
 
 
 def _around(
-    p: Prepared, pairs: Sequence[Pair], own: Mapping[int, Fraction], pricing: Pricing
+    p: PreparedRelease, pairs: Sequence[ComponentPair], own: Mapping[int, Fraction], pricing: Pricing
 ) -> dict[int, Fraction] | None:
     """The pairs that share one count."""
     count, family = pairs[0].count, pricing.family
@@ -82,7 +82,7 @@ def _around(
     quantile = family.quantile(pricing.confidence)
     least = max(family.rate_of(float(x.error) / quantile / abs(float(x.worth[1]))) for x in pairs)
 
-    def sum_rate(pair: Pair, rate: float) -> float:
+    def sum_rate(pair: ComponentPair, rate: float) -> float:
         beside = family.spread_of(rate) * abs(float(pair.worth[1]))
         left = family.rest(beside, float(pair.error), pricing.confidence)
         return family.rate_of(max(left, 1e-9 * float(pair.error)) / abs(float(pair.worth[0])))
@@ -105,23 +105,25 @@ def _around(
 
 
 def _beside(
-    p: Prepared,
-    pairs: Sequence[Pair],
+    p: PreparedRelease,
+    pairs: Sequence[ComponentPair],
     own: Mapping[int, Fraction],
     pricing: Pricing,
     rate: Fraction,
-    sum_rate: Callable[[Pair, float], float],
+    sum_rate: Callable[[ComponentPair, float], float],
 ) -> dict[int, Fraction] | None:
     """What each sum needs beside a count of this rate; None if the count alone takes all of an error."""
     found = {}
     for pair in pairs:
         counted = pricing.measurement(p, pair.count, rate)
 
-        def reached(candidate: Fraction, pair: Pair = pair, counted: Measurement = counted) -> Fraction:
+        def reached(candidate: Fraction, pair: ComponentPair = pair, counted: Measurement = counted) -> Fraction:
             summed = pricing.measurement(p, pair.sum, max(candidate, pricing.family.lowest_rate))
             return joint_width([(summed, pair.worth[0]), (counted, pair.worth[1])], pricing.confidence)
 
-        def holds(candidate: Fraction, pair: Pair = pair, reached: Callable[[Fraction], Fraction] = reached) -> bool:
+        def holds(
+            candidate: Fraction, pair: ComponentPair = pair, reached: Callable[[Fraction], Fraction] = reached
+        ) -> bool:
             return reached(candidate) <= pair.error
 
         guess = Fraction(sum_rate(pair, float(rate)))

@@ -30,7 +30,7 @@ from dpsql.core.analysis.rules.release import contributions
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import (
     FAMILIES,
@@ -44,7 +44,7 @@ from dpsql.core.noise.mechanisms import (
 )
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.partition_selection import SMALLEST_DELTA
-from dpsql.core.noise.request import Request
+from dpsql.core.noise.request import LossRequest
 from dpsql.core.noise.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
 from dpsql.core.numbers.normal import root
 from dpsql.core.privacy_loss import epsilon_to_rho
@@ -57,7 +57,7 @@ _NONE, _ONE = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRelease:
     """A release whose sensitivities are known and whose noise is not chosen yet.
 
     contributions: privacy unit → what one of it can change. by_unit: for each component the sensitivity to each unit.
@@ -105,7 +105,7 @@ class Split:
         return self.choice if rule(component).chosen else self.family
 
 
-def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[MeasuredRelease, ...]:
+def measure(releases: Sequence[Tagged[Facts]], request: LossRequest) -> tuple[MeasuredRelease, ...]:
     """Calibrate every component of every release of one query.
 
     releases: tagged Release nodes of the finished tree; their input facts give the sensitivities.
@@ -125,7 +125,7 @@ def measure(releases: Sequence[Tagged[Facts]], request: Request) -> tuple[Measur
     return min(found, key=lambda measured: _total_error(prepared, measured))  # of equals the first: Laplace
 
 
-def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) -> tuple[Prepared, ...]:
+def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) -> tuple[PreparedRelease, ...]:
     """The sensitivities of all components. Raises Rejected DP210, DP211."""
     found = []
     for tagged in releases:
@@ -134,13 +134,13 @@ def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) 
     return tuple(found)
 
 
-def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) -> Prepared:
+def prepare_one(node: Release, below: Facts, weights: Mapping[int, Fraction]) -> PreparedRelease:
     """The sensitivities of one release, given the facts of its input. Raises Rejected DP210, DP211."""
     units = contributions(node, below)
     each = tuple(_each(c, units, node, below) for c in node.components)
     worst = tuple(map(_worst, each))
     public = tuple(None if s.l1 else _known(c, units, below) for c, s in zip(node.components, worst, strict=True))
-    return Prepared(
+    return PreparedRelease(
         node, units, each, worst, component_weights(node, weights), parallel_groups(node, units), public, below.empty
     )
 
@@ -161,12 +161,12 @@ def component_weights(node: Release, weights: Mapping[int, Fraction]) -> tuple[F
     return tuple(each[0] if len(each) == 1 else max(each, default=_ONE) for each in found)
 
 
-def calibrated(prepared: Sequence[Prepared], split: Split) -> tuple[MeasuredRelease, ...]:
+def calibrated(prepared: Sequence[PreparedRelease], split: Split) -> tuple[MeasuredRelease, ...]:
     """The releases with the noise that this split pays for. Raises Rejected DP410."""
     return tuple(_measured(p, split, shares) for p, shares in zip(prepared, split.shares, strict=True))
 
 
-def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
+def splits(prepared: Sequence[PreparedRelease], request: LossRequest) -> list[Split]:
     """All ways of spending the request. Raises Rejected DP402."""
     key_sets = sum(p.node.threshold is not None for p in prepared)
     budget = request.budget
@@ -191,7 +191,7 @@ def splits(prepared: Sequence[Prepared], request: Request) -> list[Split]:
 
 
 def _noise_in_epsilon(
-    prepared: Sequence[Prepared], rhos: Sequence[Sequence[Fraction]]
+    prepared: Sequence[PreparedRelease], rhos: Sequence[Sequence[Fraction]]
 ) -> tuple[tuple[Fraction, ...], ...]:
     """Shares of ρ as the ε of pure noise. Choices stay priced in ρ, which is a quarter of what their ε would cost."""
     each = zip(prepared, rhos, strict=True)
@@ -201,7 +201,7 @@ def _noise_in_epsilon(
     )
 
 
-def proportional(prepared: Sequence[Prepared], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
+def proportional(prepared: Sequence[PreparedRelease], total: Fraction) -> tuple[tuple[Fraction, ...], ...]:
     """`total` in proportion to the weights of the parallel groups that need noise; the other components get nothing."""
     whole = sum(w for p in prepared for w, s in zip(p.weights, p.worst, strict=True) if s.l1) or _ONE
     each = total / whole if whole != 1 else total
@@ -225,7 +225,7 @@ def _pure(rho: Fraction) -> Fraction:
     return Fraction(found)
 
 
-def _total_error(prepared: Sequence[Prepared], measured: Sequence[MeasuredRelease]) -> float:
+def _total_error(prepared: Sequence[PreparedRelease], measured: Sequence[MeasuredRelease]) -> float:
     """Σ weight · ln variance over all noisy components: a number to compare different noise for one query by."""
     return sum(
         float(weight) * math.log(max(m.mechanism.variance(), 1e-300))
@@ -256,7 +256,7 @@ def _worst(units: Mapping[str, Sensitivity]) -> Sensitivity:
     )
 
 
-def _measured(p: Prepared, split: Split, shares: Sequence[Fraction]) -> MeasuredRelease:
+def _measured(p: PreparedRelease, split: Split, shares: Sequence[Fraction]) -> MeasuredRelease:
     measurements = []
     parts = zip(p.node.components, p.by_unit, p.worst, p.known, shares, strict=True)
     for component, each, worst, number, share in parts:

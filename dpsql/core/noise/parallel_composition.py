@@ -21,7 +21,7 @@ When it would be false:
     - presence of ids, and distinct values of which there are few: one id may do all it may do in each member;
     - a choice among cells, whose price has another form;
     - the count that decides on private keys, whose δ is its own.
-Tested by: tests/deep/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py
+Tested by: tests/deep/core/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import BoundContributions, Release
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 
 ParallelGroups = tuple[tuple[int, ...], ...]
 """Numbers of a release's components, each once: of those in one group, a row counts in one at most."""

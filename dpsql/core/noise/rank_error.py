@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from dpsql.core.ir.components import Component
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
-from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Exponential
 from dpsql.core.numbers.enclosures import log

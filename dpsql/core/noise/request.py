@@ -11,7 +11,7 @@ from dpsql.core.privacy_loss import PrivacyLoss, pure_to_rho
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LossRequest:
     """What one query may lose, and how that is split.
 
     epsilon: ε of the whole query, > 0. delta: its δ, for thresholds and for the conversion of Gaussian noise; 0: none.

@@ -9,8 +9,8 @@ Why: only the rows of one unit differ (of two ids, where ids are replaced; of c 
     comes may meet in one group or change two: the worse of both is taken, norm by norm.
 When it would be false: a clip, a limit or a weight that the emitted SQL does not apply; a public number of rows
     (`size`) that a unit can change.
-Tested by: tests/deep/analysis/test_contribution_bounding.py, tests/deep/analysis/test_replace_one.py,
-tests/deep/analysis/test_stability.py, tests/deep/analysis/test_unit_totals.py
+Tested by: tests/deep/core/analysis/test_contribution_bounding.py, tests/deep/core/analysis/test_replace_one.py,
+tests/deep/core/analysis/test_stability.py, tests/deep/core/analysis/test_unit_totals.py
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Literal
-from dpsql.core.measures.rule import squares
-from dpsql.core.measures.table import largest_contribution, rule
+from dpsql.core.measures.all_measures import largest_contribution, rule
+from dpsql.core.measures.measure_rule import squares
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ _ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class TermNoise:
     """The noise of one component in a common unit: of the two scales one is 0, or both without noise.
 
     laplace: b. gaussian: σ. step: one integer unit; 0 without noise, where nothing is rounded.
@@ -57,14 +57,14 @@ class Noise:
     step: float
 
     @classmethod
-    def of(cls, m: Measurement, unit: Fraction) -> Noise:
+    def of(cls, m: Measurement, unit: Fraction) -> TermNoise:
         """unit: of the measurement's integers, in the common unit."""
         laplace, gaussian = (float(x * unit) * (1 + MARGIN) for x in (m.noise.laplace, m.noise.gaussian))
         return cls(laplace, gaussian, float(unit) if laplace or gaussian else 0.0)
 
 
 def tail(
-    noises: Sequence[Noise],
+    noises: Sequence[TermNoise],
     coefficients: Sequence[Floats | float],
     w: Floats,
     bend: Floats | float = math.inf,
@@ -90,7 +90,7 @@ def tail(
     return certain
 
 
-def curvature(noises: Sequence[Noise], coefficients: Sequence[Floats | float]) -> Floats:
+def curvature(noises: Sequence[TermNoise], coefficients: Sequence[Floats | float]) -> Floats:
     """k for the sum of independent noises: the largest slope of its density, or above it; infinite without noise.
 
     Of Laplace variables of scales a > b, r = b/a, the density's slope is (e^(-x/a) - e^(-x/b)) / (2(a² - b²)), at most
@@ -110,7 +110,7 @@ def curvature(noises: Sequence[Noise], coefficients: Sequence[Floats | float]) -
         return certain
 
 
-def worthwhile(bend: Floats, last: Noise, least: float) -> Floats:
+def worthwhile(bend: Floats, last: TermNoise, least: float) -> Floats:
     """The largest coefficient of the last noise for which the second way adds at most a quarter of `least`.
 
     least: the probability that the tail will be compared with.
@@ -121,7 +121,7 @@ def worthwhile(bend: Floats, last: Noise, least: float) -> Floats:
     return found
 
 
-def _spread(noise: Noise) -> float:
+def _spread(noise: TermNoise) -> float:
     """E T²/2 for a unit of 1."""
     return 1 / 12 if noise.laplace else 1 / 24
 
@@ -146,7 +146,7 @@ def half_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -
     if not top:
         return 0.0
     least = float(1 - level) * (1 - MARGIN)
-    noises = [Noise.of(m, abs(c) / top) for m, c in parts if c and m.noise.scale]
+    noises = [TermNoise.of(m, abs(c) / top) for m, c in parts if c and m.noise.scale]
     noises.sort(key=lambda n: n.step)
     law = _law(noises[-1])
     low, high = 0.0, float(len(parts))  # where each stays within its own width, which the level was split over
@@ -159,7 +159,7 @@ def half_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) -
     return float(top) * high * (1 + MARGIN)
 
 
-def _beyond(noises: Sequence[Noise], law: tuple[Floats, Floats] | None, w: float, least: float) -> float:
+def _beyond(noises: Sequence[TermNoise], law: tuple[Floats, Floats] | None, w: float, least: float) -> float:
     """P(|Σ| ≥ w), or above it; value by value of the last noise, where its law is given."""
     ones = [1.0] * len(noises)
     if law is None or len(noises) < 2:
@@ -175,7 +175,7 @@ def _beyond(noises: Sequence[Noise], law: tuple[Floats, Floats] | None, w: float
     return float(2 * (chances * one_sided).sum()) * (1 + MARGIN) + MARGIN
 
 
-def _law(noise: Noise) -> tuple[Floats, Floats] | None:
+def _law(noise: TermNoise) -> tuple[Floats, Floats] | None:
     """Values of a discrete noise and their probabilities, but for 1e-13; None if there are too many."""
     scale = noise.laplace or noise.gaussian
     reach = math.ceil((30 if noise.laplace else 7.5) * scale / noise.step) + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from fractions import Fraction
 
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Reason
 
 Exact = int | Fraction

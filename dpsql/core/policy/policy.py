@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults, Failures
 from dpsql.core.policy.positions import Places
-from dpsql.core.policy.server import Server, names_server, parse_server
+from dpsql.core.policy.server_address import Server, names_server, parse_server
 from dpsql.core.policy.serving import Serving
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import Accountant, Neighbours, Unit, UnitNames

@@ -16,7 +16,7 @@ from typing import Literal
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.derived import Derived
-from dpsql.core.policy.server import Stored
+from dpsql.core.policy.server_address import Stored
 from dpsql.core.policy.source import SourceCall
 from dpsql.core.policy.units import Hop, IdUnit, PathUnit, Protection, RowUnit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsql.core.printing.expressions import Names
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 
 
 @value(frozen=True, slots=True)

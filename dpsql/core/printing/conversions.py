@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from dpsql.core.functions.date_arithmetic import is_safe
+from dpsql.core.functions.dates.date_arithmetic import is_safe
 from dpsql.core.functions.signature import is_null
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue

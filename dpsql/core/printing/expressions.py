@@ -16,11 +16,11 @@ from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
-from dpsql.core.ir.render import symbol
+from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.printing.conversions import typed_constant
 from dpsql.core.printing.dialect import CannotSpell, Dialect
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 

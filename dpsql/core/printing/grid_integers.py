@@ -80,7 +80,7 @@ def uncentered(c: Component) -> Component:
     *Claim.* Σ (y - center) = Σ y - center · n, where n counts the rows with a y. *Why.* Such a y is an integer before
     its center is subtracted; a DOUBLE's is subtracted before it is rounded, halves to even, and stays. *When it would
     be false.* Another n: of rows that the FILTER leaves out, or whose y is NULL. *Tested by*
-    tests/core/printing/test_shifted_totals.py, tests/deep/printing/test_every_shape.py.
+    tests/core/printing/test_shifted_totals.py, tests/deep/core/printing/test_every_shape.py.
     """
     assert c.arg is not None
     if c.multiplied or (c.units is None and c.arg.type.kind is Kind.DOUBLE):

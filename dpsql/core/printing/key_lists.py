@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.core.functions.key_lists import LazyKeys, run_of
+from dpsql.core.functions.domains.key_lists import LazyKeys, run_of
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import Column, LiteralValue
 from dpsql.core.ir.types import Kind, SqlType

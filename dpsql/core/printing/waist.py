@@ -1,14 +1,14 @@
 """Inner projections: what a SELECT reads several times is computed once, as a column of a subquery.
 
 A clip reads its argument in every branch, slices read theirs in every FILTER, and DuckDB computes each anew where no
-optimizer looks for repeated text (engines/duckdb/optimizers.py): 1.8 times a query, measured. So the argument is a
-column, and the clip stands above and reads it. Of a square the clipped integer is a column, over one of its argument.
+optimizer looks for repeated text (engines/duckdb/locked/optimizers.py): 1.8 times a query, measured. So the argument is
+a column, and the clip stands above and reads it. Of a square the clipped integer is a column, over one of its argument.
 What is written once, bare columns and constants stay where they are.
 
 *Claim.* The integers are those of the SELECT without the projections. *Why.* A column is the text that it stands for,
 of the same row, and no row comes or goes; whatever is printed may be computed of every row, for it is total. *When it
 would be false.* A column that stands for another text: it is found by the expression itself, never by what looks like
-it. *Tested by* tests/core/printing/test_waist.py, tests/deep/printing/test_every_shape.py.
+it. *Tested by* tests/core/printing/test_waist.py, tests/deep/core/printing/test_every_shape.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dpsql.core.ir.step_count import take
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.expressions import Kept, Names
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 
 LEVELS = "ei"
 """Names of the subqueries, from the outermost on: one of repeated expressions, and one of what these repeat."""

@@ -10,7 +10,7 @@ the first of these, at the price of all; an entry that names their noise is made
 with what follows, costs no more than that, and once. *When it would be false.* If a run were measured with other given
 answers than it was charged with; if what is reserved served two runs. One address standing for two questions makes
 wrong numbers, not less private ones. *Tested by* tests/core/release/test_charge.py, tests/core/release/
-test_reserved.py, tests/answers/test_reuse.py, tests/deep/answers/test_equal_addresses.py,
+test_reserved.py, tests/answers/stored/test_reuse.py, tests/deep/answers/stored/test_equal_addresses.py,
 tests/core/ledger/test_budget_attacks.py, tests/core/ledger/test_edited_answers.py.
 """
 
@@ -21,17 +21,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.core.ledger.acceptance import CUSTODIAN
 from dpsql.core.ledger.accountant import Accountant, cost
-from dpsql.core.ledger.budgets import Fixed
+from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
+from dpsql.core.ledger.losses.fixed_budgets import Fixed
+from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, pointwise, within
 from dpsql.core.ledger.paid import Terms, draw_of, named, paid
-from dpsql.core.ledger.regions import Region, beyond, dearest, everywhere, pointwise, within
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.mechanisms import Calibrated
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
-from dpsql.core.release.noisy import Given, wanted
+from dpsql.core.release.noisy import GivenAnswers, wanted
 from dpsql.core.release.planned import PlannedRelease
 
 Losses = Mapping[str, Sequence[Region]]
@@ -99,7 +99,10 @@ def _by_period(regions: Mapping[str, Region]) -> dict[str, Region]:
 
 
 def price(
-    releases: Sequence[PlannedRelease], given: Sequence[Given], received: Collection[Answer], accountant: Accountant
+    releases: Sequence[PlannedRelease],
+    given: Sequence[GivenAnswers],
+    received: Collection[StoredAnswer],
+    accountant: Accountant,
 ) -> Price:
     """The price of all that is not given, and of the given answers that the account receives.
 
@@ -136,7 +139,9 @@ def _together(some: Losses, others: Losses) -> Losses:
     return {unit: [*some.get(unit, ()), *others.get(unit, ())] for unit in {**some, **others}}
 
 
-def _parts(releases: Sequence[PlannedRelease], given: Sequence[Given], received: Collection[Answer]) -> _Parts:
+def _parts(
+    releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers], received: Collection[StoredAnswer]
+) -> _Parts:
     measured = [release.measured for release in releases]
     drawn, beside = _drawn(measured, given), _received(measured, given, received)
     both = _together(drawn, beside)
@@ -145,7 +150,7 @@ def _parts(releases: Sequence[PlannedRelease], given: Sequence[Given], received:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ChargeRequest:
     """Who asks for what, as the ledger's entry says it.
 
     caps: in force for this account. charging: told the id of the entry before it is reserved.
@@ -196,12 +201,12 @@ class Charged:
     """
 
     receipt: Receipt | None
-    given: tuple[Given, ...]
+    given: tuple[GivenAnswers, ...]
     ids: Ids
     reserved: Reserved | None = None
 
     @classmethod
-    def nothing(cls, given: tuple[Given, ...]) -> Charged:
+    def nothing(cls, given: tuple[GivenAnswers, ...]) -> Charged:
         """Where no noise is to be drawn, and there is no account."""
         return cls(None, given, {})
 
@@ -216,9 +221,9 @@ class Charged:
 
 def charge(
     ledger: Ledger,
-    request: Request,
+    request: ChargeRequest,
     releases: Sequence[PlannedRelease],
-    given: Sequence[Given],
+    given: Sequence[GivenAnswers],
     later: Sequence[PlannedRelease] = (),
 ) -> Charged:
     """Charge a run durably, before anything of it is asked. given: by release, what is not to be drawn.
@@ -252,7 +257,7 @@ def charge(
 
 def charge_reserved(
     ledger: Ledger,
-    request: Request,
+    request: ChargeRequest,
     charged: Charged,
     releases: Sequence[PlannedRelease],
     later: Sequence[PlannedRelease] = (),
@@ -270,7 +275,7 @@ def charge_reserved(
     parts = spent.with_parts(_all_new(releases))
     if not parts.with_parts(_all_new(later)).price(request.accountant).within(limit):
         raise AssertionError("releases that cost more than was reserved for them")
-    given = tuple(Given() for _ in releases)
+    given = tuple(GivenAnswers() for _ in releases)
     ids = _ids(releases, given)
     rest = Reserved(account, receipt, limit, parts) if later else None
     if not ids:
@@ -287,7 +292,7 @@ def charge_reserved(
     return Charged(ledger.reserve(entry, request.caps), given, ids, rest)
 
 
-def define(ledger: Ledger, request: Request, answers: Sequence[Answer]) -> Receipt:
+def define(ledger: Ledger, request: ChargeRequest, answers: Sequence[StoredAnswer]) -> Receipt:
     """An entry that says what the statement of the request stands for, at no charge: stored answers.
 
     *Claim.* The account holds nothing through it that it did not hold. *Why.* The ledger's own entries are asked. *When
@@ -312,7 +317,7 @@ def change_budget(ledger: Ledger, policy_hash: str, statement: str, fixing: Call
 
 
 def _all_new(releases: Sequence[PlannedRelease]) -> _Parts:
-    return _parts(releases, [Given() for _ in releases], ())
+    return _parts(releases, [GivenAnswers() for _ in releases], ())
 
 
 def terms_of(measured: MeasuredRelease, place: int) -> Terms:
@@ -330,7 +335,7 @@ def terms_of(measured: MeasuredRelease, place: int) -> Terms:
     )
 
 
-def _ids(releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Ids:
+def _ids(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers]) -> Ids:
     return {
         (at, i): name
         for at, (release, own) in enumerate(zip(releases, given, strict=True))
@@ -338,11 +343,11 @@ def _ids(releases: Sequence[PlannedRelease], given: Sequence[Given]) -> Ids:
     }
 
 
-def _names(measured: MeasuredRelease, given: Given, draw: str) -> dict[int, str]:
+def _names(measured: MeasuredRelease, given: GivenAnswers, draw: str) -> dict[int, str]:
     return {i: named(draw, i, terms_of(measured, i)) for i in wanted(measured, given)}
 
 
-def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[Given]) -> Losses:
+def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -> Losses:
     parts: dict[str, list[Region]] = {}
     for measured, own in zip(releases, given, strict=True):
         for unit in measured.contributions:
@@ -351,7 +356,9 @@ def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[Given]) -> Losse
     return parts
 
 
-def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], received: Collection[Answer]) -> Losses:
+def _received(
+    releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers], received: Collection[StoredAnswer]
+) -> Losses:
     """Of answers that are new to the account, all that they cost once. Those of one parallel group that were drawn at
     one time, from the same rows, cost the largest of their losses together again.
     """
@@ -359,7 +366,7 @@ def _received(releases: Sequence[MeasuredRelease], given: Sequence[Given], recei
     new = {answer.id for answer in received}
     for measured, own in zip(releases, given, strict=True):
         for parallel in measured.parallel_groups:
-            drawn: dict[str, list[Answer]] = {}
+            drawn: dict[str, list[StoredAnswer]] = {}
             for answer in (own.answers[i] for i in parallel if i in own.answers):
                 if answer.id in new:  # also if it serves several releases
                     new.remove(answer.id)

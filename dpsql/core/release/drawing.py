@@ -1,10 +1,11 @@
 """Asking for exact integers and drawing noise: the only two ways to either, and the one driver that hands both out.
 
 *Claim.* Nothing private is asked for before the loss of all that will be drawn is durably charged, and what leaves
-depends on private rows through declared noise only. *Why.* `Ask` is made here alone, after a receipt was shown; `Noise`
-draws what was declared, by the mechanisms that were priced, each once; a later statement takes numbers of type `Noisy`
-only, and those are made by `Noise` alone; whatever fails in between becomes the constant EngineError. *When it would be
-false.* A drawing that hands out what it was told instead of what noise made of it; a receipt of another plan.
+depends on private rows through declared noise only. *Why.* `EngineAsk` is made here alone, after a receipt was shown;
+`NoiseDraws` draws what was declared, by the mechanisms that were priced, each once; a later statement takes numbers of
+type `Noisy` only, and those are made by `NoiseDraws` alone; whatever fails in between becomes the constant EngineError.
+*When it would be false.* A drawing that hands out what it was told instead of what noise made of it; a receipt of
+another plan.
 *Tested by* tests/core/release/test_two_questions.py, tests/core/release/test_receipts.py.
 """
 
@@ -16,12 +17,12 @@ from typing import Protocol, TypeVar
 
 from dpsql.core.engine import Engine, RawTable, guarded
 from dpsql.core.ledger.ledger import Receipt
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Exponential
-from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.release.histograms import Histograms
 
 T_co = TypeVar("T_co", covariant=True)
@@ -38,7 +39,7 @@ class Noisy:
     __slots__ = ("integers",)
 
     def __init__(self, integers: Integers, made_by: object) -> None:
-        """`Noise` makes them, and `then`. Raises TypeError for everybody else."""
+        """`NoiseDraws` makes them, and `then`. Raises TypeError for everybody else."""
         if made_by is not _MADE_BY_NOISE:
             raise TypeError("noisy numbers are made by noise")
         self.integers = integers
@@ -48,7 +49,7 @@ class Noisy:
         return Noisy(Integers.of(step(self.integers)), _MADE_BY_NOISE)
 
 
-class Ask:
+class EngineAsk:
     """The way to exact integers.
 
     salt: the ledger's secret number, which fixes what is kept where contributions are truncated. earlier: label of a
@@ -72,7 +73,7 @@ class Ask:
         return self._engine.fetch(statement.salted(self._salt, self._earlier, numbers))
 
 
-class Noise:
+class NoiseDraws:
     """The way to chance: each measurement that was declared can be drawn, once."""
 
     __slots__ = ("_backend", "_declared", "_drawn")
@@ -124,7 +125,7 @@ class Drawing(Protocol[T_co]):
         """All that may be drawn: each with the sensitivity and the mechanism that state its loss and stored form."""
         ...
 
-    def draw(self, ask: Ask, noise: Noise) -> T_co:
+    def draw(self, ask: EngineAsk, noise: NoiseDraws) -> T_co:
         """The released numbers: what noise made, and nothing else of what `ask` told."""
         ...
 
@@ -144,6 +145,6 @@ def drawn(
     """
     if receipt is None:
         raise AssertionError("noise without a receipt")
-    ask, noise = Ask(engine, salt, earlier), Noise(drawing.declared, backend)
+    ask, noise = EngineAsk(engine, salt, earlier), NoiseDraws(drawing.declared, backend)
     # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
     return guarded(lambda: drawing.draw(ask, noise))

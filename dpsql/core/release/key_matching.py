@@ -14,7 +14,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.noise.integer_columns import Integers
 
@@ -25,7 +25,7 @@ SPREAD = 4
 """Integers that lie in a range of this many times their number are looked up in a table of the range."""
 
 
-class Keys(Sequence[Key]):
+class KeyColumns(Sequence[Key]):
     """Keys column by column. Immutable; each is made where it is asked for. It does not show them: they may be private.
 
     columns: as many values each as there are keys.
@@ -43,10 +43,10 @@ class Keys(Sequence[Key]):
     @overload
     def __getitem__(self, at: int) -> Key: ...
     @overload
-    def __getitem__(self, at: slice) -> Keys: ...
-    def __getitem__(self, at: int | slice) -> Key | Keys:
+    def __getitem__(self, at: slice) -> KeyColumns: ...
+    def __getitem__(self, at: int | slice) -> Key | KeyColumns:
         if isinstance(at, slice):
-            return Keys([column[at] for column in self.columns], len(range(*at.indices(self.height))))
+            return KeyColumns([column[at] for column in self.columns], len(range(*at.indices(self.height))))
         if not -self.height <= at < self.height:
             raise IndexError(at)
         return tuple(column[at] for column in self.columns)
@@ -57,15 +57,15 @@ class Keys(Sequence[Key]):
     def __repr__(self) -> str:
         return f"<{len(self)} keys>"
 
-    def taken(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> Keys:
+    def taken(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> KeyColumns:
         """Those at these positions, or those where this is true."""
         chosen = np.flatnonzero(at) if at.dtype == np.bool_ else at.astype(np.intp, copy=False)
-        return Keys([taken(column, chosen) for column in self.columns], len(chosen))
+        return KeyColumns([taken(column, chosen) for column in self.columns], len(chosen))
 
 
 def columns_of(keys: Sequence[Key], width: int) -> Sequence[Values]:
     """Keys of this many columns column by column."""
-    if isinstance(keys, Keys):
+    if isinstance(keys, KeyColumns):
         return keys.columns
     if isinstance(keys, LazyKeys) and (integers := _integers(keys)) is not None:
         return [Integers(integers)]
@@ -77,7 +77,7 @@ def taken(column: Values, at: NDArray[np.intp]) -> Values:
     return column.taken(at) if isinstance(column, Integers) else [column[i] for i in at.tolist()]
 
 
-def numbered(parts: Sequence[Sequence[Values]], heights: Sequence[int]) -> tuple[Keys, list[Places]]:
+def numbered(parts: Sequence[Sequence[Values]], heights: Sequence[int]) -> tuple[KeyColumns, list[Places]]:
     """The different keys of all parts, each once, and for each part where its keys stand among them.
 
     parts: the columns of each part's keys, equally many. heights: how many keys each part has.
@@ -96,7 +96,7 @@ def numbered(parts: Sequence[Sequence[Values]], heights: Sequence[int]) -> tuple
             different = len(combined)
     first = np.empty(different, dtype=np.intp)
     first[at[::-1]] = np.arange(height - 1, -1, -1)  # of each key its first place: what is written last stays
-    keys = Keys([taken(column, first) for column in whole], different)
+    keys = KeyColumns([taken(column, first) for column in whole], different)
     return keys, np.split(at, np.cumsum(heights)[:-1])[: len(parts)]
 
 
@@ -155,7 +155,7 @@ def places(keys: Sequence[Key], asked: Sequence[Key]) -> Places:
 
 def _integers(keys: Sequence[Key]) -> NDArray[np.int64] | None:
     """The keys of one column as an array; None unless all are integers of 64 bits, and there are some."""
-    if isinstance(keys, Keys) and len(keys.columns) == 1 and isinstance(keys.columns[0], Integers):
+    if isinstance(keys, KeyColumns) and len(keys.columns) == 1 and isinstance(keys.columns[0], Integers):
         array = keys.columns[0].array
         return array if len(array) and array.dtype == np.int64 else None
     if not isinstance(keys, LazyKeys):

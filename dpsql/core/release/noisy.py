@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.engine import Engine
-from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.ledger import Receipt
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.measures.largest import other_picks
 from dpsql.core.noise.backends import EXACT, Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import Additive, AdditiveNoise, made_by
-from dpsql.core.release.drawing import Ask, Noise, drawn
+from dpsql.core.release.drawing import EngineAsk, NoiseDraws, drawn
 from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
-from dpsql.core.release.key_matching import Keys, columns_of, numbered, places
+from dpsql.core.release.key_matching import KeyColumns, columns_of, numbered, places
 from dpsql.core.release.key_order import in_order
 from dpsql.core.release.planned import PlannedRelease
 
@@ -73,7 +73,7 @@ class NoisyRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NoisySource:
     """Numbers that are each the sum of `copies` stored ones, no stored one in two of them, with this noise in each."""
 
     mechanism: Additive
@@ -102,8 +102,8 @@ class Estimate:
     object for all that is computed of the same numbers. sums: component → its numbers; one without them is public.
     """
 
-    answers: tuple[Answer, ...]
-    sources: tuple[Source, ...] = field(compare=False)
+    answers: tuple[StoredAnswer, ...]
+    sources: tuple[NoisySource, ...] = field(compare=False)
     sums: Mapping[int, Sums] = field(compare=False)
 
     def of(self, planned: PlannedRelease) -> NoisyRelease:
@@ -123,23 +123,23 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenAnswers:
     """Stored answers for some components of a release, by their place; with private keys, the keys they are for.
 
     estimate: in their place what all components are computed of: then none is drawn.
     """
 
-    answers: Mapping[int, Answer] = field(default_factory=dict)
+    answers: Mapping[int, StoredAnswer] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
     estimate: Estimate | None = None
 
     @property
-    def every(self) -> tuple[Answer, ...]:
+    def every(self) -> tuple[StoredAnswer, ...]:
         """All stored answers that the account has to have for it."""
         return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers))
 
 
-def wanted(measured: MeasuredRelease, given: Given) -> tuple[int, ...]:
+def wanted(measured: MeasuredRelease, given: GivenAnswers) -> tuple[int, ...]:
     """The components for which noise is drawn: neither known to everybody, nor given or computed of what is given."""
     if given.estimate is not None:
         return ()
@@ -152,7 +152,7 @@ def draw_release(
     receipt: Receipt | None,
     salt: int,
     earlier: Mapping[str, str] = MappingProxyType({}),
-    given: Given = Given(),
+    given: GivenAnswers = GivenAnswers(),
     backend: Backend = EXACT,
 ) -> NoisyRelease:
     """Fetch a release's exact integers and add the planned noise.
@@ -176,14 +176,14 @@ class OneQuestion:
     """The drawing of a release that asks for all its exact integers, and then draws their noise."""
 
     planned: PlannedRelease
-    given: Given
+    given: GivenAnswers
 
     @property
     def declared(self) -> Sequence[Measurement]:
         """One for each component."""
         return self.planned.measured.measurements
 
-    def draw(self, ask: Ask, noise: Noise) -> NoisyRelease:
+    def draw(self, ask: EngineAsk, noise: NoiseDraws) -> NoisyRelease:
         """The released numbers."""
         return assembled(self.planned, self.given, _fetch(self.planned, ask), noise)
 
@@ -199,7 +199,7 @@ class PrivateIntegers:
     keys: each once, in an order that depends on the data.
     """
 
-    keys: Keys
+    keys: KeyColumns
     columns: list[Exact]
 
     def __repr__(self) -> str:
@@ -227,7 +227,7 @@ def _for_places(column: Exact, at: NDArray[np.intp]) -> Exact:
 
 
 def assembled(
-    planned: PlannedRelease, given: Given, exact: PrivateIntegers | None = None, noise: Noise | None = None
+    planned: PlannedRelease, given: GivenAnswers, exact: PrivateIntegers | None = None, noise: NoiseDraws | None = None
 ) -> NoisyRelease:
     """The released numbers, of stored answers and of exact ones with noise.
 
@@ -235,8 +235,8 @@ def assembled(
     """
     if given.estimate is not None:
         return given.estimate.of(planned)
-    noise = noise or Noise([])
-    exact = exact or PrivateIntegers(Keys([], 0), [Integers.zeros(0) for _ in planned.measured.node.components])
+    noise = noise or NoiseDraws([])
+    exact = exact or PrivateIntegers(KeyColumns([], 0), [Integers.zeros(0) for _ in planned.measured.node.components])
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
     if given.keys is not None or sources is not None:
         keys = given.keys if given.keys is not None else public_keys(sources or (), width)
@@ -250,7 +250,7 @@ def assembled(
 
 
 def noised(
-    planned: PlannedRelease, given: Given, keys: Sequence[Key], exact: Sequence[Exact], noise: Noise
+    planned: PlannedRelease, given: GivenAnswers, keys: Sequence[Key], exact: Sequence[Exact], noise: NoiseDraws
 ) -> NoisyRelease:
     """Noise and threshold: the released rows for these keys.
 
@@ -266,7 +266,7 @@ def noised(
 
 
 def _noised(
-    planned: PlannedRelease, given: Given, height: int, exact: Sequence[Exact], noise: Noise
+    planned: PlannedRelease, given: GivenAnswers, height: int, exact: Sequence[Exact], noise: NoiseDraws
 ) -> tuple[PlannedRelease, list[Integers], NDArray[np.bool_]]:
     """With the mechanisms that made the numbers, these of the rows that are shown, and which are, of `height` keys."""
     node, measurements = planned.measured.node, list(planned.measured.measurements)
@@ -312,13 +312,13 @@ def exact_totals(
 
     Private: for audits of databases that they made up themselves. What is released comes from `draw_release` alone.
     """
-    found = _fetch(planned, Ask(engine, salt, earlier))
+    found = _fetch(planned, EngineAsk(engine, salt, earlier))
     sources = key_sources(planned.measured.node)
     if sources is None:
         keys = found.keys.taken(in_order(found.keys.columns, len(found.keys)))
     else:
         listed = public_keys(sources, _width(planned))
-        keys = Keys(columns_of(listed, _width(planned)), len(listed))
+        keys = KeyColumns(columns_of(listed, _width(planned)), len(listed))
     return PrivateIntegers(keys, found.of(keys)).rows()
 
 
@@ -333,7 +333,7 @@ def _entries(column: Histograms, group: int) -> Entries:
     return tuple(zip(column.at[there].tolist(), column.weights.array[there].tolist(), strict=True))
 
 
-def _fetch(planned: PlannedRelease, ask: Ask) -> PrivateIntegers:
+def _fetch(planned: PlannedRelease, ask: EngineAsk) -> PrivateIntegers:
     """The keys found and the exact integers of all components. Private."""
     node, width = planned.measured.node, _width(planned)
     tables = [ask(s) for s in planned.statements]

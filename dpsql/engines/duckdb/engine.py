@@ -25,8 +25,16 @@ from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import EngineError
 from dpsql.diagnostics.words import with_article
-from dpsql.engines.duckdb import DIALECT, agreed
-from dpsql.engines.duckdb.connections import (
+from dpsql.engines.duckdb import DIALECT
+from dpsql.engines.duckdb.copies.copies import attach as attach_copies
+from dpsql.engines.duckdb.copies.copies import finish as finish_copies
+from dpsql.engines.duckdb.copies.copies import place as place_of_copy
+from dpsql.engines.duckdb.copies.copies import show as show_copies
+from dpsql.engines.duckdb.files.frames import CTRL_C, copy_frame
+from dpsql.engines.duckdb.files.parquet import folded
+from dpsql.engines.duckdb.files.sources import expand_source
+from dpsql.engines.duckdb.locked import agreed
+from dpsql.engines.duckdb.locked.connections import (
     ATTACHED,
     attach,
     create_view,
@@ -38,24 +46,17 @@ from dpsql.engines.duckdb.connections import (
     set_each,
     start,
 )
-from dpsql.engines.duckdb.copies import attach as attach_copies
-from dpsql.engines.duckdb.copies import finish as finish_copies
-from dpsql.engines.duckdb.copies import place as place_of_copy
-from dpsql.engines.duckdb.copies import show as show_copies
-from dpsql.engines.duckdb.frames import CTRL_C, copy_frame
-from dpsql.engines.duckdb.lockdown import UNLOCKED
-from dpsql.engines.duckdb.parquet import folded
+from dpsql.engines.duckdb.locked.lockdown import UNLOCKED
+from dpsql.engines.duckdb.locked.spill import SpillFolder, spill_folder
+from dpsql.engines.duckdb.locked.versions import require_version, untested
 from dpsql.engines.duckdb.read_as import Made, probe
 from dpsql.engines.duckdb.reading import read
 from dpsql.engines.duckdb.relations import Relation, catalogue_of, find, relations_of
-from dpsql.engines.duckdb.sources import expand_source
-from dpsql.engines.duckdb.spill import SpillFolder, spill_folder
-from dpsql.engines.duckdb.stored_views import overlooks, reads_files, source_of, unreadable
-from dpsql.engines.duckdb.versions import require_version, untested
-from dpsql.engines.duckdb.views import reads_of
-from dpsql.engines.open import Copies, Frame
+from dpsql.engines.duckdb.views.stored_views import overlooks, reads_files, source_of, unreadable
+from dpsql.engines.duckdb.views.views import reads_of
+from dpsql.engines.open import Copies, GivenFrame
 from dpsql.engines.progress import watched
-from dpsql.engines.resources import Limits
+from dpsql.engines.resources import EngineResources
 
 
 class DuckDBEngine:
@@ -83,7 +84,7 @@ class DuckDBEngine:
 
         made: table → the columns that the policy makes of the data's.
         second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
-        agreed: whether other optimizers have to be turned off before each statement; see agreed.py.
+        agreed: whether other optimizers have to be turned off before each statement; see locked/agreed.py.
         """
         self.told: tuple[str, ...] = ()
         self._connection, self._home, self._progress = connection, home, progress
@@ -108,7 +109,7 @@ class DuckDBEngine:
         sources: Mapping[str, str | SourceCall],
         directory: Path,
         *,
-        frames: Mapping[str, Frame] | None = None,
+        frames: Mapping[str, GivenFrame] | None = None,
         threads: int | None = None,
         memory_limit: str | None = None,
         progress: bool = False,
@@ -127,7 +128,7 @@ class DuckDBEngine:
         copies: prepared tables, which are read in place of those of the same name.
         Raises: CannotOpen (DP006); Rejected (DP903) for limits that make no sense.
         """
-        limits = Limits(threads, memory_limit)
+        limits = EngineResources(threads, memory_limit)
         directory = Path(os.path.abspath(directory))
         calls = {table: expand_source(table, source, directory) for table, source in sources.items()}
         spill = spill_folder()
@@ -172,8 +173,8 @@ class DuckDBEngine:
     ) -> DuckDBEngine:
         """Use a connection that the user opened: a cursor of it, with nothing locked and nothing set but for itself.
 
-        Of the optimizers, only those of `optimizers.py` may work while a statement of ours runs. DuckDB has one setting
-        for all that use the database, so this is agreed upon.
+        Of the optimizers, only those of `locked/optimizers.py` may work while a statement of ours runs. DuckDB has one
+        setting for all that use the database, so this is agreed upon.
 
         optimizers: "ours": others may be turned off meanwhile; None: it is refused unless they are off already.
 

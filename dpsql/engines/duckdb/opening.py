@@ -6,10 +6,10 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.read_as import Made
-from dpsql.engines.open import Options
+from dpsql.engines.open import OpenOptions
 
 
-def open_policy(policy: Policy, options: Options) -> DuckDBEngine:
+def open_policy(policy: Policy, options: OpenOptions) -> DuckDBEngine:
     """The engine of a policy. Raises CannotOpen (DP006), Rejected (DP903)."""
     made = {
         t.name: tuple(

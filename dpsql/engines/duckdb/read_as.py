@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.derived import Derived
 from dpsql.core.printing.dialects.duckdb import quoted
-from dpsql.engines.duckdb.parquet import folded
+from dpsql.engines.duckdb.files.parquet import folded
 
 _VALUE = r"'(?:[^']|'')*'"
 _ENUM = re.compile(rf"ENUM\(({_VALUE}(?:, {_VALUE})*)?\)((?:\[\])*)")

@@ -10,10 +10,10 @@ from typing import Any
 from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.core.printing.dialects.duckdb import quoted
-from dpsql.engines.duckdb.parquet import Place, believing_views, folded
+from dpsql.engines.duckdb.files.parquet import Place, believing_views, folded
 from dpsql.engines.duckdb.read_as import Made, enum_values, may_become_null, read_as, relation_sql
-from dpsql.engines.duckdb.stored_views import source_of
-from dpsql.engines.duckdb.views import reads_of
+from dpsql.engines.duckdb.views.stored_views import source_of
+from dpsql.engines.duckdb.views.views import reads_of
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
@@ -39,7 +39,7 @@ class Relation:
 
     name: how a policy calls it. hides: True for sources and registered frames, which come before stored tables.
     collated: True if a column has a collation, or, for a view, may have one.
-    credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see parquet.py.
+    credulous: True if it may be a view of Parquet files in which DuckDB overlooks values; see files/parquet.py.
     text: the SQL of a view that is stored.
     columns: the names of its columns, in lower case. made: what the policy makes of them; see read_as.py.
     casts: its columns that are read as another type, and as which; see read_as.py.

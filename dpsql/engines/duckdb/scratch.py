@@ -20,7 +20,7 @@ from dpsql.core.stopping import Stop, until_stopped
 from dpsql.engines.duckdb import DIALECT
 
 if TYPE_CHECKING:
-    from dpsql.engines.duckdb.connections import Connection
+    from dpsql.engines.duckdb.locked.connections import Connection
 
 T = TypeVar("T")
 _CHUNK = 100_000
@@ -146,7 +146,7 @@ class Scratch:
         if self._closed:
             raise ValueError("closed")
         if self._connection is None:
-            from dpsql.engines.duckdb.connections import open_scratch
+            from dpsql.engines.duckdb.locked.connections import open_scratch
 
             self._connection = open_scratch()
         return self._connection

@@ -9,8 +9,8 @@ from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.printing.computed import with_columns
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb import DIALECT
-from dpsql.engines.duckdb.connections import open_scratch
 from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.locked.connections import open_scratch
 
 Row = tuple[str, ...]
 """One row as SQL literals."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from dpsql.core.policy.catalogue import CatalogueKey
-from dpsql.core.policy.server import DEFAULT_SCHEMA, Stored
+from dpsql.core.policy.server_address import DEFAULT_SCHEMA, Stored
+from dpsql.engines.postgres.engine_types import Read, ServerType, read_as
 from dpsql.engines.postgres.settings import FIRST_OF_USERS
-from dpsql.engines.postgres.types import Read, ServerType, read_as
 
 
-class Rows(Protocol):
+class CatalogueReader(Protocol):
     """Runs one of the queries below."""
 
     def __call__(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -92,7 +92,7 @@ _RUNS_SQL: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRelation:
     """A relation as the server lists it.
 
     kind: `r` table, `p` partitioned, `v` view, `m` materialized, `f` foreign. cut: whether row security hides rows.
@@ -127,14 +127,14 @@ class ServerColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedRelation:
     """What is known of a relation.
 
     reads: what its rows are made of, itself first; numbers: the same by their numbers. refused: why no query may read
     it, and a repair; empty: it may.
     """
 
-    listed: Listed
+    listed: ListedRelation
     columns: tuple[ServerColumn, ...]
     primary: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
@@ -154,17 +154,21 @@ class _Below:
     function: str | None
 
 
-def signature(rows: Rows, numbers: Sequence[int]) -> str:
+def signature(rows: CatalogueReader, numbers: Sequence[int]) -> str:
     """A text that is another one where anything has changed that relations of these numbers are described by."""
     return str(rows(_SIGNATURE, list(numbers))[0][0])
 
 
-def listed(rows: Rows) -> tuple[Listed, ...]:
+def listed(rows: CatalogueReader) -> tuple[ListedRelation, ...]:
     """All tables, views and foreign tables of the database, temporary ones left out."""
-    return tuple(Listed(number, Stored(schema, table), *rest) for number, schema, table, *rest in rows(_RELATIONS))
+    return tuple(
+        ListedRelation(number, Stored(schema, table), *rest) for number, schema, table, *rest in rows(_RELATIONS)
+    )
 
 
-def described(rows: Rows, wanted: Sequence[Listed], everything: Sequence[Listed]) -> tuple[Described, ...]:
+def described(
+    rows: CatalogueReader, wanted: Sequence[ListedRelation], everything: Sequence[ListedRelation]
+) -> tuple[DescribedRelation, ...]:
     """What the catalogue says of some relations, in their order. everything: all there are, for names of keys."""
     numbers = [one.number for one in wanted]
     columns = _columns(rows, numbers)
@@ -183,21 +187,21 @@ def described(rows: Rows, wanted: Sequence[Listed], everything: Sequence[Listed]
 
 
 def _described(
-    one: Listed,
+    one: ListedRelation,
     columns: tuple[ServerColumn, ...],
     below: Sequence[_Below],
     keys: Iterable[tuple[str, tuple[str, ...], int, tuple[str, ...]]],
     names: Mapping[int, str],
-) -> Described:
+) -> DescribedRelation:
     reads = tuple(dict.fromkeys(b.identity for b in below))
     numbers, refused = tuple(b.number for b in below), _refused(one, below)
     whole = one.kind == "p" or (one.kind == "r" and not any(b.parent for b in below))
     if refused or not whole:
         plain = tuple(replace(c, nullable=True) for c in columns)
-        return Described(one, plain, reads=reads, refused=refused, numbers=numbers)
+        return DescribedRelation(one, plain, reads=reads, refused=refused, numbers=numbers)
     usable = {c.name for c in columns if c.read.type}
     held = [key for key in keys if usable.issuperset(key[1])]
-    return Described(
+    return DescribedRelation(
         one,
         columns,
         next((own for kind, own, _, _ in held if kind == "p"), ()),
@@ -208,7 +212,7 @@ def _described(
     )
 
 
-def _refused(one: Listed, below: Sequence[_Below]) -> tuple[str, ...]:
+def _refused(one: ListedRelation, below: Sequence[_Below]) -> tuple[str, ...]:
     if not one.readable:
         place = one.place
         return (
@@ -234,7 +238,7 @@ def _refused(one: Listed, below: Sequence[_Below]) -> tuple[str, ...]:
     return ()
 
 
-def _columns(rows: Rows, numbers: Sequence[int]) -> dict[int, tuple[ServerColumn, ...]]:
+def _columns(rows: CatalogueReader, numbers: Sequence[int]) -> dict[int, tuple[ServerColumn, ...]]:
     found = rows(_COLUMNS, numbers)
     types = {
         number: ServerType(number, *rest)

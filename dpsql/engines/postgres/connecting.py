@@ -14,7 +14,7 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from dpsql.core.engine import cannot_open
-from dpsql.core.policy.server import Server
+from dpsql.core.policy.server_address import Server
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.postgres.loaders import register
 from dpsql.engines.postgres.settings import (

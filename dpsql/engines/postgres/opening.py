@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.open import Options
+from dpsql.engines.open import OpenOptions
 from dpsql.engines.postgres.engine import PostgresEngine
 from dpsql.engines.postgres.relations import Wanted
 
 
-def open_policy(policy: Policy, options: Options) -> PostgresEngine:
+def open_policy(policy: Policy, options: OpenOptions) -> PostgresEngine:
     """The engine of a policy. Raises CannotOpen (DP006), Rejected (DP903)."""
     assert policy.server is not None
     given = "a connection" if options.connection is not None else "frames" if options.frames else ""

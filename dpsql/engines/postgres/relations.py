@@ -8,8 +8,16 @@ from typing import Final
 
 from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
-from dpsql.core.policy.server import Stored
-from dpsql.engines.postgres.catalogue import Described, Listed, Rows, ServerColumn, described, listed, signature
+from dpsql.core.policy.server_address import Stored
+from dpsql.engines.postgres.catalogue import (
+    CatalogueReader,
+    DescribedRelation,
+    ListedRelation,
+    ServerColumn,
+    described,
+    listed,
+    signature,
+)
 
 _UNUSABLE: Final = "unusable"
 """In place of a type that policies do not have: no spelling of theirs is one of these."""
@@ -29,7 +37,7 @@ class Relation:
     """A table of a policy as it was found. names: a column's own name → the policy's."""
 
     name: str
-    found: Described
+    found: DescribedRelation
     names: Mapping[str, str]
 
     @property
@@ -79,7 +87,7 @@ class Schema:
         """Of the relations, and of all that they read."""
         return tuple(sorted({number for r in self.relations for number in r.found.numbers}))
 
-    def unchanged(self, rows: Rows) -> bool:
+    def unchanged(self, rows: CatalogueReader) -> bool:
         """Whether all of it is still as it was."""
         return self.signature == signature(rows, self.numbers)
 
@@ -117,7 +125,7 @@ class Schema:
         return tuple(r.name for r in self.relations if r.found.listed.writable)
 
 
-def load(rows: Rows, wanted: Sequence[Wanted] | None) -> Schema:
+def load(rows: CatalogueReader, wanted: Sequence[Wanted] | None) -> Schema:
     """The relations of a policy's tables; None: all that may be read, by their own names.
 
     Raises CannotOpen (DP006) for a table that no query may read, (DP004) for a name that stands for several.
@@ -139,12 +147,12 @@ def load(rows: Rows, wanted: Sequence[Wanted] | None) -> Schema:
     return replace(schema, signature=signature(rows, schema.numbers))
 
 
-def _alone(found: Described) -> Described:
+def _alone(found: DescribedRelation) -> DescribedRelation:
     """A table whose parts are not listed: it reads itself, and is no view."""
     return replace(found, reads=found.reads[:1])
 
 
-def _find(everything: Sequence[Listed], wanted: Wanted) -> Listed | None:
+def _find(everything: Sequence[ListedRelation], wanted: Wanted) -> ListedRelation | None:
     """An exact match first, then one in another case."""
     if wanted.place is not None:
         return next((one for one in everything if one.place == wanted.place), None)
@@ -161,12 +169,12 @@ def _find(everything: Sequence[Listed], wanted: Wanted) -> Listed | None:
     return None
 
 
-def _spellings(one: Listed) -> Iterator[str]:
+def _spellings(one: ListedRelation) -> Iterator[str]:
     yield one.name
     yield f"{one.place.schema}.{one.place.table}"
 
 
-def _names(wanted: Wanted, found: Described) -> dict[str, str]:
+def _names(wanted: Wanted, found: DescribedRelation) -> dict[str, str]:
     """A column's own name → the policy's, where that is written otherwise."""
     own = {c.name.casefold(): c.name for c in found.columns}
     return {

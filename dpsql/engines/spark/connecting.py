@@ -15,7 +15,7 @@ import warnings
 from typing import Any, Final
 
 from dpsql.core.engine import cannot_open
-from dpsql.core.policy.server import Server
+from dpsql.core.policy.server_address import Server
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.spark.settings import LEAST_VERSION, SET, TESTED, TRY, foreign, unlike, unset, version_of
 

@@ -18,7 +18,7 @@ from dpsql.core.engine import cannot_open, guarded
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
 from dpsql.diagnostics.errors import EngineError
-from dpsql.engines.open import Options, Writer
+from dpsql.engines.open import OpenOptions, Writer
 from dpsql.engines.spark import DIALECT
 from dpsql.engines.spark.engine import TAG, SparkEngine
 from dpsql.engines.spark.files import escaped, looked_at, plain
@@ -158,7 +158,7 @@ class CopyFolders:
         return f"{self._base}/{identity}"
 
     @contextlib.contextmanager
-    def writing(self, identity: str, options: Options) -> Iterator[Writer]:
+    def writing(self, identity: str, options: OpenOptions) -> Iterator[Writer]:
         """See `CopyStore.writing`. Two at once do not meet: the one that ends last is read."""
         refuse_limits(options)
         engine = self._engine

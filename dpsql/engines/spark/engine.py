@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
-from dpsql.core.policy.server import Server
+from dpsql.core.policy.server_address import Server
 from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError

@@ -6,13 +6,13 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.source import SourceCall
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.open import Copies, Options
+from dpsql.engines.open import Copies, OpenOptions
 from dpsql.engines.spark.engine import SparkEngine
 from dpsql.engines.spark.folders import folder_of
 from dpsql.engines.spark.relations import Copy, Wanted
 
 
-def open_policy(policy: Policy, options: Options) -> SparkEngine:
+def open_policy(policy: Policy, options: OpenOptions) -> SparkEngine:
     """The engine of a policy. Raises CannotOpen (DP006), Rejected (DP903)."""
     assert policy.server is not None
     given = "a connection" if options.connection is not None else "frames" if options.frames else ""
@@ -27,7 +27,7 @@ def open_policy(policy: Policy, options: Options) -> SparkEngine:
     return engine
 
 
-def refuse_limits(options: Options) -> None:
+def refuse_limits(options: OpenOptions) -> None:
     """Raises Rejected (DP903) for limits that are not ours to set."""
     if options.threads is not None or options.memory_limit is not None:
         raise reject(

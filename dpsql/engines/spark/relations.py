@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
-from dpsql.core.policy.server import Stored
+from dpsql.core.policy.server_address import Stored
 from dpsql.core.policy.source import SourceCall
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.spark import DIALECT
+from dpsql.engines.spark.engine_types import Read, read_as
 from dpsql.engines.spark.files import File, looked_at, plain, versioned
 from dpsql.engines.spark.folders import look_of
-from dpsql.engines.spark.types import Read, read_as
 
 _UNUSABLE: Final = "unusable"
 """In place of a type that policies do not have: no spelling of theirs is one of these."""
@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FoundColumn:
     """A column as it was found. called: its name in the policy."""
 
     name: str
@@ -74,7 +74,7 @@ class Relation:
     wanted: Wanted
     place: tuple[str, ...]
     view: str
-    columns: tuple[Column, ...]
+    columns: tuple[FoundColumn, ...]
 
     @property
     def sql(self) -> str:
@@ -249,7 +249,7 @@ def _refuse(session: Any, relation: Relation, files: Sequence[str]) -> None:
         raise cannot_open(f"table `{relation.wanted.name}` {found[0]}", found[1])
 
 
-def columns_of(rows: Any, wanted: Wanted) -> tuple[Column, ...]:
+def columns_of(rows: Any, wanted: Wanted) -> tuple[FoundColumn, ...]:
     """The columns of a relation, called as the policy calls them."""
     fields = rows.schema.jsonValue()["fields"]
     spelled = [entry["name"].casefold() for entry in fields]
@@ -259,7 +259,7 @@ def columns_of(rows: Any, wanted: Wanted) -> tuple[Column, ...]:
         name = entry["name"]
         twice = spelled.count(name.casefold()) > 1
         read = Read(why="a name that another column has in another case") if twice else read_as(entry)
-        found.append(Column(name, names.get(name.casefold(), name), read, bool(entry.get("nullable", True))))
+        found.append(FoundColumn(name, names.get(name.casefold(), name), read, bool(entry.get("nullable", True))))
     return tuple(found)
 
 

@@ -13,8 +13,8 @@ from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.words import in_digits, small
-from dpsql.frontend.bind import clock, literals
-from dpsql.frontend.bind.unknown_values import Unknowns
+from dpsql.frontend.bind.expressions import clock, literals
+from dpsql.frontend.bind.expressions.unknown_values import Unknowns
 
 MOST_COLUMNS = 20_000
 """Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""

@@ -8,15 +8,15 @@ from dataclasses import field
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Node
-from dpsql.core.ir.render import identifier
+from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.step_count import take
-from dpsql.core.values import value
+from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 
 
 @value(frozen=True, slots=True)
-class Entry:
+class VisibleColumn:
     """One visible column: `relation.name`.
 
     merged: hidden from unqualified look-up and from * (USING, NATURAL). also: a second name in lower case, or none. An
@@ -40,13 +40,13 @@ class Entry:
 
 
 @value(frozen=True, slots=True)
-class Relation:
+class BoundRelation:
     """A bound FROM item or query: its plan and the columns that names can reach."""
 
     node: Node
-    entries: tuple[Entry, ...]
+    entries: tuple[VisibleColumn, ...]
 
-    def renamed(self, relation: str, alias: bool = True) -> Relation:
+    def renamed(self, relation: str, alias: bool = True) -> BoundRelation:
         """The same rows under an alias: only unhidden columns stay reachable, and each has a name of its own.
 
         alias: False where that is the last part of a table's own name.
@@ -59,10 +59,10 @@ class Relation:
             return self
         schemas = [frozenset if alias else e.schemas for e in kept]
         entries = [
-            Entry(relation, n, e.column, False, "", within, e.made)
+            VisibleColumn(relation, n, e.column, False, "", within, e.made)
             for n, e, within in zip(names, kept, schemas, strict=True)
         ]
-        return Relation(self.node, tuple(entries))
+        return BoundRelation(self.node, tuple(entries))
 
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
@@ -86,7 +86,11 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def find(
-    entries: Iterable[Entry], name: str, relation: str | None, span: Span, advice: Callable[[], Sequence[str]] = tuple
+    entries: Iterable[VisibleColumn],
+    name: str,
+    relation: str | None,
+    span: Span,
+    advice: Callable[[], Sequence[str]] = tuple,
 ) -> Column:
     """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case.
 
@@ -105,12 +109,12 @@ def find(
     return hits[0].column.at(span)
 
 
-def has(entries: Iterable[Entry], name: str, relation: str | None = None) -> bool:
+def has(entries: Iterable[VisibleColumn], name: str, relation: str | None = None) -> bool:
     """True if at least one column answers to the name."""
     return bool(_matches(tuple(entries), name, relation))
 
 
-def require_schema(levels: Iterable[Sequence[Entry]], schema: str, relation: str, span: Span) -> None:
+def require_schema(levels: Iterable[Sequence[VisibleColumn]], schema: str, relation: str, span: Span) -> None:
     """The relation that is meant stands in this schema. Raises Rejected DP102.
 
     levels: what a query sees, then the query around it, and so on: the first that has such a relation decides.
@@ -130,7 +134,7 @@ def require_schema(levels: Iterable[Sequence[Entry]], schema: str, relation: str
     )  # fmt: skip
 
 
-def written_at(entries: Iterable[Entry], span: Span) -> Column | None:
+def written_at(entries: Iterable[VisibleColumn], span: Span) -> Column | None:
     """The column that an UNNEST at this place of the SELECT list gives; None if it gives none."""
     return next((e.column for e in entries if e.merged and e.name == place(span)), None)
 
@@ -140,17 +144,17 @@ def place(span: Span) -> str:
     return f"@{span.start}"
 
 
-def relations(entries: Iterable[Entry]) -> tuple[str, ...]:
+def relations(entries: Iterable[VisibleColumn]) -> tuple[str, ...]:
     """The names of the tables that the entries belong to, in order."""
     return tuple(dict.fromkeys(e.relation for e in entries if e.relation))
 
 
-def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[Entry]:
+def _matches(entries: Sequence[VisibleColumn], name: str, relation: str | None) -> list[VisibleColumn]:
     take(1 + len(entries) // 16)
     wanted = name.lower()
     table = None if relation is None else relation.lower()
 
-    def visible(named: list[Entry]) -> list[Entry]:
+    def visible(named: list[VisibleColumn]) -> list[VisibleColumn]:
         return [e for e in named if (not e.merged if table is None else e.relation.lower() == table)]
 
     named = [e for e in entries if e.called == wanted]
@@ -159,7 +163,9 @@ def _matches(entries: Sequence[Entry], name: str, relation: str | None) -> list[
     return visible(named) or visible([e for e in entries if e.also == wanted])
 
 
-def _unknown(entries: Sequence[Entry], name: str, relation: str | None, span: Span, more: Sequence[str]) -> Rejected:
+def _unknown(
+    entries: Sequence[VisibleColumn], name: str, relation: str | None, span: Span, more: Sequence[str]
+) -> Rejected:
     take(len(entries))
     known = sorted(relations(entries))
     if relation is not None and relation.lower() not in {r.lower() for r in known}:

@@ -19,21 +19,21 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
-from dpsql.frontend.bind.described import columns_of, described
-from dpsql.frontend.bind.expressions import ExprBinder
-from dpsql.frontend.bind.from_clause import Cte, Ctes
-from dpsql.frontend.bind.outer_query import Outer
+from dpsql.frontend.bind.aggregates.quantile_lists import require_only_shown
+from dpsql.frontend.bind.clauses.select import CLAUSES, SelectBinder
+from dpsql.frontend.bind.clauses.set_operations import CLAUSES as SET_CLAUSES
+from dpsql.frontend.bind.clauses.set_operations import combined, ordered
+from dpsql.frontend.bind.describe_statements import columns_of, described
+from dpsql.frontend.bind.expressions.expressions import ExprBinder
+from dpsql.frontend.bind.expressions.replacements import SPINE
+from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.expressions.unknown_values import Unknowns
+from dpsql.frontend.bind.from_clause.from_clause import Cte, Ctes
+from dpsql.frontend.bind.from_clause.values import bind_values
 from dpsql.frontend.bind.parameters import Numbering, Parameters
-from dpsql.frontend.bind.quantile_lists import require_only_shown
-from dpsql.frontend.bind.replacements import SPINE
-from dpsql.frontend.bind.scope import Relation
-from dpsql.frontend.bind.select import CLAUSES, SelectBinder
-from dpsql.frontend.bind.set_operations import CLAUSES as SET_CLAUSES
-from dpsql.frontend.bind.set_operations import combined, ordered
-from dpsql.frontend.bind.syntax_arguments import checked, column_names
-from dpsql.frontend.bind.unknown_values import Unknowns
-from dpsql.frontend.bind.values import bind_values
-from dpsql.frontend.bound import Bound
+from dpsql.frontend.bind.scope import BoundRelation
+from dpsql.frontend.bind.subqueries.outer_query import Outer
+from dpsql.frontend.bound import BoundQuery
 from dpsql.frontend.parse import Parsed
 from dpsql.frontend.text.spans import span_of
 
@@ -43,7 +43,7 @@ def bind(
     policy: Policy,
     parameters: Sequence[Any] | Mapping[str, Any] | Unknowns = (),
     asked: dt.datetime | None = None,
-) -> Bound:
+) -> BoundQuery:
     """Resolve every name and type of a query.
 
     parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now.
@@ -59,7 +59,7 @@ def bind(
     _require_used(values, binder.span(parsed.tree))
     if binder.numbering.lists:
         require_only_shown(relation.node)
-    found = Bound(relation.node, tuple(e.column for e in relation.entries), source, tuple(values.told))
+    found = BoundQuery(relation.node, tuple(e.column for e in relation.entries), source, tuple(values.told))
     return found if asked_of is None else columns_of(found, asked_of)
 
 
@@ -88,7 +88,7 @@ class _Binder:
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
-    def query(self, tree: exp.Expr, ctes: Ctes) -> Relation:
+    def query(self, tree: exp.Expr, ctes: Ctes) -> BoundRelation:
         self.read[tree] = None
         given = tree.args.get("with_")
         if given is None:
@@ -100,7 +100,7 @@ class _Binder:
                 self._below()(cte.tree, cte.visible)
         return found
 
-    def _body(self, tree: exp.Expr, ctes: Ctes) -> Relation:
+    def _body(self, tree: exp.Expr, ctes: Ctes) -> BoundRelation:
         """A query without its WITH."""
         match tree:
             case exp.Select():
@@ -123,9 +123,9 @@ class _Binder:
             help=["write it as a subquery:  (SELECT … FROM …) AS t"],
         )  # fmt: skip
 
-    def _set_operation(self, tree: exp.SetOperation, ctes: Ctes) -> Relation:
+    def _set_operation(self, tree: exp.SetOperation, ctes: Ctes) -> BoundRelation:
         args = checked(tree, self.source, "with_", *SET_CLAUSES)
-        sides: list[Relation] = []
+        sides: list[BoundRelation] = []
         together = Together()
         for side in ("this", "expression"):
             with together.attempt():
@@ -138,11 +138,11 @@ class _Binder:
     def _plain(self, clause: str) -> ExprBinder:
         return ExprBinder(self.source, (), self.numbering, self.parameters, clause)
 
-    def _below(self) -> Callable[[exp.Expr, Ctes], Relation]:
+    def _below(self) -> Callable[[exp.Expr, Ctes], BoundRelation]:
         """Binds a query in FROM, in WITH or beside UNION: no row of a query around this one can be seen from there."""
         return self.query if self.outer is None else self._within(replace(self.outer, direct=False))
 
-    def _within(self, outer: Outer) -> Callable[[exp.Expr, Ctes], Relation]:
+    def _within(self, outer: Outer) -> Callable[[exp.Expr, Ctes], BoundRelation]:
         """Binds queries inside another one, which they may read where `outer` allows it."""
         return replace(self, outer=outer).query
 

@@ -13,7 +13,7 @@ class NotListed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNames:
     """What a question may use.
 
     relations: (schema, name) → column → PostgreSQL's type. empty: those of them that never hold a row.
@@ -37,7 +37,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CatalogueQuestion:
     """What DuckDB is asked, and the answer's columns by PostgreSQL's names and types. sql None: there are no rows."""
 
     sql: str | None

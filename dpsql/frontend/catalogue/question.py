@@ -11,9 +11,9 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 
-from dpsql.frontend.catalogue.known import TEXT, Known, NotListed, Question
-from dpsql.frontend.catalogue.names import output_name, outputs, type_of_cast
-from dpsql.frontend.catalogue.types import LISTED, ctes_around, result_of, type_of, written_out
+from dpsql.frontend.catalogue.answer_names import output_name, outputs, type_of_cast
+from dpsql.frontend.catalogue.answer_types import LISTED, ctes_around, result_of, type_of, written_out
+from dpsql.frontend.catalogue.known import TEXT, CatalogueQuestion, KnownNames, NotListed
 from dpsql.frontend.catalogue.writing import as_duckdb
 from dpsql.frontend.parse import MAX_DEPTH, UNREADABLE, trees_of
 from dpsql.frontend.text.spans import remember
@@ -33,7 +33,7 @@ SCHEMAS = ("pg_catalog", "information_schema")
 
 @dataclass(slots=True)
 class Reading:
-    known: Known
+    known: KnownNames
     values: Sequence[str | None] | None
     parameters: dict[int, str] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ def _function_name(node: exp.Expr) -> bool:
                       | exp.CurrentVersion | exp.CurrentSchemas | exp.CurrentRole | exp.CurrentCatalog)  # fmt: skip
 
 
-def read_question(sql: str, known: Known, values: Sequence[str | None] | None = None) -> Question:
+def read_question(sql: str, known: KnownNames, values: Sequence[str | None] | None = None) -> CatalogueQuestion:
     """What to ask DuckDB. values: one text for each of `$1`, …; None while they are not known yet.
 
     Raises: NotListed.
@@ -88,8 +88,8 @@ def read_question(sql: str, known: Known, values: Sequence[str | None] | None = 
         raise NotListed(f"an answer of more than {MOST_COLUMNS:,} columns")
     needed = tuple(reading.parameters.get(i, TEXT) for i in range(1, max(reading.parameters, default=0) + 1))
     if is_empty(tree, known):
-        return Question(None, columns, needed)
-    return Question(as_duckdb(tree, known), columns, needed)
+        return CatalogueQuestion(None, columns, needed)
+    return CatalogueQuestion(as_duckdb(tree, known), columns, needed)
 
 
 def rename_ctes(tree: exp.Expr) -> None:
@@ -182,7 +182,7 @@ def _require_few_relations(tree: exp.Query) -> None:
         raise NotListed("a question that is nested so deeply") from None
 
 
-def qualify(tree: exp.Expr, known: Known) -> None:
+def qualify(tree: exp.Expr, known: KnownNames) -> None:
     """Check every node against the lists, give relations their schemas, and take the schema from columns and calls."""
     made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     for node in list(tree.walk()):
@@ -236,7 +236,7 @@ def put_values(tree: exp.Expr, reading: Reading) -> None:
             node.replace(exp.null())
 
 
-def is_empty(tree: exp.Expr, known: Known) -> bool:
+def is_empty(tree: exp.Expr, known: KnownNames) -> bool:
     """Whether an answer has no rows since it reads, below no aggregate and no outer join, a relation that has none."""
     match tree:
         case exp.Subquery():
@@ -256,7 +256,7 @@ def is_empty(tree: exp.Expr, known: Known) -> bool:
     return False
 
 
-def _no_rows(source: exp.Expr, known: Known, ctes: Mapping[str, exp.Expr]) -> bool:
+def _no_rows(source: exp.Expr, known: KnownNames, ctes: Mapping[str, exp.Expr]) -> bool:
     if isinstance(source, exp.Table):
         if isinstance(source.this, exp.Identifier):
             inner = None if source.db else ctes.get(source.name.lower())

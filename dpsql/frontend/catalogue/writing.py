@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import sqlglot
 from sqlglot import exp
 
-from dpsql.frontend.catalogue.known import OID, Known, NotListed, duckdb_type
-from dpsql.frontend.catalogue.names import type_of_cast
+from dpsql.frontend.catalogue.answer_names import type_of_cast
+from dpsql.frontend.catalogue.known import OID, KnownNames, NotListed, duckdb_type
 
 _REG = ("regclass", "regtype", "regnamespace", "regproc", "regrole")
 
 
-def as_duckdb(tree: exp.Query, known: Known) -> str:
+def as_duckdb(tree: exp.Query, known: KnownNames) -> str:
     tree = tree.copy()
     for node in reversed(list(tree.walk())):  # what a node holds before the node
         new = _rewritten(node, known)
@@ -22,7 +22,7 @@ def as_duckdb(tree: exp.Query, known: Known) -> str:
     return str(tree.sql(dialect="duckdb"))
 
 
-def _rewritten(node: exp.Expr, known: Known) -> exp.Expr:
+def _rewritten(node: exp.Expr, known: KnownNames) -> exp.Expr:
     match node:
         case exp.Table(this=exp.Identifier()) if node.db:
             node.set("this", exp.to_identifier(f"{node.db}.{node.name}", quoted=True))
@@ -89,11 +89,11 @@ def _this(node: exp.Expr) -> exp.Expr:
     return inner
 
 
-def _zero_based(node: exp.Expr, known: Known) -> bool:
+def _zero_based(node: exp.Expr, known: KnownNames) -> bool:
     return isinstance(node, exp.Column) and node.name.lower() in known.zero_based
 
 
-def _is_function_name(node: exp.Expr, known: Known) -> bool:
+def _is_function_name(node: exp.Expr, known: KnownNames) -> bool:
     """Whether a column is a regproc. No relation has another column of such a name."""
     name = node.name.lower() if isinstance(node, exp.Column) else ""
     return any(columns.get(name) == "regproc" for columns in known.relations.values())
@@ -120,7 +120,7 @@ def _array(node: exp.Expr) -> exp.Expr:
     return inner
 
 
-def _cast(node: exp.Cast, known: Known) -> exp.Expr:
+def _cast(node: exp.Cast, known: KnownNames) -> exp.Expr:
     full, _ = type_of_cast(node)
     inner = node.this
     if full in _REG:
@@ -151,7 +151,7 @@ def _as(node: exp.Expr, type_: str) -> exp.Cast:
     return exp.Cast(this=node, to=exp.DataType.build(duckdb_type(type_), dialect="duckdb"))
 
 
-def _function(name: str, arguments: Sequence[exp.Expr], known: Known) -> exp.Expr:
+def _function(name: str, arguments: Sequence[exp.Expr], known: KnownNames) -> exp.Expr:
     """A call of one of ours, each argument as the type that it takes."""
     kinds = known.arguments(name, len(arguments))
     return exp.Anonymous(
@@ -180,7 +180,7 @@ def _series(node: exp.ExplodingGenerateSeries) -> exp.Expr:
     return exp.Anonymous(this="unnest", expressions=[series])
 
 
-def _constant(name: str, known: Known) -> exp.Expr:
+def _constant(name: str, known: KnownNames) -> exp.Expr:
     if name not in known.constants:
         raise NotListed(name)
     kind, value = known.constants[name]
@@ -188,7 +188,7 @@ def _constant(name: str, known: Known) -> exp.Expr:
     return _as(text, kind)
 
 
-def _call(node: exp.Anonymous, known: Known) -> exp.Expr:
+def _call(node: exp.Anonymous, known: KnownNames) -> exp.Expr:
     name, arguments = str(node.this).lower(), node.expressions
     if not arguments and name in known.constants:
         return _constant(name, known)

@@ -15,9 +15,9 @@ from sqlglot import exp
 from dpsql.core.ir.expressions import Expr, Literal
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.bind import literals
-from dpsql.frontend.bind.expressions import ExprBinder
-from dpsql.frontend.google.clause import Bounds, bounds_of
+from dpsql.frontend.bind.expressions import literals
+from dpsql.frontend.bind.expressions.expressions import ExprBinder
+from dpsql.frontend.google.privacy_clause import Bounds, bounds_of
 
 
 @dataclass(frozen=True, slots=True)

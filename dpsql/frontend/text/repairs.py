@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import Token, TokenType
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
-from dpsql.frontend.bind.replacements import LISTED
+from dpsql.frontend.bind.expressions.replacements import LISTED
 from dpsql.frontend.parse import UNREADABLE
 
 _MEANT = re.compile(r"did you mean (\S+)\?\Z")

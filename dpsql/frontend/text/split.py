@@ -20,7 +20,7 @@ _OURS = re.compile(r"(?:--|#|//|/\*)\s*dpsql\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TextStatement:
     """One statement of a text, without its semicolon. `start`: its offset in the text, in characters.
 
     `shape` is a hash of its tokens: the same however they are spaced, broken into lines and commented.
@@ -40,9 +40,9 @@ class Statement:
         return self.start + len(self.text)
 
     @property
-    def whole(self) -> Statement:
+    def whole(self) -> TextStatement:
         """The same with its lead and its trail."""
-        return Statement(self.lead + self.text + self.trail, self.start - len(self.lead), self.shape)
+        return TextStatement(self.lead + self.text + self.trail, self.start - len(self.lead), self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Comment:
 class Parts:
     """The statements and the comments of a text, each in order."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[TextStatement, ...]
     comments: tuple[Comment, ...]
 
 
-def split_statements(text: str, dialect: str = "duckdb") -> tuple[Statement, ...]:
+def split_statements(text: str, dialect: str = "duckdb") -> tuple[TextStatement, ...]:
     """The statements of a text in order, from the first token to the last; empty ones are left out. The queries of a
     DP BATCH stay together: they stand in its brackets.
 
@@ -79,7 +79,7 @@ def split_text(text: str, dialect: str = "duckdb") -> Parts:
     require_dialect(dialect)
     tokens = tokens_of(text, dialect)
     if tokens is None:
-        return Parts((Statement(text, 0, shape_of(text.split())),), ())
+        return Parts((TextStatement(text, 0, shape_of(text.split())),), ())
     comments: list[Comment] = []
     behind = 0
     for token in tokens:
@@ -129,7 +129,7 @@ class Brackets:
         return True
 
 
-def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, int | None]]:
+def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[TextStatement | None, int | None]]:
     """Each statement of a text, None for an empty one, and the offset behind its semicolon; None where it has none.
 
     tokens: all of the text's.
@@ -149,12 +149,12 @@ def cut(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Statement | None, 
         yield _statement(text, start, end, words, rest, len(text)), None
 
 
-def _statement(text: str, start: int, end: int, words: list[str], rest: int, behind: int) -> Statement | None:
+def _statement(text: str, start: int, end: int, words: list[str], rest: int, behind: int) -> TextStatement | None:
     """words: none of an empty one. rest, behind: where what stands before it begins, and what stands behind it ends."""
     if not words:
         return None
     trail = text[end:behind] if lead_of(text, end, behind) else ""
-    return Statement(text[start:end], start, shape_of(words), lead_of(text, rest, start), trail)
+    return TextStatement(text[start:end], start, shape_of(words), lead_of(text, rest, start), trail)
 
 
 def lead_of(text: str, start: int, end: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.lexer import RESERVED, Token, tokens
-from dpsql.frontend.text.names import quoted
+from dpsql.frontend.text.quoted_names import quoted
 
 CREATE, DROP = "CREATE DP SUMMARY", "DROP DP SUMMARY"
 _FORM = "CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5)"

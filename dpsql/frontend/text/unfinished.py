@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from sqlglot import TokenType
 
-from dpsql.frontend.text.split import Brackets, Statement, cut, tokens_of
+from dpsql.frontend.text.split import Brackets, TextStatement, cut, tokens_of
 
 Quoting = Literal["", "'", '"']
 """How a variable is put in: as it is, as a text literal, as a quoted name."""
@@ -27,7 +27,7 @@ _QUOTINGS: Final[dict[str, Quoting]] = {"'": "'", '"': '"'}
 class Scanned:
     """The statements that a semicolon ends, and `rest`: where what follows the last of these semicolons begins."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[TextStatement, ...]
     rest: int
 
 

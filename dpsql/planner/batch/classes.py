@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from dpsql.core.analysis.expression_values import Env
-from dpsql.core.functions.domains import ENUMERABLE
+from dpsql.core.functions.domains.domains import ENUMERABLE
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, children, columns_of, walk
 from dpsql.core.ir.types import Kind
@@ -32,7 +32,7 @@ _ALONE = "run this query by itself"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ValueClass:
     """Values that behave alike. example: one of them. sql: the condition that a value is one; empty: any that is in no
     other piece. listed: whether they are in the public list."""
 
@@ -47,13 +47,13 @@ class Class:
     members can be computed on it; else no member counts it that reads the column."""
 
     example: LiteralValue
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ValueClass, ...]
     listed: bool
     known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class ValueClasses:
     """A column, and the classes of its values. uid, name: the column. text: how queries refer to it."""
 
     uid: int
@@ -80,7 +80,7 @@ class Classes:
         return f"CASE {' '.join(whens)} ELSE {rest} END" if whens else str(rest)
 
 
-def classes_of(members: Sequence[Member], env: Env) -> dict[int, Classes]:
+def classes_of(members: Sequence[Member], env: Env) -> dict[int, ValueClasses]:
     """The classes of every column that a member reads. env: what is known of the relation's columns.
 
     Raises Rejected DP302: a column has no public list of values, or one that is too long.
@@ -104,10 +104,10 @@ def classes_of(members: Sequence[Member], env: Env) -> dict[int, Classes]:
     }
 
 
-def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env, span: Span | None) -> Classes:
+def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env, span: Span | None) -> ValueClasses:
     known, name = env[uid], text.rpartition(".")[2].strip('"')
     listed = _listed(known, name, span)
-    pieces = [Piece(v, f"{text} IS NULL" if v is None else f"{text} IN ({literal(v)})", True) for v in listed]
+    pieces = [ValueClass(v, f"{text} IS NULL" if v is None else f"{text} IN ({literal(v)})", True) for v in listed]
     others = unlisted_pieces(text, known, set(listed), constants_of(parts, known))
     pieces += others or ()
     try:
@@ -115,16 +115,16 @@ def _classes(uid: int, text: str, parts: Sequence[Expr], keyed: bool, env: Env, 
         marks = [_mark(piece, compute, uid, keyed) for piece in pieces]
     except Unknown:
         raise reject("DP105", f"only the database can compute this of {name}", span=span, help=[_ALONE]) from None
-    found: dict[object, list[Piece]] = {}
+    found: dict[object, list[ValueClass]] = {}
     for piece, mark in zip(pieces, marks, strict=True):
         found.setdefault(mark, []).append(piece)
     classes = [Class(group[0].example, _joined(text, group), all(p.listed for p in group)) for group in found.values()]
     if others is None:
-        classes.append(Class(None, (Piece(None, "", False),), False, False))
-    return Classes(uid, name, tuple(classes))
+        classes.append(Class(None, (ValueClass(None, "", False),), False, False))
+    return ValueClasses(uid, name, tuple(classes))
 
 
-def _mark(piece: Piece, compute: Sequence[Callable[[Any], LiteralValue]], uid: int, keyed: bool) -> object:
+def _mark(piece: ValueClass, compute: Sequence[Callable[[Any], LiteralValue]], uid: int, keyed: bool) -> object:
     """What members see of a value. Of keys it counts whether it is listed: groups are the keys of listed values."""
     return tuple((type(r), r) for c in compute for r in [c({uid: piece.example})]), piece.listed or not keyed
 
@@ -193,33 +193,33 @@ def _of_type(constants: Sequence[LiteralValue], kind: Kind) -> set[LiteralValue]
 
 def unlisted_pieces(
     text: str, known: Value, listed: set[LiteralValue], points: set[LiteralValue] | None
-) -> list[Piece] | None:
+) -> list[ValueClass] | None:
     """All values that are not listed, in pieces that behave alike; None if they cannot be told apart."""
-    null = [] if None in listed or not known.nullable else [Piece(None, f"{text} IS NULL", False)]
+    null = [] if None in listed or not known.nullable else [ValueClass(None, f"{text} IS NULL", False)]
     kind = known.type.kind
     if kind is Kind.BOOLEAN:
         rest = sorted({False, True} - listed)
-        return [*(Piece(v, f"{text} IN ({literal(v)})", False) for v in rest), *null]
+        return [*(ValueClass(v, f"{text} IN ({literal(v)})", False) for v in rest), *null]
     if points is None or kind not in (Kind.INTEGER, Kind.DATE, Kind.VARCHAR):
         return None
-    named = [Piece(v, f"{text} IN ({literal(v)})", False) for v in sorted(points - listed)]  # type: ignore[type-var]
+    named = [ValueClass(v, f"{text} IN ({literal(v)})", False) for v in sorted(points - listed)]  # type: ignore[type-var]
     if kind is Kind.VARCHAR:
-        return [*named, *null, Piece(_fresh(listed | points), "", False)]
+        return [*named, *null, ValueClass(_fresh(listed | points), "", False)]
     return [*named, *null, *_gaps(text, sorted(v for v in listed | points if v is not None))]
 
 
-def _gaps(text: str, points: Sequence[Any]) -> Iterator[Piece]:
+def _gaps(text: str, points: Sequence[Any]) -> Iterator[ValueClass]:
     """What lies below, between and above the points, where anything does."""
     first, last = points[0], points[-1]
     below, above = _step(first, -1), _step(last, 1)
     if below is not None:
-        yield Piece(below, f"{text} < {literal(first)}", False)
+        yield ValueClass(below, f"{text} < {literal(first)}", False)
     for a, b in pairwise(points):
         between = _step(a, 1)
         if between is not None and between != b:
-            yield Piece(between, f"({text} > {literal(a)} AND {text} < {literal(b)})", False)
+            yield ValueClass(between, f"({text} > {literal(a)} AND {text} < {literal(b)})", False)
     if above is not None:
-        yield Piece(above, f"{text} > {literal(last)}", False)
+        yield ValueClass(above, f"{text} > {literal(last)}", False)
 
 
 def _fresh(known: set[LiteralValue]) -> str:
@@ -252,11 +252,11 @@ def parts_by_column(expr: Expr) -> Iterator[tuple[int, Expr]]:
             yield from parts_by_column(below)
 
 
-def _joined(text: str, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+def _joined(text: str, pieces: Sequence[ValueClass]) -> tuple[ValueClass, ...]:
     """The pieces of a class in fewer words: single values as runs of whole numbers or days, or as one list."""
     listed = [p for p in pieces if p.sql.startswith(f"{text} IN (")]
     rest = [p for p in pieces if not p.sql.startswith(f"{text} IN (")]
-    runs: list[list[Piece]] = []
+    runs: list[list[ValueClass]] = []
     for piece in listed:
         last = runs[-1][-1].example if runs else None
         if last is not None and not isinstance(last, (str, bool, float, Decimal)) and _step(last, 1) == piece.example:
@@ -264,13 +264,13 @@ def _joined(text: str, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
         else:
             runs.append([piece])
     found = [
-        Piece(r[0].example, f"{text} BETWEEN {literal(r[0].example)} AND {literal(r[-1].example)}", r[0].listed)
+        ValueClass(r[0].example, f"{text} BETWEEN {literal(r[0].example)} AND {literal(r[-1].example)}", r[0].listed)
         for r in runs if len(r) > 1
     ]  # fmt: skip
     alone = [r[0] for r in runs if len(r) == 1]
     if alone:
         items = ", ".join(literal(p.example) for p in alone)
-        found.append(Piece(alone[0].example, f"{text} IN ({items})", all(p.listed for p in alone)))
+        found.append(ValueClass(alone[0].example, f"{text} IN ({items})", all(p.listed for p in alone)))
     return (*found, *rest)
 
 

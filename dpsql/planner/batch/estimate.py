@@ -1,8 +1,8 @@
 """What the noisy marginals say of a number: their least-squares estimate, its variance, and how far it may be off.
 
 The estimate of w over columns Q is Σ_{B ⊆ Q} ⟨W_B, u_B⟩/n(Q), with W_B = w summed over Q∖B and centered, and u_B the
-weighted mean over the measured A ⊇ B of marginal A, summed over A∖B and centered (shares.py has the notation). It is
-arithmetic over noisy numbers: no privacy rests on it.
+weighted mean over the measured A ⊇ B of marginal A, summed over A∖B and centered (marginal_shares.py has the notation).
+It is arithmetic over noisy numbers: no privacy rests on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpsql.planner.batch.shares import precision, residual, volume
+from dpsql.planner.batch.marginal_shares import precision, residual, volume
 from dpsql.planner.batch.workload import Marginal, Number, subsets
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _REACH, _POINTS = 80.0, 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class CellNoise:
     """The noise of each cell of a marginal, in rows. variance: of it. scale: of a discrete Laplace on multiples of
     `grain`, else None: then it is Gaussian, or no wider."""
 
@@ -52,7 +52,7 @@ class Noise:
 class Measured:
     """The marginals that are measured, and the noise of each. sizes: of every column, its number of classes."""
 
-    noise: Mapping[Marginal, Noise]
+    noise: Mapping[Marginal, CellNoise]
     sizes: Mapping[int, int]
 
     @property
@@ -97,7 +97,7 @@ class Measured:
         return sum(float((c * marginals[m]).sum()) for m, c in self.coefficients(number).items())
 
 
-Parts = Sequence[tuple["NDArray[np.float64]", Noise]]
+Parts = Sequence[tuple["NDArray[np.float64]", CellNoise]]
 """What cells count for, and the noise of each of them."""
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from dpsql.aggregates.arguments import bound, bounded
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of, transform, walk
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.frontend.aggregates.arguments import bound, bounded
 from dpsql.frontend.text.lexer import tokens
 
 _ALONE = "run this query by itself, or leave it out (skip_refused)"
@@ -51,7 +51,7 @@ ROWS = Quantity()
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearNumber:
     """A number that is a sum of quantities over the rows that count, each times a factor.
 
     unit: in which its error counts in the design: the largest that a row can add to it.
@@ -86,11 +86,11 @@ class Mean:
         return max(self.hi - self.total.center, self.total.center - self.lo)
 
 
-Form = Linear | Mean
+Form = LinearNumber | Mean
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedNumber:
     """One number of a member, as it may be formed. forms: the ways to measure it, the plain one first."""
 
     forms: tuple[Form, ...]
@@ -107,7 +107,7 @@ def weights_of(form: Form) -> dict[Quantity, float]:
     return {q: float(factor * q.most / form.unit) ** 2 for q, factor in form.terms}
 
 
-def asked_of(call: AggregateCall, source: Source, facts: Facts) -> Asked:
+def asked_of(call: AggregateCall, source: Source, facts: Facts) -> AskedNumber:
     """What a call of a member asks. Raises Rejected DP101, DP201, DP202, DP302."""
     try:
         return _asked(call, source, facts)
@@ -116,16 +116,16 @@ def asked_of(call: AggregateCall, source: Source, facts: Facts) -> Asked:
         raise
 
 
-def _asked(call: AggregateCall, source: Source, facts: Facts) -> Asked:
+def _asked(call: AggregateCall, source: Source, facts: Facts) -> AskedNumber:
     if call.distinct:
         _require_key(call, source, facts)
     if call.arg is None:
-        return Asked((Linear(((ROWS, Fraction(1)),)),))
+        return AskedNumber((LinearNumber(((ROWS, Fraction(1)),)),))
     arg, text, clips = _clipped(call, source, facts)
     known = facts.value(call.arg)
     values = Quantity(call.arg, text=text) if known.nullable or not known.finite else ROWS
     if call.function == "count":
-        return Asked((Linear(((values, Fraction(1)),)),))
+        return AskedNumber((LinearNumber(((values, Fraction(1)),)),))
     if not columns_of(call.arg):
         raise _refused(f"{call.function.upper()} of a constant", call, "write COUNT(*) and multiply what it answers")
     ends = bounded(replace(call, arg=arg), facts, arg).interval
@@ -137,14 +137,14 @@ def _asked(call: AggregateCall, source: Source, facts: Facts) -> Asked:
     if not plain.most:
         raise _refused("every value is clipped to 0", call, _ALONE)
     if call.function == "avg":
-        return Asked((Mean(centred, values, lo, hi),))
-    direct = Linear(((plain, Fraction(1)),), plain.most)
-    both = Linear(((centred, Fraction(1)), (values, center)), plain.most)
-    return Asked((direct, both) if center else (direct,))
+        return AskedNumber((Mean(centred, values, lo, hi),))
+    direct = LinearNumber(((plain, Fraction(1)),), plain.most)
+    both = LinearNumber(((centred, Fraction(1)), (values, center)), plain.most)
+    return AskedNumber((direct, both) if center else (direct,))
 
 
 def chosen(
-    asked: Mapping[Expr | None, tuple[Asked, ...]], objective: Callable[[Mapping[Expr, int]], float]
+    asked: Mapping[Expr | None, tuple[AskedNumber, ...]], objective: Callable[[Mapping[Expr, int]], float]
 ) -> dict[Expr, int]:
     """Argument → which form its sums take: the second where the objective falls by it. One argument after another."""
     found: dict[Expr, int] = {}

@@ -14,7 +14,7 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Aggregate, Node, Release
 from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.policy.policy import Policy
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.errors import reject
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpsql.core.analysis.expression_values import Env
 from dpsql.core.ir.expressions import Call, Expr, LiteralValue, columns_of
 from dpsql.diagnostics.errors import reject
-from dpsql.planner.batch.classes import Class, Classes
+from dpsql.planner.batch.classes import Class, ValueClasses
 from dpsql.planner.batch.members import Member
 from dpsql.planner.group_keys.compute import Unknown, computation
 
@@ -31,7 +31,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MemberTable:
     """The answer of a member, still without numbers. keys: of each row. numbers: for each of its calls one for each
     row, which says what rows count."""
 
@@ -39,7 +39,7 @@ class Table:
     numbers: tuple[tuple[Number, ...], ...]
 
 
-def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dict[Expr, Number]) -> Table:
+def table_of(member: Member, classes: Mapping[int, ValueClasses], env: Env, kept: dict[Expr, Number]) -> MemberTable:
     """Compute a member's conditions and keys on every cell. A row is where each part of WHERE lets a key be, as in the
     answer of the query alone, in the order of values.
 
@@ -84,7 +84,9 @@ def table_of(member: Member, classes: Mapping[int, Classes], env: Env, kept: dic
         rows = {key: [weights * widened(masks[key][0]) for weights in counts] for key in shown}
     except Unknown:
         raise reject("DP105", "only the database can compute this member", help=["run it by itself"]) from None
-    return Table(tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts))))
+    return MemberTable(
+        tuple(rows), tuple(tuple(Number(columns, w[i]) for w in rows.values()) for i in range(len(counts)))
+    )
 
 
 def conjuncts(expr: Expr) -> Iterator[Expr]:
@@ -95,7 +97,9 @@ def conjuncts(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def _cells(columns: tuple[int, ...], classes: Mapping[int, Classes]) -> Iterator[tuple[tuple[int, ...], list[Class]]]:
+def _cells(
+    columns: tuple[int, ...], classes: Mapping[int, ValueClasses]
+) -> Iterator[tuple[tuple[int, ...], list[Class]]]:
     """The cells of some columns on which members can be computed."""
     for place in product(*(enumerate(classes[uid].classes) for uid in columns)):
         found = [c for _, c in place]
@@ -103,7 +107,7 @@ def _cells(columns: tuple[int, ...], classes: Mapping[int, Classes]) -> Iterator
             yield tuple(i for i, _ in place), found
 
 
-def _condition(term: Expr, classes: Mapping[int, Classes], env: Env) -> Number:
+def _condition(term: Expr, classes: Mapping[int, ValueClasses], env: Env) -> Number:
     """1 where a condition is true, else 0."""
     import numpy as np
 
@@ -116,7 +120,7 @@ def _condition(term: Expr, classes: Mapping[int, Classes], env: Env) -> Number:
 
 
 def _keys(
-    keys: Sequence[Expr], classes: Mapping[int, Classes], env: Env
+    keys: Sequence[Expr], classes: Mapping[int, ValueClasses], env: Env
 ) -> dict[tuple[LiteralValue, ...], tuple[Number, Number]]:
     """The keys of listed values, and where rows have them: of any values, and of listed ones alone."""
     import numpy as np

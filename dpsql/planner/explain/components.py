@@ -5,15 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 
-from dpsql.aggregates.quantile import ordered
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources, keyed_by
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.types import Kind
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import cells_of
-from dpsql.core.measures.table import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.diagnostics.words import number
+from dpsql.frontend.aggregates.quantile import ordered
 from dpsql.planner.explain.nodes import short
 
 

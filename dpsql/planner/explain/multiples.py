@@ -8,11 +8,11 @@ from typing import Any
 
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.planner.expected_error import expected_error
+from dpsql.planner.costs.expected_error import expected_error
 from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.searches.limits import Rule
+from dpsql.planner.searches.limits_to_search import Rule
 
 EXAMPLES = (9, 12)
 """Octaves whose ± is shown."""

@@ -21,7 +21,7 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
 )
-from dpsql.core.ir.render import expression
+from dpsql.core.ir.short_text import expression
 
 
 def operator(node: Node) -> str:

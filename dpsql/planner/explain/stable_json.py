@@ -10,18 +10,18 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.layout import escaped
-from dpsql.planner.expected_error import output_error, scale
+from dpsql.planner.costs.expected_error import output_error, scale
 from dpsql.planner.explain.components import component_name, groups_of_a_unit, key_source, together
 from dpsql.planner.explain.multiples import Multiples
 from dpsql.planner.explain.nodes import operator
 from dpsql.planner.plan import Charge, Plan
-from dpsql.postprocessing.planning.interval_notes import column_json
+from dpsql.planner.postprocessing.planning.interval_notes import column_json
 
 
 def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.domains import ENUMERABLE
+from dpsql.core.functions.domains.domains import ENUMERABLE
 from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Expr, columns_of, walk
 from dpsql.core.ir.types import Kind

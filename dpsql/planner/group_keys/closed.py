@@ -10,21 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.domains import ENUMERABLE
-from dpsql.core.functions.key_lists import whole
+from dpsql.core.functions.domains.domains import ENUMERABLE
+from dpsql.core.functions.domains.key_lists import whole
 from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.types import Kind
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.compute import Condition, Unknown, computation
 from dpsql.planner.group_keys.narrow import listed, narrowed
 
 if TYPE_CHECKING:
-    from dpsql.planner.group_keys.search import Part
+    from dpsql.planner.group_keys.key_search import KeyPart
 
 
-def told(part: Part, items: Sequence[Expr], env: Mapping[int, Value], terms: Sequence[Expr]) -> Part:
+def told(part: KeyPart, items: Sequence[Expr], env: Mapping[int, Value], terms: Sequence[Expr]) -> KeyPart:
     """A part that says whether a row can have another key. Of several expressions together nothing is said.
 
     items: all expressions, of which a part has the keys of some. env, terms: as of `closed`.

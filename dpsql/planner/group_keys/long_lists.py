@@ -12,9 +12,9 @@ from dataclasses import replace
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.nodes import GroupKeys
 from dpsql.core.policy.policy import Policy
+from dpsql.planner.group_keys.key_search import TooLong
 from dpsql.planner.group_keys.public import public_keys, source_of
-from dpsql.planner.group_keys.search import TooLong
-from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 
 def long_lists_give_way(policy: Policy) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from dpsql.core.functions.cast import converted
-from dpsql.core.functions.domains import ENUMERABLE, from_keys
+from dpsql.core.functions.domains.domains import ENUMERABLE, from_keys
 from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, children, columns_of
 from dpsql.core.ir.types import Kind, SqlType

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 from math import prod
 
-from dpsql.core.functions.domains import from_keys
-from dpsql.core.functions.key_lists import ends, lazy_keys, united
+from dpsql.core.functions.domains.domains import from_keys
+from dpsql.core.functions.domains.key_lists import ends, lazy_keys, united
 from dpsql.core.functions.value import Domain
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.nodes import Node, SetKind, SetOperation
-from dpsql.planner.group_keys.rows import Origin, Padding, Rows, rows_of
-from dpsql.planner.group_keys.search import Part, TooLong, search
-from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.group_keys.key_search import KeyPart, TooLong, search
+from dpsql.planner.group_keys.row_origins import Origin, Padding, RelationRows, rows_of
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 MOST_PADDINGS = 4
 """Most outer joins whose padded and other rows are searched one by one: each doubles the work."""
@@ -36,7 +36,7 @@ class _Finder:
 
     ctx: RewriteContext
 
-    def parts(self, exprs: Sequence[Expr], rows: Rows) -> list[Part] | None:
+    def parts(self, exprs: Sequence[Expr], rows: RelationRows) -> list[KeyPart] | None:
         """Lists that together hold the keys of all expressions; None if one has none. Raises TooLong."""
         unusable: frozenset[int] = frozenset()
         first: TooLong | None = None
@@ -51,12 +51,12 @@ class _Finder:
                 raise first
             return found
 
-    def _cases(self, exprs: Sequence[Expr], rows: Rows, unusable: frozenset[int]) -> list[Part] | None:
+    def _cases(self, exprs: Sequence[Expr], rows: RelationRows, unusable: frozenset[int]) -> list[KeyPart] | None:
         """Rows that an outer join padded have other keys than those that it did not: look for each kind by itself."""
         paddings = _distinguished(exprs, rows)
         if len(paddings) > MOST_PADDINGS:
             return None
-        found: list[list[Part]] = []
+        found: list[list[KeyPart]] = []
         for active in chain.from_iterable(combinations(paddings, n) for n in range(len(paddings) + 1)):
             null_columns: Padding = frozenset().union(*active)
             if any(p < null_columns and p not in active for p in paddings):
@@ -67,10 +67,10 @@ class _Finder:
             if case or not exprs:
                 found.append(case)
         if not found:  # no row satisfies the conditions: any list will do
-            return [Part((i,), (), None, True, ()) for i in range(len(exprs))]
+            return [KeyPart((i,), (), None, True, ()) for i in range(len(exprs))]
         return _merged(found, self.ctx.analysis.max_keys)
 
-    def domain(self, rows: Rows, origin: Origin) -> tuple[Domain | None, bool]:
+    def domain(self, rows: RelationRows, origin: Origin) -> tuple[Domain | None, bool]:
         """Keys of a column that a set operation or a padded expression makes; whether they are yet to be read."""
         computed = rows.computed.get(origin.column.uid)
         if computed is not None:
@@ -93,7 +93,7 @@ class _Finder:
         rows = rows_of(node, self.ctx.analysis)
         return self._of(rows.resolve(expr), rows)
 
-    def _of(self, expr: Expr, rows: Rows) -> tuple[Domain | None, bool]:
+    def _of(self, expr: Expr, rows: RelationRows) -> tuple[Domain | None, bool]:
         try:
             parts = self.parts([expr], rows)
         except TooLong:
@@ -106,7 +106,7 @@ class _Finder:
         return (part.domain if part.domain is not None else from_keys(key[0] for key in part.keys)), False
 
 
-def public_keys(exprs: Sequence[Expr], node: Node, ctx: RewriteContext) -> list[Part] | None:
+def public_keys(exprs: Sequence[Expr], node: Node, ctx: RewriteContext) -> list[KeyPart] | None:
     """Public lists that together hold the keys of all expressions over the rows of `node`, by position.
 
     None if one of them has no public keys. Raises TooLong where a public table has more keys than may be released.
@@ -115,14 +115,14 @@ def public_keys(exprs: Sequence[Expr], node: Node, ctx: RewriteContext) -> list[
     return _Finder(ctx).parts([rows.resolve(e) for e in exprs], rows)
 
 
-def source_of(part: Part, origin: str) -> KeySource:
+def source_of(part: KeyPart, origin: str) -> KeySource:
     """A part as the plan holds it."""
     if part.unread or part.domain is None:
         return KeySource(part.positions, () if part.unread else part.keys, origin, part.covers, closed=part.closed)
     return KeySource(part.positions, lazy_keys(part.domain), origin, part.covers, ends(part.domain), part.closed)
 
 
-def _distinguished(exprs: Sequence[Expr], rows: Rows) -> list[Padding]:
+def _distinguished(exprs: Sequence[Expr], rows: RelationRows) -> list[Padding]:
     """The paddings that can make a column of the keys NULL, or one that is equal to such a column."""
     read = {uid for e in exprs for uid in columns_of(e)}
     equal = [
@@ -140,7 +140,7 @@ def _plain_equality(term: Expr) -> bool:
     return getattr(term, "function", "") == "eq" and all(isinstance(a, Column) for a in args)
 
 
-def _merged(cases: Sequence[list[Part]], most: int) -> list[Part] | None:
+def _merged(cases: Sequence[list[KeyPart]], most: int) -> list[KeyPart] | None:
     """The keys of all cases, position by position where every case lists them so."""
     if len(cases) == 1:
         return cases[0]
@@ -162,12 +162,12 @@ def _merged(cases: Sequence[list[Part]], most: int) -> list[Part] | None:
     return found
 
 
-def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -> Part | None:
+def _one(positions: tuple[int, ...], options: Sequence[list[KeyPart]], most: int) -> KeyPart | None:
     parts = [p for option in options for p in option]
     unread, covers = any(p.unread for p in parts), all(p.covers for p in parts)
     tables = tuple(dict.fromkeys(t for p in parts for t in p.tables))
     if unread:
-        return Part(positions, (), None, covers, tables, unread=True)
+        return KeyPart(positions, (), None, covers, tables, unread=True)
     if len(positions) == 1:
         domain: Domain | None = None
         for p in parts:
@@ -175,7 +175,7 @@ def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -
             domain = keys if domain is None else united(domain, keys)
             if domain is None:
                 return None
-        return Part(positions, (), domain, covers, tables, closed=all(p.covers or p.closed for p in parts))
+        return KeyPart(positions, (), domain, covers, tables, closed=all(p.covers or p.closed for p in parts))
     tuples: dict[tuple[LiteralValue, ...], None] = {}
     for option in options:
         if prod(p.size for p in option) > most:
@@ -184,4 +184,4 @@ def _one(positions: tuple[int, ...], options: Sequence[list[Part]], most: int) -
         for choice in product(*(p.keys if p.domain is None else zip(p.domain.keys()) for p in option)):
             values = dict(zip(places, chain.from_iterable(choice), strict=True))
             tuples[tuple(values[at] for at in positions)] = None
-    return Part(positions, tuple(tuples), None, covers, tables)
+    return KeyPart(positions, tuple(tuples), None, covers, tables)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.functions.domains import DAY, DateRange, TimestampRange
+from dpsql.core.functions.domains.domains import DAY, DateRange, TimestampRange
 from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, LiteralValue
 from dpsql.core.ir.types import Kind, SqlType

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dpsql.core.ir.nodes import Node
-from dpsql.planner.rewrites.add_group_keys import add_group_keys
-from dpsql.planner.rewrites.bound_contributions import bound_contributions
-from dpsql.planner.rewrites.choose_components import choose_components
-from dpsql.planner.rewrites.choose_grids import choose_grids, sum_integers
-from dpsql.planner.rewrites.clip_columns import clip_columns
-from dpsql.planner.rewrites.context import RewriteContext
-from dpsql.planner.rewrites.correlate_publicly import correlate_publicly
-from dpsql.planner.rewrites.count_partners import count_partners
-from dpsql.planner.rewrites.expand_aggregates import expand_aggregates
-from dpsql.planner.rewrites.follow_paths import follow_paths
-from dpsql.planner.rewrites.inline_projections import inline_projections
-from dpsql.planner.rewrites.join_owners import join_owners
-from dpsql.planner.rewrites.keep_private import keep_private
-from dpsql.planner.rewrites.limit_frequencies import limit_frequencies
-from dpsql.planner.rewrites.list_choices import list_choices
-from dpsql.planner.rewrites.narrow_joins import narrow_joins
-from dpsql.planner.rewrites.order_joins import order_joins
-from dpsql.planner.rewrites.pick_groups import pick_groups
-from dpsql.planner.rewrites.place_conditions import place_conditions
-from dpsql.planner.rewrites.read_stored_integers import read_stored_integers
-from dpsql.planner.rewrites.refuse_constants import refuse_constants
-from dpsql.planner.rewrites.same_rows import same_rows
-from dpsql.planner.rewrites.search_values import search_values
-from dpsql.planner.rewrites.searched_clips import searched_clips
-from dpsql.planner.rewrites.whole_keys import whole_keys
+from dpsql.planner.rewrites.bounds.bound_contributions import bound_contributions
+from dpsql.planner.rewrites.bounds.choose_grids import choose_grids, sum_integers
+from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
+from dpsql.planner.rewrites.bounds.read_stored_integers import read_stored_integers
+from dpsql.planner.rewrites.bounds.refuse_constants import refuse_constants
+from dpsql.planner.rewrites.bounds.search_values import search_values
+from dpsql.planner.rewrites.bounds.searched_clips import searched_clips
+from dpsql.planner.rewrites.joins.correlate_publicly import correlate_publicly
+from dpsql.planner.rewrites.joins.count_partners import count_partners
+from dpsql.planner.rewrites.joins.follow_paths import follow_paths
+from dpsql.planner.rewrites.joins.join_owners import join_owners
+from dpsql.planner.rewrites.joins.limit_frequencies import limit_frequencies
+from dpsql.planner.rewrites.joins.narrow_joins import narrow_joins
+from dpsql.planner.rewrites.joins.order_joins import order_joins
+from dpsql.planner.rewrites.joins.place_conditions import place_conditions
+from dpsql.planner.rewrites.keys.add_group_keys import add_group_keys
+from dpsql.planner.rewrites.keys.list_choices import list_choices
+from dpsql.planner.rewrites.keys.pick_groups import pick_groups
+from dpsql.planner.rewrites.keys.whole_keys import whole_keys
+from dpsql.planner.rewrites.releases.choose_components import choose_components
+from dpsql.planner.rewrites.releases.expand_aggregates import expand_aggregates
+from dpsql.planner.rewrites.releases.inline_projections import inline_projections
+from dpsql.planner.rewrites.releases.keep_private import keep_private
+from dpsql.planner.rewrites.releases.same_rows import same_rows
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 

@@ -11,19 +11,21 @@ from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import NothingFound
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
-from dpsql.planner.searches.limits import Limit, Rule
-from dpsql.postprocessing.searches.octaves import (
-    Found,
+from dpsql.planner.postprocessing.searches.octaves import (
     Octaves,
+    SearchResult,
     groups_of_private_keys,
     limit_of_average,
     limit_of_sum,
     range_of_quantiles,
     range_of_values,
 )
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule
 
 
-def limits_found(searches: Searches, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()) -> tuple[Found, ...]:
+def limits_found(
+    searches: Searches, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()
+) -> tuple[SearchResult, ...]:
     """What the searches of a query say, in the order of its limits. ids: by release, of the noise of its octaves."""
     found = (found_by(each, noisy[each.release], searches.cells) for each in searches.limits)
     if not ids:
@@ -31,7 +33,7 @@ def limits_found(searches: Searches, noisy: Sequence[NoisyRelease], ids: Sequenc
     return tuple(replace(f, drawn=ids[s.release]) for f, s in zip(found, searches.limits, strict=True))
 
 
-def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
+def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> SearchResult:
     """What one search says. cells: of all searches of the query."""
     limit, measured = searched.limit, noisy.planned.measured
     (column,), (measurement,) = noisy.columns, measured.measurements
@@ -45,18 +47,20 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Found:
     match limit.rule:
         case Rule.SUM | Rule.GROUPS:
             groups = groups_of_private_keys(octaves, 1, searched.threshold) if searched.threshold else 1
-            return Found(octaves, limit_of_sum(octaves, groups * searched.noise, searched.largest), measurement.loss)
+            return SearchResult(
+                octaves, limit_of_sum(octaves, groups * searched.noise, searched.largest), measurement.loss
+            )
         case Rule.AVERAGE:
-            return Found(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
+            return SearchResult(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
         case Rule.RANGE:
-            return Found(octaves, range_of_values(octaves, *limit.within), measurement.loss)
+            return SearchResult(octaves, range_of_values(octaves, *limit.within), measurement.loss)
         case Rule.QUANTILE:
-            return Found(octaves, range_of_quantiles(octaves, *limit.within), measurement.loss)
+            return SearchResult(octaves, range_of_quantiles(octaves, *limit.within), measurement.loss)
         case _:
             assert_never(limit.rule)
 
 
-def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
+def nothing_found(plan: Plan, found: Sequence[SearchResult]) -> NothingFound:
     """The end of a query of which a search found nothing. It has been paid for, and its noisy numbers are told."""
     assert plan.searches is not None
     lacking = [(s.limit, f.octaves) for s, f in zip(plan.searches.limits, found, strict=True) if f.limit is None]
@@ -78,7 +82,7 @@ def nothing_found(plan: Plan, found: Sequence[Found]) -> NothingFound:
     return NothingFound([told])
 
 
-def _cap(limit: Limit) -> str:
+def _cap(limit: LimitToSearch) -> str:
     """The lines of a policy under which a query is answered also where the search finds nothing."""
     rows, values = "max_rows_per_unit: {search: true, at_most: 1000}", "bounds: {search: true, within: [0, 100]}"
     if limit.rule.of_values:

@@ -16,22 +16,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dpsql.aggregates.count import Count
-from dpsql.aggregates.interval_end import End
-from dpsql.aggregates.sum import Sum
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.ir.components import Component, Measure, Norm, Output, UnitTotal
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
-from dpsql.core.ir.render import expression
-from dpsql.core.measures.table import rule
+from dpsql.core.ir.short_text import expression
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import reject
-from dpsql.planner.may_search import left_open
-from dpsql.planner.rewrites.choose_grids import in_units, resolution_of
-from dpsql.planner.searches.histograms import Histogram
-from dpsql.planner.searches.limits import Rule, Searching
+from dpsql.frontend.aggregates.count import Count
+from dpsql.frontend.aggregates.interval_end import End
+from dpsql.frontend.aggregates.sum import Sum
+from dpsql.planner.rewrites.bounds.choose_grids import in_units, resolution_of
+from dpsql.planner.searches.limits_to_search import Rule, Searching
+from dpsql.planner.searches.may_search import left_open
+from dpsql.planner.searches.octave_counts import Histogram
 
 FEW: Final = 64
 """Groups that an id may all be counted in where its rows have a limit for the sake of averages."""

@@ -15,7 +15,7 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Call, walk
 from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
-from dpsql.core.measures.rule import groups_of_a_unit
+from dpsql.core.measures.measure_rule import groups_of_a_unit
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import FAMILIES, Additive, Exponential, Mechanism
 from dpsql.core.noise.scale import LARGEST_SCALE
@@ -23,13 +23,13 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.planner.notes import clips_told, limits_told, ranks_told, thresholds_told
+from dpsql.planner.costs.privacy_cost import cost_of
+from dpsql.planner.notes.notes import clips_told, limits_told, ranks_told, thresholds_told
 from dpsql.planner.plan import Plan, SearchedLimit, Searches
-from dpsql.planner.privacy_cost import cost_of
-from dpsql.planner.rewrites.choose_grids import BUDGET, weighed
-from dpsql.planner.searches.limits import Limit, Rule, Searching
-from dpsql.planner.settings import Settings
-from dpsql.postprocessing.searches.octaves import MOST, largest_octave, noise_per_unit
+from dpsql.planner.postprocessing.searches.octaves import MOST, largest_octave, noise_per_unit
+from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, Searching
+from dpsql.planner.settings.query_settings import QuerySettings
 
 OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504", "DP507"})
 """Warnings that come of limits, which are not known yet."""
@@ -42,7 +42,7 @@ def with_searches(
     octaves: Plan,
     searching: Searching,
     forms: Sequence[str],
-    settings: Settings,
+    settings: QuerySettings,
     parameters: Sequence[Any] | Mapping[str, Any],
     policy: Policy,
 ) -> Plan:
@@ -94,7 +94,7 @@ def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
     return replace(release, measured=replace(release.measured, reserved_delta=most))
 
 
-def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> SearchedLimit:
+def _searched(limit: LimitToSearch, release: int, rest: Plan, searching: Searching) -> SearchedLimit:
     follow = {
         (at, i): m
         for at, r in enumerate(rest.releases)
@@ -122,7 +122,7 @@ def _searched(limit: Limit, release: int, rest: Plan, searching: Searching) -> S
     return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold)
 
 
-def _require_room(m: Measurement, limit: Limit) -> None:
+def _require_room(m: Measurement, limit: LimitToSearch) -> None:
     """Refuse noise that might be too wide at some limit: what is found is known after the charge.
 
     Whatever that is, grids are chosen so that an id adds at most 2⁴⁰ (`choose_grids`), and moves at most twice that
@@ -154,7 +154,7 @@ def _widths(mechanism: Mechanism) -> tuple[Fraction, Fraction]:
     return mechanism.laplace, mechanism.gaussian
 
 
-def _follows(c: Component, node: Release, limit: Limit, clip: Call | None) -> bool:
+def _follows(c: Component, node: Release, limit: LimitToSearch, clip: Call | None) -> bool:
     """Whether the noise of a component is a multiple of the limit, or its cells are. clip: of bounds that are found."""
     if limit.rule is Rule.QUANTILE:
         return c.arg is not None and c.quantile is not None and any(e == clip for e in walk(c.arg))

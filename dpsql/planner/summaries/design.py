@@ -22,14 +22,14 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.lexer import tokens
-from dpsql.frontend.text.names import quoted
+from dpsql.frontend.text.quoted_names import quoted
 from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement
-from dpsql.planner.batch.classes import Classes, classes_of
+from dpsql.planner.batch.classes import ValueClasses, classes_of
+from dpsql.planner.batch.marginal_shares import best_shares, spread
 from dpsql.planner.batch.members import read_member
-from dpsql.planner.batch.shares import best_shares, spread
 from dpsql.planner.batch.workload import MOST_CELLS, MOST_COLUMNS, Marginal, Number
+from dpsql.planner.costs.row_weights import WeighedByGroups, limit_on_rows
 from dpsql.planner.plan import Plan
-from dpsql.planner.row_weights import WeighedByGroups, limit_on_rows
 
 MOST_MARGINALS = 100
 _MOST_VALUES = 2_000
@@ -49,7 +49,7 @@ class SummaryDesign:
     relation: Scan
     values: tuple[Value, ...]
     places: tuple[int, ...]
-    classes: Mapping[int, Classes]
+    classes: Mapping[int, ValueClasses]
     shares: Mapping[Marginal, Fraction]
     gaussian: bool
 
@@ -109,7 +109,7 @@ def design_of(statement: CreateSummary, policy: Policy, public: PublicFacts) -> 
     )  # fmt: skip
 
 
-def _number_of_class(classes: Classes, column: str) -> str:
+def _number_of_class(classes: ValueClasses, column: str) -> str:
     """The number of a row's class: of whole numbers without a gap by subtraction, so that the text stays short."""
     listed = [c.example for c in classes.classes if c.listed and type(c.example) is int]
     rest = [(i, c) for i, c in enumerate(classes.classes) if i >= len(listed)]
@@ -151,7 +151,7 @@ def _named(found: Diagnostic, sql: str) -> Span | None:
     return next((Span(t.start, t.end) for t in tokens(sql) if t.text == word), None)
 
 
-def _shares(classes: Mapping[int, Classes], k: int, gaussian: bool) -> dict[Marginal, Fraction]:
+def _shares(classes: Mapping[int, ValueClasses], k: int, gaussian: bool) -> dict[Marginal, Fraction]:
     import numpy as np
 
     sizes = {place: c.size for place, c in classes.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dpsql.planner.batch.shares import precision, residual, volume
+from dpsql.planner.batch.marginal_shares import precision, residual, volume
 from dpsql.planner.batch.workload import Marginal, Number, subsets
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.release.noisy import public_keys
 from dpsql.planner.batch.classes import constants_of, parts_by_column, unlisted_pieces
-from dpsql.planner.batch.shares import residual
+from dpsql.planner.batch.marginal_shares import residual
 from dpsql.planner.batch.workload import MOST_CELLS, Marginal, Number, conjuncts, subsets
 from dpsql.planner.group_keys.compute import Unknown, computation
 from dpsql.planner.summaries.design import SummaryDesign
@@ -54,7 +54,7 @@ _ELSEWHERE: Final = object()
 """A key that no row of a class has that is shown."""
 
 
-class Unfit(Exception):
+class UnfitRelease(Exception):
     """Why a release is not answered by a summary, in words."""
 
 
@@ -70,14 +70,14 @@ def fit(measured: MeasuredRelease, design: SummaryDesign, marginal: Release, k: 
     """How a release is computed of a summary. marginal: a release that measures the summary. Raises Unfit."""
     node = measured.node
     if node.threshold is not None or key_sources(node) is None:
-        raise Unfit("its groups are private")
+        raise UnfitRelease("its groups are private")
     wanted = [i for i, m in enumerate(measured.measurements) if m.known is None]
     terms = [o.recipe.terms(node.components) for o in node.outputs]
     if any(t is None for t in terms):
-        raise Unfit("it asks for more than counts and sums")
+        raise UnfitRelease("it asks for more than counts and sums")
     relation, filters = _relation(node, marginal)
     if _limits(node) != _limits(marginal):
-        raise Unfit("it limits rows otherwise")
+        raise UnfitRelease("it limits rows otherwise")
     table = {column.uid: at for at, column in enumerate(output_columns(relation))}
     read = _Read(design, {design.places.index(table[uid]) if table[uid] in design.places else -1: uid for uid in table})
     keys = keyed_by(node)
@@ -113,7 +113,7 @@ def _relation(node: Release, marginal: Release) -> tuple[Node, list[Expr]]:
             ):
                 below = child
             case _:
-                raise Unfit("it reads other rows than those of the table")
+                raise UnfitRelease("it reads other rows than those of the table")
     assert isinstance(below, Scan)
     return below, filters
 
@@ -165,7 +165,7 @@ class _Read:
         for expr in exprs:
             for uid in sorted(columns_of(expr)):
                 if uid not in self.place:
-                    raise Unfit(f"it reads {_named(expr, uid)}, which is not in the summary" if uid in known
+                    raise UnfitRelease(f"it reads {_named(expr, uid)}, which is not in the summary" if uid in known
                                 else "it computes with other columns")  # fmt: skip
 
     def require_flat(self, argument: Expr) -> None:
@@ -183,9 +183,11 @@ class _Read:
         whole = argument is not column and isinstance(argument, Call) and argument.args[0] is column
         values: list[Any] = sorted(c.example for c in classes.classes if c.listed and type(c.example) is int)
         if not whole or len(ends) != 2 or not values or ends != [values[0], values[-1]]:
-            raise Unfit(f"{classes.name} may have values that are not listed, and the query sums them up")
+            raise UnfitRelease(f"{classes.name} may have values that are not listed, and the query sums them up")
         if values != list(range(values[0], values[-1] + 1)):
-            raise Unfit(f"{classes.name} may have values between those that are listed, and the query sums them up")
+            raise UnfitRelease(
+                f"{classes.name} may have values between those that are listed, and the query sums them up"
+            )
 
     def prepare(
         self, conditions: Sequence[Expr], arguments: Sequence[Expr], keys: Sequence[Expr],
@@ -218,7 +220,9 @@ class _Read:
         pieces = unlisted_pieces("c", known, values, points)
         if pieces is None:
             if own or (keys is not None and not keys <= values):
-                raise Unfit(f"{classes.name} may have values that are not listed, and the query computes with it")
+                raise UnfitRelease(
+                    f"{classes.name} may have values that are not listed, and the query computes with it"
+                )
             return found
         try:
             compute = [computation(part, self.env) for part in own]
@@ -230,9 +234,9 @@ class _Read:
                 marks.setdefault(at, set()).add((result, shown))
                 found[at] = piece.example
         except Unknown:
-            raise Unfit(f"only the database can compute this of {classes.name}") from None
+            raise UnfitRelease(f"only the database can compute this of {classes.name}") from None
         if any(len(m) > 1 for m in marks.values()):
-            raise Unfit(f"it compares {classes.name} with values that are not listed")
+            raise UnfitRelease(f"it compares {classes.name} with values that are not listed")
         return found
 
     def _class_of(self, uid: int, value: LiteralValue) -> int:
@@ -266,7 +270,7 @@ class _Read:
 
         uids = self.axes(expr)
         if math.prod(self.shape(uids)) > MOST_CELLS:
-            raise Unfit("it combines too many values")
+            raise UnfitRelease("it combines too many values")
         found = np.zeros(self.shape(uids))
         try:
             compute = computation(expr, self.env)
@@ -274,7 +278,7 @@ class _Read:
                 if _ELSEWHERE not in row.values():
                     found[at] = weigh(compute(row))
         except Unknown:
-            raise Unfit("only the database can compute it") from None
+            raise UnfitRelease("only the database can compute it") from None
         return uids, found
 
 
@@ -296,7 +300,7 @@ def _numbers(
                  key=lambda uid: read.place[uid])  # fmt: skip
     shape = read.shape(own)
     if math.prod(shape) > MOST_CELLS or math.prod(shape) * len(shown) > _MOST_WEIGHTS:
-        raise Unfit("it combines too many values")
+        raise UnfitRelease("it combines too many values")
     whole = _product(factors, own, shape)
     masks = [_masks(key, {row[at] for row in shown}, read) for at, key in enumerate(keys)]
     for row in shown:
@@ -316,13 +320,13 @@ def _argument(component: Component, read: _Read) -> list[Part]:
         return [] if c.arg is None else [read.evaluated(_plain(c.arg), lambda v: float(v is not None and v == v))]
     small = c.measure is Measure.SUM and c.grid == 1 and c.center == 0 and c.shift == 0 and not c.multiplied
     if not small or c.arg is None or c.per_group is not None or c.of_unit is not None or c.paired:
-        raise Unfit("it asks for more than counts and sums of listed whole numbers")
+        raise UnfitRelease("it asks for more than counts and sums of listed whole numbers")
 
     def added(value: Any) -> float:
         if value is None:
             return 0.0
         if type(value) is not int or not c.lo <= value <= c.hi:
-            raise Unfit("it sums more than listed whole numbers")
+            raise UnfitRelease("it sums more than listed whole numbers")
         return float(value)
 
     return [read.evaluated(c.arg, added)]
@@ -354,7 +358,7 @@ def _masks(
     import numpy as np
 
     if not isinstance(key, Literal) and not columns_of(key):
-        raise Unfit("a group key reads no column")
+        raise UnfitRelease("a group key reads no column")
     uids = read.axes(key)
     found = {_told(value): np.zeros(read.shape(uids)) for value in shown}
     try:
@@ -365,7 +369,7 @@ def _masks(
                 if mask is not None:
                     mask[at] = 1.0
     except Unknown:
-        raise Unfit("only the database can compute its keys") from None
+        raise UnfitRelease("only the database can compute its keys") from None
     return uids, found
 
 
@@ -386,14 +390,14 @@ def _require_told(number: Number, k: int, design: SummaryDesign) -> None:
     import numpy as np
 
     if float(np.abs(number.weights).sum()) > _LARGEST:
-        raise Unfit("its numbers are too large")
+        raise UnfitRelease("its numbers are too large")
     for onto in subsets(number.columns) if len(number.columns) > k else ():
         if len(onto) <= k:
             continue
         # Of whole numbers an alternating sum over 2^|B| cells is not 0, and hence 1 or more.
         if float(np.abs(residual(number.weights, number.columns, onto)).max()) > 0.5 ** (len(onto) + 1):
             names = ", ".join(design.classes[place].name for place in onto)
-            raise Unfit(f"it couples {len(onto)} columns ({names}), and the summary has marginals of {k}")
+            raise UnfitRelease(f"it couples {len(onto)} columns ({names}), and the summary has marginals of {k}")
 
 
 def _named(expr: Expr, uid: int) -> str:

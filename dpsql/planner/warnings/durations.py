@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from dpsql.core.ir.expressions import Call, Cast, Expr, columns_of
 from dpsql.core.ir.nodes import Release
-from dpsql.core.ir.render import expression
-from dpsql.core.measures.table import rule
+from dpsql.core.ir.short_text import expression
+from dpsql.core.measures.all_measures import rule
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.words import number
 

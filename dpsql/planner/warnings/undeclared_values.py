@@ -27,7 +27,7 @@ from dpsql.core.ir.nodes import (
     SetOperation,
     inputs,
 )
-from dpsql.core.ir.render import constant
+from dpsql.core.ir.short_text import constant
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import DomainValue, ValuesDomain
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source

@@ -12,25 +12,25 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from dpsql.aggregates.formula import formula
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Output
-from dpsql.core.ir.render import identifier
+from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.expected_error import expected_error, output_error
-from dpsql.planner.rewrites.context import Limits
-from dpsql.planner.warnings.clipping import discarded
+from dpsql.frontend.aggregates.formula import formula
+from dpsql.planner.costs.expected_error import expected_error, output_error
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.planner.warnings.declared_sizes import DeclaredSizes, Most, declared_sizes
 from dpsql.planner.warnings.durations import durations
+from dpsql.planner.warnings.tight_limits import discarded
 
 MOST_EPSILON: Final = 20.0
 """A repair never names a larger ε: it would protect nobody."""
@@ -65,7 +65,7 @@ def warnings_of(
     below: Tagged[Facts],
     source: Source,
     ctx: Context,
-    limits: Limits,
+    limits: ContributionLimits,
     epsilon: Fraction,
     at: Remeasure,
 ) -> tuple[Diagnostic, ...]:

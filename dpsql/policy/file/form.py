@@ -30,7 +30,7 @@ _PLACEHOLDERS: dict[str, Any] = {"version": 1, "name": "policy", "tables": {}}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class WellFormed:
     """The well-formed part of a file (None: nothing to go on), the mistakes of form, and the places cut out."""
 
     file: PolicyFile | None
@@ -42,30 +42,30 @@ class Form:
         return any(c[: len(issue.loc)] == issue.loc or issue.loc[: len(c)] == c for c in self.cut)
 
 
-def check_form(data: object) -> Form:
+def check_form(data: object) -> WellFormed:
     """Validate the form; never raises."""
     if not isinstance(data, Mapping):
         found = "nothing" if data is None else shown(data)
-        return Form(
+        return WellFormed(
             None, (Issue((), f"a policy is a mapping that starts with `version: 1`, got {found}", about=False),), ()
         )
     try:
         rest = copy.deepcopy(dict(data))
     except Exception:
-        return Form(None, (Issue((), "a policy is plain data: mappings, lists, text, numbers", about=False),), ())
+        return WellFormed(None, (Issue((), "a policy is plain data: mappings, lists, text, numbers", about=False),), ())
     issues = [Issue(loc, "has more digits than any policy needs") for loc in _long_numbers(rest)]
     if issues:
-        return Form(None, tuple(issues), ())
+        return WellFormed(None, tuple(issues), ())
     cut: list[Loc] = []
     for _ in range(_ROUNDS):
         try:
-            return Form(PolicyFile.model_validate(rest), tuple(issues), tuple(cut))
+            return WellFormed(PolicyFile.model_validate(rest), tuple(issues), tuple(cut))
         except ValidationError as error:
             details = error.errors(include_url=False)
             locs = [_real(rest, detail["loc"]) for detail in details]
             issues += [_issue(detail, loc) for detail, loc in zip(details, locs, strict=True)]
             cut += [_cut(rest, detail, loc) for detail, loc in zip(details, locs, strict=True)]
-    return Form(None, tuple(issues), tuple(cut))
+    return WellFormed(None, tuple(issues), tuple(cut))
 
 
 def _long_numbers(data: object) -> Iterator[Loc]:

@@ -46,7 +46,7 @@ _SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """What a YAML text says. `problems` are mistakes of form (duplicate keys, tags) that did not stop the reading."""
 
     value: Any
@@ -54,7 +54,7 @@ class Document:
     problems: tuple[Diagnostic, ...]
 
 
-def read_yaml(source: Source, directory: Path) -> Document:
+def read_yaml(source: Source, directory: Path) -> YamlDocument:
     """Read one document; raises CannotOpen (DP001 too large, DP002 no valid YAML)."""
     if len(source.text) > MAX_CHARACTERS:
         limit = f"the file has more than {MAX_CHARACTERS:,} characters, which no policy needs"
@@ -84,7 +84,7 @@ def read_yaml(source: Source, directory: Path) -> Document:
     values: dict[Loc, Span] = {}
     keys: dict[Loc, Span] = {}
     value = _flatten(builder.root, (), values, keys)
-    return Document(value, Places(source, values, keys, directory), tuple(builder.problems))
+    return YamlDocument(value, Places(source, values, keys, directory), tuple(builder.problems))
 
 
 _COLON = "a text that holds `: ` stands in quotes, or below its key, after  >-;  or a line is indented too far"

@@ -6,10 +6,10 @@ from dpsql.core.ir.types import BOOLEAN, SqlType, parse_type
 from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.derived import Derived, DerivedError, NoFormError, parse_derived
 from dpsql.core.policy.positions import Loc
-from dpsql.core.policy.server import names_server
+from dpsql.core.policy.server_address import names_server
 from dpsql.policy.file.file_format import ColumnFile, TableFile
 from dpsql.policy.issues import did_you_mean
-from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.policy_names import PolicyScope
 
 _TYPE_NAMES = (
     "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
@@ -18,7 +18,7 @@ _TYPE_NAMES = (
 
 
 def made_of(
-    scope: Scope, loc: Loc, table: TableFile, name: str, column: ColumnFile
+    scope: PolicyScope, loc: Loc, table: TableFile, name: str, column: ColumnFile
 ) -> tuple[ColumnFile, Derived | Computed | None]:
     """What a column is made of, by its `from`, or by the `as` of the unit whose id it is, which is its type then.
 
@@ -45,7 +45,7 @@ def made_of(
     return column, derived
 
 
-def _made(scope: Scope, where: Loc, text: str) -> Derived | Computed | None:
+def _made(scope: PolicyScope, where: Loc, text: str) -> Derived | Computed | None:
     """What a `from` says. What a reader of the data can make is made by it; a server's data are read by the server."""
     if names_server(scope.file.database):
         return Computed(text)
@@ -58,7 +58,7 @@ def _made(scope: Scope, where: Loc, text: str) -> Derived | Computed | None:
         return None
 
 
-def known_type(scope: Scope, loc: Loc, text: str | None) -> SqlType | None:
+def known_type(scope: PolicyScope, loc: Loc, text: str | None) -> SqlType | None:
     """The type of this name; None, and a mistake, if nobody knows it."""
     if text is None:
         return None

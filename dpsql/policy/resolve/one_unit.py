@@ -2,10 +2,10 @@
 
 *Claim.* What is told of a row is charged to one account, by whatever table of the policy it is asked for. *Why.* Tables
 that read the same table or file, one of them through a view, say, have the same unit, unless the policy has that very
-table or file as a public one. *When it would be false.* If a view reads what is not seen (engines/duckdb/views.py); if
-two tables or two files hold copies of the same rows; if what a public view shows of tables that the policy does not
-list is not public, which is a promise. *Tested by* tests/deep/policy/test_one_person_two_budgets.py,
-tests/policy/test_one_unit.py.
+table or file as a public one. *When it would be false.* If a view reads what is not seen
+(engines/duckdb/views/views.py); if two tables or two files hold copies of the same rows; if what a public view shows of
+tables that the policy does not list is not public, which is a promise. *Tested by*
+tests/deep/policy/test_one_person_two_budgets.py, tests/policy/test_one_unit.py.
 """
 
 from __future__ import annotations

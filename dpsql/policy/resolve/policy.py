@@ -16,7 +16,7 @@ from dpsql.policy.file.form import check_form, digest, normalised
 from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.policy import Policy
 from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults, resolve_failures
-from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.policy_names import PolicyScope
 from dpsql.policy.resolve.servers import check_ledger, check_prepared_at, check_server
 from dpsql.policy.resolve.serving import resolve_serving
 from dpsql.policy.resolve.tables import can_be_prepared, files_have_one_unit, resolve_table
@@ -52,7 +52,7 @@ def attempt(data: object, places: Places, path: Path | None) -> tuple[Policy | N
 
 
 def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None) -> Policy:
-    scope = Scope.of(file, issues)
+    scope = PolicyScope.of(file, issues)
     known = check_server(scope)
     check_prepared_at(scope)
     protections = UnitResolver(scope).resolve()

@@ -6,11 +6,18 @@ import re
 from typing import Final
 
 from dpsql.core.policy.positions import Loc
-from dpsql.core.policy.server import ServerError, Stored, kind_of_server, names_server, parse_server, parse_stored
+from dpsql.core.policy.server_address import (
+    ServerError,
+    Stored,
+    kind_of_server,
+    names_server,
+    parse_server,
+    parse_stored,
+)
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.policy.file.file_format import TableFile, TableUnitFile
 from dpsql.policy.issues import Issue
-from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.policy_names import PolicyScope
 
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _PREPARED_AT: Final = "prepared_at: s3a://bucket/prepared"
@@ -19,7 +26,7 @@ _SECRET: Final = re.compile(r"//[^/]*:[^/]*@")
 _NO_CLUSTER: Final = ("is for tables on a Spark cluster: other copies stand beside the policy", "leave it out")
 
 
-def check_server(scope: Scope) -> bool:
+def check_server(scope: PolicyScope) -> bool:
     """Notes what is wrong with the server's address and with tables that it cannot hold. False: the address is none."""
     address = scope.file.database
     if not names_server(address):
@@ -34,7 +41,7 @@ def check_server(scope: Scope) -> bool:
     return True
 
 
-def check_ledger(scope: Scope) -> None:
+def check_ledger(scope: PolicyScope) -> None:
     """Notes what is wrong with the address of a ledger on a server."""
     address = scope.file.ledger
     if address is not None and kind_of_server(address) == "spark":
@@ -48,7 +55,7 @@ def check_ledger(scope: Scope) -> None:
             scope.issues.found.append(Issue(("ledger",), f"{error}", help=(error.help,), secret=True))
 
 
-def stored_in_server(scope: Scope, name: str, spec: TableFile) -> Stored | None:
+def stored_in_server(scope: PolicyScope, name: str, spec: TableFile) -> Stored | None:
     """Where the policy says that a table stands; None if it is called so, or is no server's."""
     kind = kind_of_server(scope.file.database)
     if spec.source is None or kind is None or _names_files(spec.source, kind):
@@ -60,7 +67,7 @@ def stored_in_server(scope: Scope, name: str, spec: TableFile) -> Stored | None:
         return None
 
 
-def files_on_server(scope: Scope, name: str, spec: TableFile) -> SourceCall | None:
+def files_on_server(scope: PolicyScope, name: str, spec: TableFile) -> SourceCall | None:
     """The files of a cluster that a table is; None if it is none of Spark's, or stands in the catalogue."""
     kind, loc = kind_of_server(scope.file.database), ("tables", name, "source")
     if spec.source is None or kind is None or not _names_files(spec.source, kind):
@@ -86,7 +93,7 @@ def _names_files(source: str, kind: str) -> bool:
     return kind == "spark" and re.match(r"\s*read_\w+\s*\(", source) is not None
 
 
-def check_prepared_at(scope: Scope) -> None:
+def check_prepared_at(scope: PolicyScope) -> None:
     """Notes a folder of prepared tables where there is no cluster that could write it, or that is no place for them."""
     place = scope.file.prepared_at
     if place is None:
@@ -97,7 +104,7 @@ def check_prepared_at(scope: Scope) -> None:
         scope.issues.found.append(Issue(("prepared_at",), wrong[0], help=(wrong[1],), secret=secret))
 
 
-def _wrong_folder(place: str, scope: Scope) -> tuple[str, str] | None:
+def _wrong_folder(place: str, scope: PolicyScope) -> tuple[str, str] | None:
     """What is wrong with it, and a repair; None: nothing."""
     read = [path for t in scope.file.tables.values() for path in re.findall(r"'((?:[^']|'')*)'", t.source or "")]
     if _SECRET.search(place):
@@ -111,7 +118,7 @@ def _wrong_folder(place: str, scope: Scope) -> tuple[str, str] | None:
     return None
 
 
-def _check_table(scope: Scope, loc: Loc, spec: TableFile, spark: bool) -> None:
+def _check_table(scope: PolicyScope, loc: Loc, spec: TableFile, spark: bool) -> None:
     if spec.prepared and not spark:
         scope.issues.add(
             (*loc, "prepared"), "is for data that DuckDB or Spark reads: here tables are read where they are",

@@ -13,7 +13,7 @@ from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.derived import Derived
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.prepared import unfit
-from dpsql.core.policy.server import names_server
+from dpsql.core.policy.server_address import names_server
 from dpsql.core.policy.source import SourceCall, SourceError, parse_source
 from dpsql.core.policy.tables import (
     COARSEST,
@@ -34,14 +34,14 @@ from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
 from dpsql.policy.issues import Issue, shown
 from dpsql.policy.resolve.column_types import known_type, made_of
-from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.policy_names import PolicyScope
 from dpsql.policy.resolve.servers import files_on_server, stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
 
 _T = TypeVar("_T")
 
 
-def resolve_table(scope: Scope, name: str, protection: Protection | None) -> Table:
+def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) -> Table:
     """One table; mistakes are noted in the scope and the part left out."""
     spec = scope.file.tables[name]
     loc: Loc = ("tables", name)
@@ -86,7 +86,7 @@ _PREPARED: Mapping[bool | str | None, Literal["true", "auto"] | None] = {
 }  # fmt: skip
 
 
-def can_be_prepared(scope: Scope, tables: Mapping[str, Table]) -> None:
+def can_be_prepared(scope: PolicyScope, tables: Mapping[str, Table]) -> None:
     """Notes tables that say `prepared` and cannot be."""
     for name, table in tables.items():
         found = None if table.prepared is None else unfit(table, tables)
@@ -94,7 +94,7 @@ def can_be_prepared(scope: Scope, tables: Mapping[str, Table]) -> None:
             scope.issues.add(("tables", name, found.key), found.message, found.help)
 
 
-def files_have_one_unit(scope: Scope, tables: Mapping[str, Table]) -> None:
+def files_have_one_unit(scope: PolicyScope, tables: Mapping[str, Table]) -> None:
     """Notes tables that read one file as rows of different units, or as public and private: the budget of one unit
     would be spent beside the other's, for the same rows. Paths are compared as they are written."""
     first: dict[str, Table] = {}
@@ -116,7 +116,7 @@ def _whose(table: Table) -> str:
 class _Enforcement:
     """May the plan enforce a promise on these columns? Cutting must never move another unit's rows (semantics §2)."""
 
-    def __init__(self, scope: Scope, name: str, spec: TableFile, protection: Protection | None) -> None:
+    def __init__(self, scope: PolicyScope, name: str, spec: TableFile, protection: Protection | None) -> None:
         self.scope, self.name, self.spec, self.protection = scope, name, spec, protection
 
     def __call__(self, loc: Loc, columns: tuple[str, ...], enforce: Enforce, *, given: bool = True) -> bool:
@@ -150,13 +150,13 @@ class _Enforcement:
                 return True
 
 
-def _key(scope: Scope, table: str, loc: Loc, spec: KeyFile, guard: _Enforcement) -> Key | None:
+def _key(scope: PolicyScope, table: str, loc: Loc, spec: KeyFile, guard: _Enforcement) -> Key | None:
     columns = scope.column_names(loc, table, spec.columns)
     enforce = spec.enforce
     return None if columns is None or not guard(loc, columns, enforce) else Key(columns, enforce)
 
 
-def _foreign_key(scope: Scope, table: str, loc: Loc, spec: ForeignKeyFile) -> ForeignKey | None:
+def _foreign_key(scope: PolicyScope, table: str, loc: Loc, spec: ForeignKeyFile) -> ForeignKey | None:
     columns = scope.column_names((*loc, "columns"), table, spec.columns)
     target = scope.reference((*loc, "references"), spec.references)
     if columns is None or target is None:
@@ -166,7 +166,7 @@ def _foreign_key(scope: Scope, table: str, loc: Loc, spec: ForeignKeyFile) -> Fo
     return ForeignKey(columns, other, referenced)
 
 
-def _limits_fit(scope: Scope, loc: Loc, spec: TableFile, protection: Protection | None) -> None:
+def _limits_fit(scope: PolicyScope, loc: Loc, spec: TableFile, protection: Protection | None) -> None:
     given = [
         n for n in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_group") if getattr(spec, n) is not None
     ]
@@ -189,7 +189,7 @@ def _limits_fit(scope: Scope, loc: Loc, spec: TableFile, protection: Protection 
         )
 
 
-def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | None:
+def _row_limit(scope: PolicyScope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | None:
     if spec is None:
         return None
     if spec.search:
@@ -218,7 +218,7 @@ def _row_limit(scope: Scope, loc: Loc, spec: RowLimitFile | None) -> RowLimit | 
 _TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
 
 
-def _source(scope: Scope, loc: Loc, spec: TableFile) -> SourceCall | None:
+def _source(scope: PolicyScope, loc: Loc, spec: TableFile) -> SourceCall | None:
     if (text := spec.source) is None:
         return None
     try:
@@ -242,7 +242,7 @@ def _source(scope: Scope, loc: Loc, spec: TableFile) -> SourceCall | None:
     return call
 
 
-def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, Column]:
+def _columns(scope: PolicyScope, loc: Loc, table: str, spec: TableFile) -> dict[str, Column]:
     primary = set() if spec.primary_key is None else {c.casefold() for c in spec.primary_key.columns}
     columns = {}
     for name, column in spec.columns.items():
@@ -271,7 +271,7 @@ def _columns(scope: Scope, loc: Loc, table: str, spec: TableFile) -> dict[str, C
 
 
 def _bounds(
-    scope: Scope, where: Loc, column: ColumnFile, type: SqlType | None
+    scope: PolicyScope, where: Loc, column: ColumnFile, type: SqlType | None
 ) -> tuple[Bound | None, Bound | None] | None:
     """[lower, upper], or what a search may not leave."""
     spec, loc = column.bounds, (*where, "bounds")
@@ -293,7 +293,7 @@ def _bounds(
 
 
 def _fits_grid(
-    scope: Scope, loc: Loc, spec: ColumnFile, type: SqlType | None, ends: tuple[Bound | None, Bound | None] | None
+    scope: PolicyScope, loc: Loc, spec: ColumnFile, type: SqlType | None, ends: tuple[Bound | None, Bound | None] | None
 ) -> None:
     """Notes ends of a DOUBLE that are no integers of 63 bits on the grid of its search (DP214)."""
     grid = Column("", sql_type=type, resolution=spec.resolution).grid
@@ -313,7 +313,7 @@ def _fits_grid(
             return
 
 
-def _resolution(scope: Scope, loc: Loc, column: ColumnFile, type: SqlType | None) -> Fraction | None:
+def _resolution(scope: PolicyScope, loc: Loc, column: ColumnFile, type: SqlType | None) -> Fraction | None:
     found = column.resolution
     if found is not None and type is not None and type.kind is not Kind.DOUBLE:
         scope.issues.add(loc, f"is for columns of type double, and the column is {type}, which has its own")
@@ -322,13 +322,13 @@ def _resolution(scope: Scope, loc: Loc, column: ColumnFile, type: SqlType | None
     return found
 
 
-def _max_length(scope: Scope, where: Loc, column: ColumnFile, type: SqlType | None) -> int | None:
+def _max_length(scope: PolicyScope, where: Loc, column: ColumnFile, type: SqlType | None) -> int | None:
     if column.max_length is not None and type is not None and type.kind is not Kind.LIST:
         scope.issues.add((*where, "max_length"), f"is for lists, and the column is {type}")
     return column.max_length
 
 
-def _try(scope: Scope, loc: Loc, read: Callable[[], _T]) -> _T | None:
+def _try(scope: PolicyScope, loc: Loc, read: Callable[[], _T]) -> _T | None:
     try:
         return read()
     except ValueProblem as problem:
@@ -337,7 +337,7 @@ def _try(scope: Scope, loc: Loc, read: Callable[[], _T]) -> _T | None:
 
 
 def _domain(
-    scope: Scope, table: str, name: str, spec: DomainFile, type: SqlType | None, nullable: bool, unknown: bool
+    scope: PolicyScope, table: str, name: str, spec: DomainFile, type: SqlType | None, nullable: bool, unknown: bool
 ) -> ValuesDomain | TableDomain | None:
     loc: Loc = ("tables", table, "columns", name, "domain")
     null = nullable if spec.null is None else spec.null
@@ -358,7 +358,9 @@ def _domain(
     return ValuesDomain(tuple(known), null)
 
 
-def _table_domain(scope: Scope, loc: Loc, spec: DomainFile, type: SqlType | None, null: bool) -> TableDomain | None:
+def _table_domain(
+    scope: PolicyScope, loc: Loc, spec: DomainFile, type: SqlType | None, null: bool
+) -> TableDomain | None:
     if spec.values is not None or spec.table is None or spec.column is None:
         scope.issues.add(loc, "must be a list of values or {table: …, column: …}")
         return None

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.functions.clipping import FARTHEST
+from dpsql.core.functions.numbers.clipping import FARTHEST
 from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import Bound, DomainValue

@@ -12,14 +12,14 @@ from dpsql.core.policy.units import DEFAULT_UNIT, Hop, IdUnit, Neighbours, PathU
 from dpsql.policy.file.file_format import PolicyFile, TableFile, TableUnitFile
 from dpsql.policy.file.form import UNITS
 from dpsql.policy.issues import Issues, did_you_mean, listed
-from dpsql.policy.resolve.names import Scope
+from dpsql.policy.resolve.policy_names import PolicyScope
 
 
 @dataclass(slots=True)
 class UnitResolver:
     """Resolves the protections of all tables; mistakes go to the scope's issues."""
 
-    scope: Scope
+    scope: PolicyScope
     done: dict[str, Protection | None] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
 
@@ -204,7 +204,7 @@ class UnitResolver:
         }
 
 
-def collect_units(scope: Scope, protections: dict[str, Protection | None]) -> dict[str, Unit]:
+def collect_units(scope: PolicyScope, protections: dict[str, Protection | None]) -> dict[str, Unit]:
     """All units by name, with their tables; checks `units:` against the tables."""
     units: dict[str, Unit] = {}
     for name, p in protections.items():
@@ -253,7 +253,7 @@ def check_former_units(file: PolicyFile, units: Mapping[str, Unit], issues: Issu
             issues.add(loc, f"is called `{new}` now, but the policy has no such unit{hint}")
 
 
-def _same_id_types(scope: Scope, protections: dict[str, Protection | None]) -> None:
+def _same_id_types(scope: PolicyScope, protections: dict[str, Protection | None]) -> None:
     """One unit, one kind of id: whether 7 and '07' are one person must not depend on a cast."""
     first: dict[str, tuple[str, str, Kind]] = {}
     for name, p in protections.items():

@@ -14,7 +14,7 @@ from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.derived import Derived
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.server import names_server
+from dpsql.core.policy.server_address import names_server
 from dpsql.policy.file.scalars import usable_name
 from dpsql.policy.tools.struct_fields import fields
 

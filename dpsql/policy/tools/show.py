@@ -10,7 +10,7 @@ from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, unit_named
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.words import number
 from dpsql.policy.issues import shown
-from dpsql.policy.tools.audit import protection
+from dpsql.policy.tools.assumptions import protection
 
 
 def describe(policy: Policy) -> dict[str, Any]:

@@ -21,18 +21,18 @@ from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.synthetic import SyntheticEngine
 from dpsql.planner.computed import understood
 from dpsql.planner.plan import Charge, Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.issues import Issue
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.made_up.ledger import FreeLedger
-from dpsql.service.made_up.rows import made_up_rows
+from dpsql.service.made_up.made_up_rows import made_up_rows
 from dpsql.service.service import Service
 from dpsql.service.session import Session
 
 FREE: Final = "free: the data is made up"
 
 
-class MadeUp(Service):
+class MadeUpService(Service):
     """A service over made-up rows: the same plans, refusals, noise and ±; nobody is charged."""
 
     free = FREE
@@ -40,7 +40,7 @@ class MadeUp(Service):
     def session(
         self,
         analyst: str | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
         ceilings: Mapping[str, Ceiling] | None = None,
     ) -> Session:
         """See `Service.session`."""
@@ -57,7 +57,7 @@ class _FreeSession(Session):
         return Charge({}, (FREE + more,))
 
 
-def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUp, Catalogue]:
+def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUpService, Catalogue]:
     """A service over rows that are made up from the policy, and what they look like.
 
     known: names and types of the true data, where they are known; None: the policy's own, which must then say the type
@@ -77,7 +77,7 @@ def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUp, Cat
     except BaseException:
         engine.close()
         raise
-    return MadeUp(completed, engine, FreeLedger(completed.name, completed.privacy.accountant)), catalogue
+    return MadeUpService(completed, engine, FreeLedger(completed.name, completed.privacy.accountant)), catalogue
 
 
 def _nowhere(policy: Policy) -> dict[str, Table]:

@@ -45,8 +45,8 @@ from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.kept_first import SALT
-from dpsql.core.printing.relations import Emitter
-from dpsql.planner.rewrites.read_stored_integers import stored_form
+from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.planner.rewrites.bounds.read_stored_integers import stored_form
 
 
 def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[str], str], salt: int) -> str:

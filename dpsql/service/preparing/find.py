@@ -11,13 +11,13 @@ from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.open import Copies, copies_of
-from dpsql.planner.rewrites.read_stored_integers import ends_of, said_of
+from dpsql.planner.rewrites.bounds.read_stored_integers import ends_of, said_of
 from dpsql.service.preparing.copy_sql import stored_forms
 from dpsql.service.preparing.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCopies:
     """copies: what the engine is to read; None: the tables as they are. identity: of the copy. notes: for the analyst
     and the custodian, where a copy that would do is missing. integers: table → column → what its integers rest on."""
 
@@ -39,14 +39,14 @@ class Found:
         return as_prepared(policy, self.identity, wanted, units)
 
 
-def find(policy: Policy, given: str = "") -> Found:
+def find(policy: Policy, given: str = "") -> FoundCopies:
     """The prepared tables to read. given: what the caller brought in place of the policy's data; empty: nothing.
 
     Raises CannotOpen (DP008) where a table says `prepared: true` and there is no copy of the data as it is.
     """
     wanted = prepared_tables(policy)
     if not wanted:
-        return Found()
+        return FoundCopies()
     if given:
         return _without(policy, wanted, f"{given} is read, which is not prepared", "leave  prepared  out of the policy")
     repair = f"dpsql prepare {policy.file}"
@@ -64,13 +64,13 @@ def find(policy: Policy, given: str = "") -> Found:
     ends = {name: {units_column(c).name: ends_of(said) for c, said in each.items()} for name, each in integers.items()}
     looks = {t.name: known.tables[t.name].look for t in wanted}
     copies = Copies(store.place(known.identity), tuple(t.name for t in wanted), text, ends=ends, looks=looks)
-    return Found(copies, known.identity, integers=integers)
+    return FoundCopies(copies, known.identity, integers=integers)
 
 
-def _without(policy: Policy, wanted: Sequence[Table], why: str, repair: str) -> Found:
+def _without(policy: Policy, wanted: Sequence[Table], why: str, repair: str) -> FoundCopies:
     needed = next((t for t in wanted if t.prepared == "true"), None)
     if needed is None:
-        return Found(notes=(f"prepared tables are not read: {why}",))
+        return FoundCopies(notes=(f"prepared tables are not read: {why}",))
     place = policy.place("tables", needed.name, "prepared")
     source, span = place if place is not None else (None, None)
     found = Diagnostic(

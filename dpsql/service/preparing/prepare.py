@@ -11,9 +11,9 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import copied, limit_of, owner_column, prepared_tables
 from dpsql.core.policy.tables import RowLimit, Table
 from dpsql.diagnostics.errors import reject
-from dpsql.engines.open import Options, Writer, copies_of
+from dpsql.engines.open import OpenOptions, Writer, copies_of
 from dpsql.planner.computed import compute, understood
-from dpsql.planner.rewrites.read_stored_integers import said_of
+from dpsql.planner.rewrites.bounds.read_stored_integers import said_of
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.preparing.copy_sql import copy_sql, staged, stored_forms
@@ -51,7 +51,10 @@ def prepare(
             "DP008", "no table of the policy is to be prepared",
             help=["custodian: say  prepared: true  at every table of a unit"],
         )  # fmt: skip
-    identity, options = secrets.token_hex(16), Options(threads=threads, memory_limit=memory_limit, progress=progress)
+    identity, options = (
+        secrets.token_hex(16),
+        OpenOptions(threads=threads, memory_limit=memory_limit, progress=progress),
+    )
     with copies_of(loaded) as store:
         looks = store.looks()
         with store.writing(identity, options) as writer:

@@ -17,8 +17,8 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
-from dpsql.planner.rewrites.context import RewriteContext
-from dpsql.planner.rewrites.expand_aggregates import expand_aggregates
+from dpsql.planner.rewrites.releases.expand_aggregates import expand_aggregates
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.policy.policy import Policy
 from tests.support.planning import policy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.core.ir.public_facts import FrequencyOf
-from dpsql.policy.tools.audit import promises
+from dpsql.policy.tools.assumptions import promises
 from tests.support.planning import below_release, planned, policy
 
 POLICY = policy("""

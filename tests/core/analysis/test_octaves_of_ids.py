@@ -13,10 +13,9 @@ from itertools import combinations, count
 
 import pytest
 
-from dpsql.aggregates.count import Count
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
-from dpsql.core.functions.octaves import LAST
+from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.ir.components import SATURATED, Component, KeySource, Measure, Output, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Filter, GroupKeys, Item, Release
@@ -24,7 +23,8 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, SqlType
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.service.public_facts import FactStore
+from dpsql.frontend.aggregates.count import Count
+from dpsql.service.planning.public_facts import FactStore
 from tests.core.printing.test_unit_totals import ALL, BY_G, SMALL, Cell, Ids, by_definition, some_rows
 from tests.support.neighbour_oracle import Vector, exact, plan_of, violations
 from tests.support.random_databases import Store

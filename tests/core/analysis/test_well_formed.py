@@ -9,7 +9,6 @@ from typing import Literal
 
 import pytest
 
-from dpsql.aggregates.count import Count
 from dpsql.core.analysis import derive as deriving
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
@@ -40,8 +39,9 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER, VARCHAR
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.aggregates.count import Count
 from dpsql.planner.rewrites import rules
-from dpsql.planner.rewrites.context import RewriteContext
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from tests.fixtures.cases import File, files, plan_of
 from tests.support.plan_nodes import POLICY, at, column, filled, join, scan
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from dpsql.core.functions import arithmetic
+from dpsql.core.functions.numbers import arithmetic
 from dpsql.core.functions.registry import REGISTRY, apply, literal
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, decimal

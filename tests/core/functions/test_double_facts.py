@@ -13,7 +13,7 @@ from itertools import product
 import duckdb
 import pytest
 
-from dpsql.core.functions.arithmetic import may_be_zero
+from dpsql.core.functions.numbers.arithmetic import may_be_zero
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.nodes import Project, Scan
 from dpsql.core.ir.types import Kind

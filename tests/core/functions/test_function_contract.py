@@ -33,7 +33,7 @@ LABORATORIES: dict[str, tuple[Dialect, Callable[[], Any]]] = {
 """Name of an engine → its dialect, and what opens an empty one."""
 FUNCTIONS = [f for family in FAMILIES.values() for f in family]
 CALLS = 10
-"""Of each function; tests/deep/functions tries more."""
+"""Of each function; tests/deep/core/functions tries more."""
 _PARTS: list[Scalar] = [
     "year",
     "month",

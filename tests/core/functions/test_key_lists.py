@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from dpsql.core.functions.key_lists import LazyKeys, Listed, lazy_keys, run_of
+from dpsql.core.functions.domains.key_lists import LazyKeys, ListedKeys, lazy_keys, run_of
 from dpsql.core.functions.value import Domain
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.public_facts import Keys
@@ -18,34 +18,34 @@ DAY = dt.date(2024, 2, 27)
 
 def test_all_plans_over_a_measured_list_share_what_was_worked_out() -> None:
     keys = Keys(((3,), (5,), (None,)))
-    first, again = (lazy_keys(Domain(Listed.of(keys))) for _ in range(2))
+    first, again = (lazy_keys(Domain(ListedKeys.of(keys))) for _ in range(2))
     assert first is again
     assert tuple(first) == ((3,), (5,))
     assert first.digest == LazyKeys(Domain((3, 5))).digest
 
 
 def test_with_null_it_is_another_list() -> None:
-    listed = Listed.of(Keys(((3,), (5,))))
+    listed = ListedKeys.of(Keys(((3,), (5,))))
     without, with_null = (lazy_keys(Domain(listed, null)) for null in (False, True))
     assert (tuple(without), tuple(with_null)) == (((3,), (5,)), ((3,), (5,), (None,)))
     assert without.digest != with_null.digest
 
 
 def test_equal_lists_of_other_types_share_nothing() -> None:
-    numbers, truths = (lazy_keys(Domain(Listed.of(Keys(keys)))) for keys in (((0,), (1,)), ((False,), (True,))))
+    numbers, truths = (lazy_keys(Domain(ListedKeys.of(Keys(keys)))) for keys in (((0,), (1,)), ((False,), (True,))))
     assert numbers == truths and numbers.digest != truths.digest
     assert repr(numbers) != repr(truths)
 
 
 def test_keys_that_nobody_measured_are_as_good() -> None:
     plain = ((3,), (None,), (5,))
-    assert Listed.of(plain) == (3, 5)
-    assert Listed.of(plain) is not Listed.of(plain)
+    assert ListedKeys.of(plain) == (3, 5)
+    assert ListedKeys.of(plain) is not ListedKeys.of(plain)
 
 
 def test_what_is_kept_goes_with_the_list() -> None:
     keys = Keys(((3,), (5,)))
-    kept = weakref.ref(lazy_keys(Domain(Listed.of(keys))))
+    kept = weakref.ref(lazy_keys(Domain(ListedKeys.of(keys))))
     del keys
     gc.collect()
     assert kept() is None

@@ -7,7 +7,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.core.functions.octaves import LAST
+from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.functions.registry import REGISTRY, apply, evaluate
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER, TINYINT, UBIGINT, SqlType

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from dpsql.core.functions.cast import cast
-from dpsql.core.functions.domains import DateRange, Midnights, TimestampRange
+from dpsql.core.functions.domains.domains import DateRange, Midnights, TimestampRange
 from dpsql.core.functions.function import SignatureError
 from dpsql.core.functions.registry import REGISTRY, apply, describe_registry, literal, lookup
 from dpsql.core.functions.value import Domain, Scalar, Value, type_range

@@ -12,7 +12,7 @@ from dpsql.core.ir.public_facts import FrequencyOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from tests.support.planning import UNITS, planned, policy
 
 TABLES = """
@@ -114,7 +114,7 @@ def test_measured_public_facts_that_decide_the_noise_are_part_of_it() -> None:
 
     def at(most: int) -> Plan:
         public = PublicFacts({FrequencyOf("p", ("kind",)): most}, {})
-        settings = Settings(Fraction(1), Fraction(1, 10**9))
+        settings = QuerySettings(Fraction(1), Fraction(1, 10**9))
         plan = compile_query(Source("SELECT COUNT(*) AS n FROM t JOIN p USING (kind)"), JOINED, public, settings)
         assert not public.missing
         return plan

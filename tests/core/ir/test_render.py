@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.core.ir.nodes import Filter
-from dpsql.core.ir.render import expression, symbol
+from dpsql.core.ir.short_text import expression, symbol
 from tests.support.planning import derived, policy
 
 TABLES = """

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 from tests.support.checklist_clinic import CANARY, MARKER, POLICY, Clinic
 
 COUNT = "SELECT COUNT(*) FROM patients"

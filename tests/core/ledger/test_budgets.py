@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ledger.budgets import Fixed, changed
 from dpsql.core.ledger.ledger import Cap, Caps, Entry, EntryKind
+from dpsql.core.ledger.losses.fixed_budgets import Fixed, changed
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss

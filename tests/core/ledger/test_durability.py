@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger import durable_files
-from dpsql.core.ledger import head as head_module
 from dpsql.core.ledger import sqlite as sqlite_module
-from dpsql.core.ledger.durable_files import flush
-from dpsql.core.ledger.hash_chain import Point
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain import head as head_module
+from dpsql.core.ledger.chain.hash_chain import Point
+from dpsql.core.ledger.chain.head import Head
+from dpsql.core.ledger.files import durable_files
+from dpsql.core.ledger.files.durable_files import flush
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.diagnostics.errors import CannotOpen
 from tests.core.ledger.conftest import Place

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import dpsql
-from dpsql.answers.store.rows import hash_of
+from dpsql.answers.stored.store.stored_rows import hash_of
 from dpsql.core.ledger.paid import draw_of, unchanged
 from tests.support.checklist_clinic import POLICY, Clinic
 

@@ -23,7 +23,7 @@ import pytest
 
 from dpsql.core.ledger import sqlite
 from dpsql.core.ledger import sqlite_schema as schema
-from dpsql.core.ledger.hash_chain import FORMAT, Point, Row
+from dpsql.core.ledger.chain.hash_chain import FORMAT, LedgerRow, Point
 from dpsql.core.ledger.ledger import RESERVED, Account, Caps, Entry, EntryKind
 from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -266,7 +266,7 @@ def test_failures_of_format_2_are_read_by_how_they_begin(old: Place) -> None:
             ("STATEMENT FAILED y", "{}"),
             ("FAILURES LOOKED AT by a query", '{"patient":["1","0","0"]}'),
         ):
-            row = Row(point.sequence + 1, f"id{point.sequence}", "ana", charges, "", "", text, "", "")
+            row = LedgerRow(point.sequence + 1, f"id{point.sequence}", "ana", charges, "", "", text, "", "")
             row = row._replace(hash=row._hash_after(point))
             connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(row))})", row)
             point = row.point
@@ -303,7 +303,7 @@ def test_a_gateway_of_format_2_refuses_a_file_of_format_3(
 def test_a_gateway_of_format_2_that_was_open_meanwhile_finds_a_new_entry_changed(kind: EntryKind) -> None:
     """It reads on by the columns it knows, and their hash is another one: it refuses to charge."""
     last = Point(1, "0" * 64)
-    row = Row.after(last, Entry("a", "ana", {}, "p", "q", answers=("n",), kind=kind), "2026-01-01T00:00:00+00:00")
+    row = LedgerRow.after(last, Entry("a", "ana", {}, "p", "q", answers=("n",), kind=kind), "2026-01-01T00:00:00+00:00")
     for known in (row[:8], (*row[:8], *row[9:11])):
         text = json.dumps([last.hash, *known], ensure_ascii=True, separators=(",", ":"))
         assert hashlib.sha256(text.encode()).hexdigest() != row.hash
@@ -316,7 +316,7 @@ def later(place: Place, kind: str, about: str = "{}", charges: str = "{}") -> No
     """Put an entry of a later version behind the last one."""
     with place.open() as ledger:
         tip = ledger.history()[-1]
-    row = Row(tip.sequence + 1, "later", "custodian", charges, "", "", "CLOSE", "", "", kind=kind, about=about)
+    row = LedgerRow(tip.sequence + 1, "later", "custodian", charges, "", "", "CLOSE", "", "", kind=kind, about=about)
     row = row._replace(hash=row._hash_after(Point(tip.sequence, tip.hash)))
     with closing(sqlite3.connect(place.path, isolation_level=None)) as connection:
         connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(row))})", row)

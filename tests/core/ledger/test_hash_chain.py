@@ -8,16 +8,16 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ledger.hash_chain import BrokenChain, Identity, Row
+from dpsql.core.ledger.chain.hash_chain import BrokenChain, Identity, LedgerRow
 from dpsql.core.ledger.ledger import Entry
+from dpsql.core.ledger.losses.regions import LossSpan
 from dpsql.core.ledger.privacy_filter import settle
-from dpsql.core.ledger.regions import Span
 from dpsql.core.privacy_loss import PrivacyLoss
 
 FINE = PrivacyLoss(Fraction(1, 3**200))
 DAY = dt.date(2026, 11, 1)
 ENTRY = Entry("an id", "ana", {"person": FINE}, "plan", "policy", "SELECT 1", {"person": FINE}, ("one", "two"))
-BY_PERIOD = replace(ENTRY, regions={"person": (Span(DAY, None, FINE),)})
+BY_PERIOD = replace(ENTRY, regions={"person": (LossSpan(DAY, None, FINE),)})
 OTHER = {
     "kind": "definition",
     "about": f'{{"regions":{{"person":[["2026-11-02",null,["1/{3**200}","0","0"]]]}}}}',
@@ -28,10 +28,10 @@ OTHER = {
 
 
 @pytest.mark.parametrize("entry", [ENTRY, BY_PERIOD])
-@pytest.mark.parametrize("column", Row._fields)
+@pytest.mark.parametrize("column", LedgerRow._fields)
 def test_every_column_is_hashed(column: str, entry: Entry) -> None:
     origin = Identity.new("clinic", "approx_dp").origin
-    row = Row.after(origin, entry, "2026-01-01T00:00:00+00:00")
+    row = LedgerRow.after(origin, entry, "2026-01-01T00:00:00+00:00")
     assert row.follows(origin).entry == entry
     changed = {"sequence": 2}.get(column, OTHER.get(column, "other"))
     with pytest.raises(BrokenChain):

@@ -15,8 +15,8 @@ import pytest
 
 from dpsql.core.ledger.failures import look_at, note
 from dpsql.core.ledger.ledger import Account, Caps, Ceiling, Entry, EntryKind, FailureCap, Ledger
+from dpsql.core.ledger.losses.regions import ALWAYS, LossSpan, Region, canonical, dearest
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.ledger.regions import ALWAYS, Region, Span, canonical, dearest
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss, exact, largest, remaining
 from dpsql.diagnostics.errors import BudgetExceeded
@@ -47,7 +47,7 @@ SPANS = [(a, b) for a in DAYS for b in DAYS if a <= b][::4]
 def on_days(made: Entry, first: int | None, last: int | None) -> Entry:
     """An entry that charges some days only; None for an open end."""
     ends = (None if first is None else DAYS[first], None if last is None else DAYS[last])
-    return replace(made, regions={unit: (Span(*ends, charged),) for unit, charged in made.charges.items()})
+    return replace(made, regions={unit: (LossSpan(*ends, charged),) for unit, charged in made.charges.items()})
 
 
 def by_period(draw: random.Random, number: int) -> Entry:
@@ -60,7 +60,9 @@ def by_period(draw: random.Random, number: int) -> Entry:
             for _ in range(draw.randint(1, 3)):
                 a, b = sorted(draw.choices(DAYS, k=2))
                 ends = draw.choice([(a, b)] * 4 + [(None, b), (a, None)])
-                spans.append(Span(*ends, loss(Fraction(draw.randint(1, 3), 10), Fraction(draw.randint(0, 1), 10**9))))
+                spans.append(
+                    LossSpan(*ends, loss(Fraction(draw.randint(1, 3), 10), Fraction(draw.randint(0, 1), 10**9)))
+                )
             if draw.random() < 0.8:
                 regions[unit] = canonical(spans)
                 charges[unit] = dearest(regions[unit])
@@ -475,7 +477,7 @@ class LedgerContract:
         }
 
     def test_the_dearest_period_is_found_part_by_part(self, ledger: Ledger) -> None:
-        spans = (Span(DAYS[0], DAYS[0], loss("0.1", "5e-9")), Span(DAYS[1], DAYS[1], loss("0.3", "1e-9")))
+        spans = (LossSpan(DAYS[0], DAYS[0], loss("0.1", "5e-9")), LossSpan(DAYS[1], DAYS[1], loss("0.3", "1e-9")))
         both = replace(entry("a", "0.3", "trip", delta="5e-9"), regions={"trip": spans})
         assert ledger.reserve(both, Caps()).entry == both
         assert ledger.spent("trip") == ledger.charged("trip", "ana") == loss("0.3", "5e-9")
@@ -486,7 +488,7 @@ class LedgerContract:
 
     @pytest.mark.parametrize("wrong", ["0.2", "0.4"])
     def test_a_charge_that_is_not_its_dearest_period_is_no_entry(self, ledger: Ledger, wrong: str) -> None:
-        region = {"trip": (Span(DAYS[0], None, loss("0.1")), Span(None, DAYS[3], loss("0.2")))}
+        region = {"trip": (LossSpan(DAYS[0], None, loss("0.1")), LossSpan(None, DAYS[3], loss("0.2")))}
         ledger.reserve(replace(entry("a", "0.3", "trip"), regions=region), Caps())
         for bad in (
             replace(entry("b", wrong, "trip"), regions=region),
@@ -503,7 +505,9 @@ class LedgerContract:
         new = on_days(entry("a", "0.3", "trip"), 7, 7)
         ledger.reserve(
             replace(
-                new, received={"trip": loss("0.5")}, received_regions={"trip": (Span(DAYS[0], DAYS[6], loss("0.5")),)}
+                new,
+                received={"trip": loss("0.5")},
+                received_regions={"trip": (LossSpan(DAYS[0], DAYS[6], loss("0.5")),)},
             ),
             cap,
         )

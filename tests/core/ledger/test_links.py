@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.answers.store.locks import alone
-from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.answers.stored.store.locks import alone
+from dpsql.answers.stored.store.sqlite import SqliteAnswers
 from dpsql.core.ledger import sqlite_file as files
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain.head import Head
+from dpsql.core.ledger.files.plain_files import located, oddity
 from dpsql.core.ledger.ledger import Caps, Entry
-from dpsql.core.ledger.plain_files import located, oddity
 from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from dpsql.diagnostics.errors import CannotOpen
 from tests.core.ledger.conftest import Place

@@ -11,10 +11,10 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.losses.regions import LossSpan, Region
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.paid import Paid, Terms, named, paid, unchanged
-from dpsql.core.ledger.regions import Region, Span
-from dpsql.core.ledger.released import Answer, ShownKeys
+from dpsql.core.ledger.released import ShownKeys, StoredAnswer
 from dpsql.core.privacy_loss import PrivacyLoss
 
 KEYS = ShownKeys((("a",),), 7, 1, 1, Fraction(1, 10**6))
@@ -24,12 +24,12 @@ def loss(epsilon: object) -> PrivacyLoss:
     return PrivacyLoss(Fraction(str(epsilon)))
 
 
-def answer(draw: str, epsilon: object = 1, shown: ShownKeys | None = None, days: Region = ()) -> Answer:
+def answer(draw: str, epsilon: object = 1, shown: ShownKeys | None = None, days: Region = ()) -> StoredAnswer:
     by_period = {"patient": days} if days else {}
     threshold = None if shown is None else (shown.threshold, shown.r, shown.g, shown.delta)
     terms = Terms("laplace", 1 / Fraction(str(epsilon)), {"patient": loss(epsilon)}, Fraction(0), threshold, by_period)
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
-    return Answer(
+    return StoredAnswer(
         named(draw, 0, terms), "address", (5,), "laplace", terms.parameter, terms.losses, Fraction(0), made_at, shown,
         by_period,
     )  # fmt: skip
@@ -76,7 +76,7 @@ def test_answers_of_another_ledger_are_not_paid_for_here(ledger: MemoryLedger) -
         paid(MemoryLedger("clinic"), "ana", [BOUGHT])
 
 
-FORGED: dict[str, Callable[[Answer], Answer]] = {
+FORGED: dict[str, Callable[[StoredAnswer], StoredAnswer]] = {
     "a smaller loss": lambda a: replace(a, losses={"patient": loss("0.001")}),
     "no loss": lambda a: replace(a, losses={}),
     "the loss of another unit": lambda a: replace(a, losses={"nobody": loss(1)}),
@@ -108,10 +108,10 @@ DAY = dt.date(2026, 11, 1)
 
 
 def test_what_each_period_lost_is_part_of_the_name_and_nothing_where_that_is_not_said() -> None:
-    plain, by_day = answer("one"), answer("one", days=(Span(DAY, DAY, loss(1)),))
+    plain, by_day = answer("one"), answer("one", days=(LossSpan(DAY, DAY, loss(1)),))
     assert unchanged(plain) and unchanged(by_day) and plain.id != by_day.id
     assert plain.id == "one.0.6ec7a7c7a586f7e3bc6edc82730105d2"
-    other = {"patient": (Span(DAY, None, loss(1)),)}
+    other = {"patient": (LossSpan(DAY, None, loss(1)),)}
     for forged in (
         replace(by_day, regions=other), replace(by_day, regions={}), replace(plain, regions=other),
         replace(by_day, losses={"patient": loss("0.001")}), replace(by_day, losses={}),

@@ -9,9 +9,19 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ledger import regions
 from dpsql.core.ledger.accountant import cost
-from dpsql.core.ledger.regions import Region, Span, beyond, canonical, dearest, everywhere, pointwise, summed, within
+from dpsql.core.ledger.losses import regions
+from dpsql.core.ledger.losses.regions import (
+    LossSpan,
+    Region,
+    beyond,
+    canonical,
+    dearest,
+    everywhere,
+    pointwise,
+    summed,
+    within,
+)
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, remaining
 
 FIRST = dt.date(2026, 1, 1)
@@ -20,16 +30,16 @@ PROBES = [dt.date(1, 1, 1), *DAYS, dt.date(9999, 12, 31)]
 """The first and the last stand for all that an open end has."""
 
 
-def random_spans(draw: random.Random, most: int = 4) -> list[Span]:
+def random_spans(draw: random.Random, most: int = 4) -> list[LossSpan]:
     found = []
     for _ in range(draw.randint(1, most)):
         a, b = sorted(draw.choices(DAYS, k=2))
         loss = PrivacyLoss(Fraction(draw.randint(0, 3), 10), Fraction(draw.randint(0, 2), 10**9))
-        found.append(Span(draw.choice([a, a, None]), draw.choice([b, b, None]), loss))
+        found.append(LossSpan(draw.choice([a, a, None]), draw.choice([b, b, None]), loss))
     return found
 
 
-def on(day: dt.date, spans: list[Span] | Region) -> PrivacyLoss:
+def on(day: dt.date, spans: list[LossSpan] | Region) -> PrivacyLoss:
     return compose(s.loss for s in spans if (s.first is None or s.first <= day) and (s.last is None or day <= s.last))
 
 
@@ -53,26 +63,26 @@ def test_regions_are_what_dictionaries_by_day_say(seed: int) -> None:
 
 def test_neighbouring_days_of_one_loss_are_one_span() -> None:
     loss = PrivacyLoss(Fraction(1, 2))
-    apart = [Span(DAYS[0], DAYS[1], loss), Span(DAYS[2], DAYS[5], loss)]
-    assert canonical(apart) == (Span(DAYS[0], DAYS[5], loss),)
-    assert canonical([Span(None, DAYS[1], loss), Span(DAYS[2], None, loss)]) == everywhere(loss)
-    assert canonical([Span(DAYS[0], None, NO_LOSS)]) == ()
+    apart = [LossSpan(DAYS[0], DAYS[1], loss), LossSpan(DAYS[2], DAYS[5], loss)]
+    assert canonical(apart) == (LossSpan(DAYS[0], DAYS[5], loss),)
+    assert canonical([LossSpan(None, DAYS[1], loss), LossSpan(DAYS[2], None, loss)]) == everywhere(loss)
+    assert canonical([LossSpan(DAYS[0], None, NO_LOSS)]) == ()
 
 
 def test_the_price_of_a_day_is_of_what_reads_it_and_converted_once() -> None:
     parts = [
-        (Span(DAYS[0], DAYS[3], PrivacyLoss(rho=Fraction(1, 8))),),
-        (Span(DAYS[2], None, PrivacyLoss(rho=Fraction(1, 8))),),
+        (LossSpan(DAYS[0], DAYS[3], PrivacyLoss(rho=Fraction(1, 8))),),
+        (LossSpan(DAYS[2], None, PrivacyLoss(rho=Fraction(1, 8))),),
     ]
     found = pointwise(lambda losses: cost("approx_dp", losses, Fraction(1, 10**6)), parts)
     one, two = (cost("approx_dp", [PrivacyLoss(rho=Fraction(1, 8))] * n, Fraction(1, 10**6)) for n in (1, 2))
-    assert found == (Span(DAYS[0], DAYS[1], one), Span(DAYS[2], DAYS[3], two), Span(DAYS[4], None, one))
+    assert found == (LossSpan(DAYS[0], DAYS[1], one), LossSpan(DAYS[2], DAYS[3], two), LossSpan(DAYS[4], None, one))
     assert two.epsilon < 2 * one.epsilon
 
 
 def test_a_span_that_ends_before_it_begins_is_none() -> None:
     with pytest.raises(ValueError, match="a span from"):
-        Span(DAYS[1], DAYS[0], PrivacyLoss(Fraction(1)))
+        LossSpan(DAYS[1], DAYS[0], PrivacyLoss(Fraction(1)))
 
 
 @pytest.mark.parametrize(

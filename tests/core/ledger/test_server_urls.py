@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli.main import main
 from dpsql.core.policy.policy import default_head_path
-from dpsql.core.policy.server import ServerError, names_server, parse_server
+from dpsql.core.policy.server_address import ServerError, names_server, parse_server
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.faces.cli.main import main
 from dpsql.policy.load import load_policy
-from dpsql.service.ledgers import Place, ServerPlace, place_of, shown
+from dpsql.service.accounts.ledgers import LedgerPlace, ServerPlace, place_of, shown
 
 POLICY = """\
 version: 1
@@ -114,7 +114,7 @@ def test_the_head_is_where_the_policy_says_for_its_own_ledger_alone(policy: Path
     assert place_of(stated) == place_of(stated, URL) == ServerPlace(URL, policy.parent / "state" / "head")
     other = f"{URL}2"
     assert place_of(stated, other) == ServerPlace(other, default_head_path(other, "clinic"))
-    assert place_of(stated, "l.sqlite") == Place(Path("l.sqlite"), default_head_path(Path("l.sqlite"), "clinic"))
+    assert place_of(stated, "l.sqlite") == LedgerPlace(Path("l.sqlite"), default_head_path(Path("l.sqlite"), "clinic"))
     assert len({default_head_path(url, "clinic") for url in OPEN}) == len(OPEN)
     assert place_of(loaded) != place_of(stated)
 
@@ -123,7 +123,7 @@ def test_what_only_looks_like_a_url_is_a_file(policy: Path) -> None:
     for name in ("postgresql:/x", "postgresql", "./postgresql://x"):
         assert not names_server(name)
         place = place_of(load_policy(written(policy, name)))
-        assert isinstance(place, Place) and place.path.is_absolute()
+        assert isinstance(place, LedgerPlace) and place.path.is_absolute()
 
 
 def test_checking_and_showing_need_no_client(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

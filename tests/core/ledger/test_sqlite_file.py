@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import pytest
 
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from dpsql.core.privacy_loss import PrivacyLoss

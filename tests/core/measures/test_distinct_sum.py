@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.measures.table import largest_contribution, rule
+from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 
 GROUPS = (0, 1)

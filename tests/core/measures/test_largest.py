@@ -15,8 +15,8 @@ from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, KeySource, Measure, Pick
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.types import BIGINT
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.largest import other_picks
-from dpsql.core.measures.table import rule
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
 from dpsql.core.noise.sensitivity import sensitivity
 from dpsql.core.release.histograms import Histograms

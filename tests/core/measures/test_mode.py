@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component, KeySource, Measure
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
 from dpsql.core.noise.sensitivity import sensitivity
 from dpsql.core.release.histograms import Histograms

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from dpsql.core.ir.components import Component, Measure
-from dpsql.core.measures.table import RULES, rule
+from dpsql.core.measures.all_measures import RULES, rule
 
 HEADS = "\nClaim: ", "\nWhy: ", "\nWhen it would be false: ", "\nTested by: "
 

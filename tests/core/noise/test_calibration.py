@@ -8,7 +8,7 @@ import pytest
 
 from dpsql.core.noise.mechanisms import DiscreteLaplace
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.rewrites.context import Limits
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from tests.support.planning import planned, policy
 
 TABLES = """
@@ -76,7 +76,9 @@ def test_the_delta_of_shown_keys_is_charged() -> None:
 
 def test_min_units_raises_the_threshold() -> None:
     sql = "SELECT word, COUNT(*) AS n FROM t GROUP BY word"
-    plain, higher = (planned(sql, POLICY, limits=Limits(min_units=u)).releases[0].measured.threshold for u in (1, 1000))
+    plain, higher = (
+        planned(sql, POLICY, limits=ContributionLimits(min_units=u)).releases[0].measured.threshold for u in (1, 1000)
+    )
     assert plain is not None and higher is not None and higher.threshold >= 1000 > plain.threshold
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpsql.core.noise.sampler.blocks import _SLACK, Blocks
 from dpsql.core.noise.sampler.entropy import Kernel, Words
-from dpsql.core.noise.sampler.exponential import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
+from dpsql.core.noise.sampler.exponential_function import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
 
 CONTEXT = Context(prec=60)
 TOP = LIMIT << POINT

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from dpsql.core.noise.sampler import choose, exponential_mechanism
 from dpsql.core.noise.sampler.entropy import BitSource
-from dpsql.core.noise.sampler.exponential import exp_digits
-from dpsql.core.noise.sampler.exponential_mechanism import Choice, Powers
+from dpsql.core.noise.sampler.exponential_function import exp_digits
+from dpsql.core.noise.sampler.exponential_mechanism import CellChoice, Powers
 from tests.core.noise.test_sampler_enumerated import ROUNDING, OutOfBits, Tape, enumerate_all
 
 CONTEXT = Context(prec=130)
@@ -103,13 +103,13 @@ def test_threads_share_the_tables() -> None:
 
 
 class Case(NamedTuple):
-    choice: Choice
+    choice: CellChoice
     length: int
     most_undecided: Fraction
 
 
 def case(counts: list[int], scores: list[int], eta: Fraction, digits: int, percent: int) -> Case:
-    return Case(Choice(counts, scores, Powers(eta, digits, 1, 2)), 15, Fraction(percent, 100))
+    return Case(CellChoice(counts, scores, Powers(eta, digits, 1, 2)), 15, Fraction(percent, 100))
 
 
 CASES = [
@@ -130,7 +130,7 @@ def _digits_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exponential_mechanism, "exp_digits", lru_cache(exp_digits))
 
 
-def disagreement(case: Case, *, proposal: bool, kind: type[Choice] = Choice) -> tuple[Fraction, Fraction]:
+def disagreement(case: Case, *, proposal: bool, kind: type[CellChoice] = CellChoice) -> tuple[Fraction, Fraction]:
     """(how far the mass of some cell lies outside of what the bit strings allow; the undecided mass)."""
     powers = case.choice.powers
     weights = [exp_of(powers.eta * (s - case.choice.least)) for s in case.choice.scores]
@@ -159,28 +159,28 @@ def test_every_bit_string_of_a_draw() -> None:
     assert undecided <= Fraction(2, 100)
 
 
-class AllAccepted(Choice):
+class AllAccepted(CellChoice):
     """U where e^-x is meant."""
 
     def accept(self, run: int, rest: int, source: BitSource) -> bool:
         return True
 
 
-class TiesAccepted(Choice):
+class TiesAccepted(CellChoice):
     """The digits of e^-x rounded up."""
 
     def accept(self, run: int, rest: int, source: BitSource) -> bool:
         return super().accept(run, max(0, rest - 1), source)
 
 
-class TiesRefused(Choice):
+class TiesRefused(CellChoice):
     """The digits of e^-x rounded down."""
 
     def accept(self, run: int, rest: int, source: BitSource) -> bool:
         return super().accept(run, rest + (self.scores[run] > self.least), source)
 
 
-class LowBounds(Choice):
+class LowBounds(CellChoice):
     """Bounds that are none."""
 
     def __init__(self, counts: Sequence[int], scores: Sequence[int], powers: Powers) -> None:
@@ -189,14 +189,14 @@ class LowBounds(Choice):
         self.ends = list(itertools.accumulate(c * u for c, u in zip(counts, self.bounds, strict=True)))
 
 
-class Flatter(Choice):
+class Flatter(CellChoice):
     """A tenth less of eta."""
 
     def __init__(self, counts: Sequence[int], scores: Sequence[int], powers: Powers) -> None:
         super().__init__(counts, scores, Powers(powers.eta * Fraction(9, 10), powers.digits, powers.group, powers.more))
 
 
-class FirstCell(Choice):
+class FirstCell(CellChoice):
     """Cells of a run that are not alike."""
 
     def propose(self, source: BitSource) -> tuple[int, int] | None:
@@ -205,7 +205,7 @@ class FirstCell(Choice):
 
 
 @pytest.mark.parametrize("kind", [AllAccepted, TiesAccepted, TiesRefused, LowBounds, Flatter, FirstCell])
-def test_every_bit_string_finds_mutants(kind: type[Choice]) -> None:
+def test_every_bit_string_finds_mutants(kind: type[CellChoice]) -> None:
     assert disagreement(CASES[0], proposal=True, kind=kind)[0] > Fraction(1, 1000)
 
 
@@ -221,7 +221,7 @@ def bits_of(*words: tuple[int, int]) -> tuple[int, ...]:
 @pytest.mark.parametrize("run", [1, 2, 3])
 def test_decisions_next_to_the_boundaries(eta: Fraction, run: int) -> None:
     """Below the digits of e^-x a cell is accepted, above refused, and at them further digits decide likewise."""
-    choice = Choice([3, 1 << 62, 5, 1], [4, 4 + int(2 / eta), 4 + int(50 / eta), 4 + int(90 / eta)], Powers(eta))
+    choice = CellChoice([3, 1 << 62, 5, 1], [4, 4 + int(2 / eta), 4 + int(50 / eta), 4 + int(90 / eta)], Powers(eta))
     x, place = eta * (choice.scores[run] - 4), choice.counts[run] // 3
     part = choice.ends[run - 1] + place * choice.bounds[run]
     digits, more = exp_digits(x, 160), exp_digits(x, 224) % (1 << 64)
@@ -241,7 +241,7 @@ def test_decisions_next_to_the_boundaries(eta: Fraction, run: int) -> None:
 
 def test_what_weighs_less_than_a_digit() -> None:
     """U = 1 and e^-x begins with 160 zeros and more: V decides alone."""
-    choice = Choice([1, 1], [0, 1], Powers(Fraction(200)))
+    choice = CellChoice([1, 1], [0, 1], Powers(Fraction(200)))
     more = exp_digits(Fraction(200), 352)  # 192 digits after the first 160
     assert more > 0 == exp_digits(Fraction(200), 224)
     for word, outcome in ((more - 1, (1, 0)), (more + 1, None), (1 << 191, None)):
@@ -256,7 +256,7 @@ def test_what_weighs_less_than_a_digit() -> None:
 @pytest.mark.parametrize("shift", [1, -1, 10**30, -(10**30), 1 << 80])
 def test_a_constant_added_to_all_scores_changes_nothing(shift: int) -> None:
     counts, scores, powers = [1, 2, 3, 10**6, 1], [0, 5, 9, 5, 1000], Powers(THIRD)
-    choice, moved = Choice(counts, scores, powers), Choice(counts, [s + shift for s in scores], powers)
+    choice, moved = CellChoice(counts, scores, powers), CellChoice(counts, [s + shift for s in scores], powers)
     assert (choice.bounds, choice.ends) == (moved.bounds, moved.ends)
     made = random.Random(0)  # the same strings of bits each time
     for _ in range(200):

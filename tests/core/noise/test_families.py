@@ -15,9 +15,9 @@ from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
+from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.plan import Plan
-from dpsql.planner.privacy_cost import cost_of
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 
@@ -60,7 +60,7 @@ POLICIES = {accountant: policy(accountant) for accountant in CAPS}
 
 
 def plan(sql: str, accountant: str = "approx_dp", **asked: object) -> Plan:
-    given = Settings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
+    given = QuerySettings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
     return compile_query(Source(sql), POLICIES[accountant], PublicFacts(), given)
 
 
@@ -211,7 +211,7 @@ def test_each_of_several_units_is_charged_its_own_loss() -> None:
     for accountant, part in (("zcdp", Fraction(1, 9)), ("pure_dp", Fraction(1, 3))):
         head = f"version: 1\nname: test\ndatabase: x.duckdb\nprivacy: {{accountant: {accountant}}}\n"
         both = parse_policy(f"{head}budgets: {{total: {CAPS[accountant]}}}\ntables:{tables}", "test.yaml")
-        found = compile_query(Source(sql), both, PublicFacts(), Settings(epsilon=Fraction(1))).cost
+        found = compile_query(Source(sql), both, PublicFacts(), QuerySettings(epsilon=Fraction(1))).cost
         losses = {unit: loss.rho + loss.epsilon for unit, loss in found.items()}
         assert losses["one"] == part * losses["many"]
         assert losses["many"] <= 1

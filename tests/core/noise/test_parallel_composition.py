@@ -16,14 +16,14 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.parallel_composition import cases_that_count, parallel_groups
 from dpsql.core.release.charge import price
-from dpsql.core.release.noisy import Given
+from dpsql.core.release.noisy import GivenAnswers
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
+from dpsql.planner.costs.privacy_cost import cost_of
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
-from dpsql.planner.explain.text import as_text
 from dpsql.planner.plan import Plan
-from dpsql.planner.privacy_cost import cost_of
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 
@@ -59,7 +59,7 @@ POLICIES = {accountant: policy(accountant) for accountant in CAPS}
 
 
 def plan(sql: str, accountant: str = "pure_dp", **asked: object) -> Plan:
-    given = Settings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
+    given = QuerySettings(**{"epsilon": Fraction(1), **asked})  # type: ignore[arg-type]
     return compile_query(Source(sql), POLICIES[accountant], PublicFacts(), given)
 
 
@@ -193,7 +193,7 @@ def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:
     both = "(SELECT status, x FROM orders UNION ALL SELECT status, x FROM bought)"
     found = plan(PIVOT.replace("orders", both))
     assert {unit: loss.epsilon for unit, loss in found.cost.items()} == {"orders": Fraction(1, 3), "bought": 1}
-    nothing = [Given() for _ in found.releases]
+    nothing = [GivenAnswers() for _ in found.releases]
     assert price(found.releases, nothing, (), "pure_dp").new == found.cost  # all of them are charged
 
 

@@ -16,7 +16,7 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.core.noise.tails import Noise, curvature, erfcx, half_width, tail, worthwhile
+from dpsql.core.noise.tails import TermNoise, curvature, erfcx, half_width, tail, worthwhile
 
 LEVEL = Fraction(95, 100)
 Law = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -27,7 +27,7 @@ def measurement(mechanism: DiscreteLaplace | DiscreteGaussian | NoNoise) -> Meas
     return Measurement(Component(Measure.SUM), Sensitivity(1, 1, Fraction(1), 1), mechanism)
 
 
-def law(noise: Noise, coefficient: float) -> Law:
+def law(noise: TermNoise, coefficient: float) -> Law:
     """Of coefficient · noise, up to 1e-10."""
     reach = math.ceil(23 * noise.laplace + 6.5 * noise.gaussian) + 3
     z = np.arange(-reach, reach + 1)
@@ -70,21 +70,21 @@ def test_laplace_and_gaussian(ratio: float) -> None:
         assert found >= expected - 1e-10
 
 
-FINE, COARSE = Noise(20.0, 0.0, 1.0), Noise(3.0, 0.0, 1.0)
+FINE, COARSE = TermNoise(20.0, 0.0, 1.0), TermNoise(3.0, 0.0, 1.0)
 NOISES = {
-    "Laplace": (FINE, Noise(12.0, 0.0, 1.0), COARSE),
-    "Gaussian": (Noise(0.0, 20.0, 1.0), Noise(0.0, 12.0, 1.0), Noise(0.0, 1.7, 1.0)),
-    "Gaussian, Laplace count": (Noise(0.0, 20.0, 1.0), Noise(0.0, 12.0, 1.0), COARSE),
-    "Laplace, Gaussian count": (FINE, Noise(12.0, 0.0, 1.0), Noise(0.0, 1.7, 1.0)),
-    "one of each": (FINE, Noise(0.0, 12.0, 1.0), COARSE),
-    "tiny": (Noise(0.4, 0.0, 1.0), Noise(0.0, 0.5, 1.0), Noise(0.3, 0.0, 1.0)),
+    "Laplace": (FINE, TermNoise(12.0, 0.0, 1.0), COARSE),
+    "Gaussian": (TermNoise(0.0, 20.0, 1.0), TermNoise(0.0, 12.0, 1.0), TermNoise(0.0, 1.7, 1.0)),
+    "Gaussian, Laplace count": (TermNoise(0.0, 20.0, 1.0), TermNoise(0.0, 12.0, 1.0), COARSE),
+    "Laplace, Gaussian count": (FINE, TermNoise(12.0, 0.0, 1.0), TermNoise(0.0, 1.7, 1.0)),
+    "one of each": (FINE, TermNoise(0.0, 12.0, 1.0), COARSE),
+    "tiny": (TermNoise(0.4, 0.0, 1.0), TermNoise(0.0, 0.5, 1.0), TermNoise(0.3, 0.0, 1.0)),
 }
 
 
 @pytest.mark.parametrize("name", ["Laplace", "Gaussian"])
 def test_without_the_allowance_discrete_noise_exceeds_it(name: str) -> None:
     """The twin: were there no unit between the discrete law and the continuous one, some tail would be too small."""
-    noises = tuple(Noise(n.laplace, n.gaussian, 0.0) for n in (NOISES[name][0], NOISES[name][2]))
+    noises = tuple(TermNoise(n.laplace, n.gaussian, 0.0) for n in (NOISES[name][0], NOISES[name][2]))
     laws = [law(NOISES[name][0], 1.0), law(NOISES[name][2], 17.0)]
     w = np.linspace(1e-6, 300, 997)
     assert (tail(noises, (1.0, 17.0), w) < exact_tail(laws, w) - 1e-4).any()
@@ -102,7 +102,7 @@ def test_the_second_way_is_the_sharper_one_where_it_is_chosen() -> None:
 
 @pytest.mark.parametrize("scales", [(1.0,), (2.0, 1.0), (1.0, 0.999999), (1.0, 1.0), (3.0, 0.0)])
 def test_curvature_is_the_largest_slope_of_the_density(scales: tuple[float, ...]) -> None:
-    noises = [Noise(1.0, 0.0, 0.0)] * len(scales)
+    noises = [TermNoise(1.0, 0.0, 0.0)] * len(scales)
     found = float(curvature(noises, scales))
     x = np.linspace(1e-9, 8, 80_001)
     a, b = max(scales), min(scales) if len(scales) > 1 else 0.0
@@ -119,7 +119,7 @@ def test_curvature_is_the_largest_slope_of_the_density(scales: tuple[float, ...]
 @pytest.mark.parametrize("variance", [0.02, 0.1, 0.3, 1, 3, 30, 300])
 def test_a_discrete_gaussian_variable_spread_over_its_unit(variance: float) -> None:
     """P(|Z + T| > x) ≤ P(|X| > x), X of variance σ² + ¼, and with T of the variance σ² + 1/12 alone it is not."""
-    z, p = law(Noise(0.0, math.sqrt(variance), 1.0), 1.0)
+    z, p = law(TermNoise(0.0, math.sqrt(variance), 1.0), 1.0)
     top = min(math.ceil(30 * math.sqrt(variance)) + 2, len(z) // 2 - 1)
     x = np.linspace(0, top, 50 * top + 1)
     beyond = np.append(np.cumsum(p[::-1])[::-1], 0.0)

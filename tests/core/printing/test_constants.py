@@ -19,7 +19,7 @@ import dpsql
 from dpsql.core.printing.conversions import typed_constant
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Span
-from dpsql.frontend.bind import literals
+from dpsql.frontend.bind.expressions import literals
 from tests.support.checklist_clinic import POLICY, Attack, Clinic
 
 NINES = "9" * 38

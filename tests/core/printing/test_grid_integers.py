@@ -23,10 +23,10 @@ from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
-from dpsql.service.settings import settled
+from dpsql.service.checks.check import static_plan
+from dpsql.service.privacy_settings import settled
 
 POLICY = """\
 version: 1
@@ -52,7 +52,7 @@ def component(
         POLICY.replace("TYPE", type_).replace("LOW", str(low)).replace("HIGH", str(high)).replace("MORE", more)
     )
     source = Source(f"SELECT {aggregate}(x) FROM t")
-    plan = static_plan(source, load_policy(path), settings=settled({"epsilon": 1}, Settings()))
+    plan = static_plan(source, load_policy(path), settings=settled({"epsilon": 1}, QuerySettings()))
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
     found = next(c for c in tagged.node.components if c.measure is Measure.SUM)
     assert found.arg is not None

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 from tests.support.planning import policy
 
 POLICY = policy("""

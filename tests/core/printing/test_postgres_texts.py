@@ -16,11 +16,11 @@ from sqlglot import exp
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import Kind
 from dpsql.core.printing.dialects.postgres import POSTGRES
-from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from tests.fixtures.cases import FOLDER, Case, policy, read
 
 CASES = [case for name in ("answers", "shapes") for case in read(FOLDER / "sql" / f"{name}.test").cases]
@@ -38,7 +38,7 @@ def printed(case: Case) -> list[str]:
 def asked(case: Case) -> list[Statement]:
     """The statements of a case. Raises Rejected."""
     loaded = policy(case.settings["policy"])
-    settings = Settings(Fraction(1), Fraction(1, 10**6), dialect=case.settings.get("dialect", "duckdb"))
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**6), dialect=case.settings.get("dialect", "duckdb"))
     parameters = json.loads(case.settings.get("parameters", "[]"))
     plan = compile_query(Source(case.sql), loaded, PublicFacts(), settings, parameters, dialect=POSTGRES)
     return [s for r in plan.releases for s in r.statements]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dpsql.core.release import noisy
-from dpsql.core.release.drawing import Ask
+from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.histograms import Histograms
-from dpsql.service.public_facts import FactStore
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import SALT, plan_of
 from tests.support.random_databases import Column, Store, Table, world_of
 
@@ -36,7 +36,7 @@ def weights(limits: dict[str, Any], sql: str) -> dict[object, dict[int, Fraction
     store.load(world)
     try:
         (planned,) = plan_of(store, FactStore(store), world, sql).releases
-        found = noisy._fetch(planned, Ask(store, SALT))
+        found = noisy._fetch(planned, EngineAsk(store, SALT))
     finally:
         store.close()
     i, m = next((i, m) for i, m in enumerate(planned.measured.measurements) if m.component.quantile is not None)

@@ -12,10 +12,10 @@ import pytest
 from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
-from dpsql.service.settings import settled
+from dpsql.service.checks.check import static_plan
+from dpsql.service.privacy_settings import settled
 
 POLICY = """\
 version: 1
@@ -60,7 +60,7 @@ EXACT = [
 def statements(folder: Path, policy: str, sql: str) -> list[str]:
     path = folder / "shop.yaml"
     path.write_text(policy)
-    plan = static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, Settings()))
+    plan = static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, QuerySettings()))
     return [s.sql for r in plan.releases for s in r.statements]
 
 

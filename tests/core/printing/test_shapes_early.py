@@ -12,10 +12,10 @@ import pytest
 from dpsql.core.printing.shapes import weighted
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
-from dpsql.service.settings import settled
+from dpsql.service.checks.check import static_plan
+from dpsql.service.privacy_settings import settled
 
 POLICY = """\
 version: 1
@@ -69,7 +69,7 @@ LATE = [
 def plan_of(folder: Path, sql: str) -> Plan:
     path = folder / "shop.yaml"
     path.write_text(POLICY)
-    return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, Settings()))
+    return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, QuerySettings()))
 
 
 def early_of(plan: Plan) -> bool:

@@ -16,10 +16,10 @@ from dpsql.core.ir.components import Component, Measure
 from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
-from dpsql.service.check import static_plan
-from dpsql.service.settings import settled
+from dpsql.service.checks.check import static_plan
+from dpsql.service.privacy_settings import settled
 
 POLICY = """\
 version: 1
@@ -50,7 +50,7 @@ def toward_zero(a: int, b: int) -> int:
 def plan_of(tmp_path: Path, sql: str, limits: str) -> Plan:
     path = tmp_path / "visits.yaml"
     path.write_text(POLICY.replace("LIMITS", limits))
-    return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, Settings()))
+    return static_plan(Source(sql), load_policy(path), settings=settled({"epsilon": 1}, QuerySettings()))
 
 
 def expected(component: Component, rows: list[tuple], grouped: bool, limits: str) -> dict[str | None, int]:

@@ -39,7 +39,7 @@ from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from tests.fixtures.cases import FOLDER, Case, policy, read
 
 CASES = [case for name in ("answers", "shapes") for case in read(FOLDER / "sql" / f"{name}.test").cases]
@@ -52,7 +52,7 @@ FOREIGN = re.compile(
 def printed(case: Case) -> list[str]:
     """The statements of a case. Raises Rejected."""
     loaded = policy(case.settings["policy"])
-    settings = Settings(Fraction(1), Fraction(1, 10**6), dialect=case.settings.get("dialect", "duckdb"))
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**6), dialect=case.settings.get("dialect", "duckdb"))
     parameters = json.loads(case.settings.get("parameters", "[]"))
     plan = compile_query(Source(case.sql), loaded, PublicFacts(), settings, parameters, dialect=SPARK)
     return [s.sql.replace("\0salt\0", "5") for r in plan.releases for s in r.statements]

@@ -16,7 +16,7 @@ import pytest
 from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.release.planned import PlannedRelease
-from dpsql.service.public_facts import FactStore
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import Vector, change, exact, plan_of, violations
 from tests.support.random_databases import Column, Store, Table, World, world_of
 from tests.support.unit_totals import added_up, grid_integer, limited, parts

@@ -14,7 +14,7 @@ from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.expressions import Kept
-from dpsql.engines.duckdb.optimizers import restrict
+from dpsql.engines.duckdb.locked.optimizers import restrict
 from tests.support.planning import planned, policy
 
 POLICY = policy("""

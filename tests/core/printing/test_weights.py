@@ -16,7 +16,7 @@ from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
 from dpsql.core.printing.shapes.weights import (
     SMALL,
-    Term,
+    WeightedTerm,
     divisors,
     of_unit,
     over_all_rows,
@@ -79,7 +79,7 @@ class InWindows(DuckDB):
 FORMS = pytest.mark.parametrize("d", [DUCKDB, InWindows()], ids=["joined", "windows"])
 
 
-def added(d: Dialect, term: Term, rows: Sequence[Partial]) -> list[int]:
+def added(d: Dialect, term: WeightedTerm, rows: Sequence[Partial]) -> list[int]:
     """What each (id, group) adds, and what its id's correction adds."""
     listed = ", ".join(f"({at}, {u}, {n}::BIGINT, {m}::HUGEINT)" for at, (u, n, m) in enumerate(rows))
     held = ", ".join(f"{sql} AS {name}" for name, sql in term.columns.items())

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.account import Account
-from dpsql.answers.resolve import all_new, resolve
+from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.resolve import all_new, resolve
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
-from dpsql.core.release.noisy import Given
+from dpsql.core.release.noisy import GivenAnswers
 from dpsql.planner.plan import Plan
 from tests.core.release.conftest import Members
 
@@ -51,11 +51,11 @@ def clients(members: Members, ledger: MemoryLedger) -> Iterator[tuple[Connection
         con.close()
 
 
-def account_of(con: Connection) -> Account:
+def account_of(con: Connection) -> AnalystAccount:
     return con.service.account(con.analyst)
 
 
-def stored(con: Connection, plan: Plan) -> Given:
+def stored(con: Connection, plan: Plan) -> GivenAnswers:
     """What is stored for the one release of a plan."""
     (given,) = resolve(plan, account_of(con)).given
     assert len(given.answers) == 2
@@ -85,7 +85,7 @@ def test_what_is_drawn_is_charged_in_full_beside_what_is_received(
     plan = ben.plan(BOTH, epsilon=1)
     given = stored(ana, plan)
     (first, *_) = given.answers
-    charged = account_of(ben).charge(plan, (Given({first: given.answers[first]}),))
+    charged = account_of(ben).charge(plan, (GivenAnswers({first: given.answers[first]}),))
     assert charged.receipt is not None and len(charged.ids) == 1
     assert charged.receipt.entry.charges["unit"].epsilon == Fraction(1, 2)
     assert charged.receipt.entry.received["unit"].epsilon == Fraction(1, 2)
@@ -108,7 +108,7 @@ def test_forged_answers_charge_nothing_and_are_not_left_out_of_a_charge(
 ) -> None:
     plan = clients[who].plan(BOTH, epsilon=1)
     given = stored(clients[0], plan)
-    forged = Given({i: replace(answer, **change) for i, answer in given.answers.items()})
+    forged = GivenAnswers({i: replace(answer, **change) for i, answer in given.answers.items()})
     entries = len(ledger.history())
     with pytest.raises(AssertionError, match="a stored answer"):
         account_of(clients[who]).charge(plan, (forged,))

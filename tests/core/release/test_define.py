@@ -13,12 +13,12 @@ import pytest
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.mechanisms import Additive, made_by
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
-from dpsql.core.release.charge import Request, charge, define, price
-from dpsql.core.release.noisy import Estimate, Given, Source, Sums, draw_release, wanted
+from dpsql.core.release.charge import ChargeRequest, charge, define, price
+from dpsql.core.release.noisy import Estimate, GivenAnswers, NoisySource, Sums, draw_release, wanted
 from tests.core.release.conftest import Members
 from tests.core.release.test_charge import POLICY
 
@@ -39,13 +39,13 @@ def con(members: Members, ledger: MemoryLedger) -> Iterator[Connection]:
         yield found
 
 
-def stored(con: Connection) -> list[Answer]:
+def stored(con: Connection) -> list[StoredAnswer]:
     store: Any = con.service.account("*").store
     return [answer for answers in store._answers.values() for answer in answers]
 
 
-def request(ledger: MemoryLedger, analyst: str, statement: str = CREATE) -> Request:
-    return Request(analyst, "approx_dp", Caps(), "", "policy", statement)
+def request(ledger: MemoryLedger, analyst: str, statement: str = CREATE) -> ChargeRequest:
+    return ChargeRequest(analyst, "approx_dp", Caps(), "", "policy", statement)
 
 
 def test_it_charges_nobody_and_is_told_in_order(con: Connection, ledger: MemoryLedger) -> None:
@@ -78,13 +78,13 @@ def test_an_entry_that_charges_defines_nothing(ledger: MemoryLedger) -> None:
 # --- what is computed of stored numbers -------------------------------------------------------------------------------
 
 
-def estimate(answers: list[Answer]) -> Estimate:
+def estimate(answers: list[StoredAnswer]) -> Estimate:
     """The first number, and nothing of the others."""
     sources = []
     for answer in answers:
         mechanism = made_by(answer.mechanism, answer.parameter)
         assert isinstance(mechanism, Additive)
-        sources.append(Source(mechanism, 1, Integers.of(answer.values)))
+        sources.append(NoisySource(mechanism, 1, Integers.of(answer.values)))
     sums = Sums(np.array([0, 1]), np.array([0]), np.array([1.0]))
     return Estimate(tuple(answers), tuple(sources), {0: sums})
 
@@ -101,7 +101,7 @@ def test_every_answer_that_is_not_held_is_charged_whichever_is_used(
         ledger.reserve(Entry(f"own{i}", "ben", {}, "", "", "", {unit: losses[i]}, (answers[i].id,)), Caps())
     before = ledger.spent(unit, "ben"), ledger.spent(unit)
     plan = con.plan("SELECT COUNT(*) AS n FROM members WHERE age < 7", epsilon=2)
-    given = (Given(estimate=estimate(answers)),)
+    given = (GivenAnswers(estimate=estimate(answers)),)
     assert wanted(plan.releases[0].measured, given[0]) == ()
     missing = [a for i, a in enumerate(answers) if i not in holds]
     asked = sum((losses[i] for i in range(len(answers)) if i not in holds), NO_LOSS)
@@ -119,8 +119,8 @@ def test_an_answer_that_nobody_paid_for_is_not_computed_with(con: Connection, le
     forged = [replace(answers[0], id="f" * 32 + ".0." + "0" * 32), *answers[1:]]
     plan = con.plan("SELECT COUNT(*) AS n FROM members", epsilon=2)
     with pytest.raises(AssertionError, match="no entry of the ledger names"):
-        charge(ledger, request(ledger, "*", "SELECT"), plan.releases, (Given(estimate=estimate(forged)),))
+        charge(ledger, request(ledger, "*", "SELECT"), plan.releases, (GivenAnswers(estimate=estimate(forged)),))
     cheaper = {unit: PrivacyLoss(Fraction(1, 10**6)) for unit in answers[0].losses}
     forged = [replace(answers[0], losses=cheaper), *answers[1:]]
     with pytest.raises(AssertionError, match="whose price is not the one"):
-        charge(ledger, request(ledger, "ben", "SELECT"), plan.releases, (Given(estimate=estimate(forged)),))
+        charge(ledger, request(ledger, "ben", "SELECT"), plan.releases, (GivenAnswers(estimate=estimate(forged)),))

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.core.functions.key_lists import LazyKeys
+from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.functions.value import Domain
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release import key_matching as matching
-from dpsql.core.release.key_matching import Keys, columns_of, numbered, places
+from dpsql.core.release.key_matching import KeyColumns, columns_of, numbered, places
 
 SMALL = st.integers(-4, 4)
 HUGE = st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, -(1 << 100), 0])
@@ -51,7 +51,7 @@ def test_places_are_those_of_a_dictionary(parts: list[list[Any]]) -> None:
     expected = [position.get(key, -1) for key in asked]
     assert places(keys, asked).tolist() == expected
     if keys and keys[0]:
-        held = Keys(written(keys, len(keys[0]), arrays=True), len(keys))
+        held = KeyColumns(written(keys, len(keys[0]), arrays=True), len(keys))
         assert places(held, asked).tolist() == expected
 
 
@@ -64,12 +64,12 @@ def test_lists_are_looked_up_whether_they_lie_close_together_or_not(own: list[in
 
 
 def test_keys_are_made_where_they_are_asked_for_and_show_nothing() -> None:
-    keys = Keys([Integers.of([3, 1, 2]), ["c", "a", "b"]], 3)
+    keys = KeyColumns([Integers.of([3, 1, 2]), ["c", "a", "b"]], 3)
     assert list(keys) == [(3, "c"), (1, "a"), (2, "b")] == [keys[0], keys[1], keys[-1]]
     assert list(keys[1:]) == [(1, "a"), (2, "b")] and len(keys[1:]) == 2
     assert list(keys.taken(np.array([2, 0]))) == [(2, "b"), (3, "c")]
     assert list(keys.taken(np.array([True, False, True]))) == [(3, "c"), (2, "b")]
-    assert list(Keys([], 2)) == [(), ()] and list(Keys([], 2).taken(np.array([True, False]))) == [()]
+    assert list(KeyColumns([], 2)) == [(), ()] and list(KeyColumns([], 2).taken(np.array([True, False]))) == [()]
     assert repr(keys) == "<3 keys>"
     with pytest.raises(IndexError):
         keys[3]
@@ -87,7 +87,7 @@ def test_arrays_are_only_for_what_they_hold(keys: Sequence[Any], expected: bool)
 def test_columns_of_a_public_list_are_its_own_values(values: tuple[Any, ...]) -> None:
     """Of integers without a tuple for each; TRUE stays TRUE, though an equal list of 1 was seen before."""
     null, listed = None in values, tuple(v for v in values if v is not None)
-    for keys in (LazyKeys(Domain(listed, null)), Keys([list(values)], len(values)), [(v,) for v in values]):
+    for keys in (LazyKeys(Domain(listed, null)), KeyColumns([list(values)], len(values)), [(v,) for v in values]):
         (column,) = columns_of(keys, 1)
         assert list(column) == list(values) and list(map(type, column)) == list(map(type, values))
     held = LazyKeys(Domain(listed, null))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpsql.core.engine import RawTable
 from dpsql.core.noise.integer_columns import Integers
-from dpsql.core.release.drawing import Ask
+from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.key_order import in_order
 from dpsql.core.release.noisy import PrivateIntegers, _fetch
 
@@ -78,7 +78,7 @@ def fetched(tables: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]], width: 
     ]
     node = SimpleNamespace(keys=(None,) * width, components=(None,) * 3, threshold=threshold)
     planned = SimpleNamespace(measured=SimpleNamespace(node=node), statements=statements)
-    return _fetch(planned, Ask(SimpleNamespace(fetch=lambda at: heights[at]), 0)).rows()  # type: ignore[arg-type]
+    return _fetch(planned, EngineAsk(SimpleNamespace(fetch=lambda at: heights[at]), 0)).rows()  # type: ignore[arg-type]
 
 
 def test_uuids_are_texts_and_no_key_is_one_row() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from dpsql.core.ledger.accountant import Accountant, cost
 from dpsql.core.ledger.ledger import Caps, Entry
+from dpsql.core.ledger.losses.regions import LossSpan, Region, dearest, everywhere
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.paid import Terms, named, paid
-from dpsql.core.ledger.regions import Region, Span, dearest, everywhere
-from dpsql.core.ledger.released import Answer
+from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Price, price
 from dpsql.diagnostics.errors import BudgetExceeded
@@ -21,26 +21,26 @@ from dpsql.diagnostics.errors import BudgetExceeded
 DAYS = [dt.date(2026, 11, 1) + dt.timedelta(days=n) for n in range(4)]
 
 
-def stored(draw: str, region: Region | None, rho: object = "0.1") -> Answer:
+def stored(draw: str, region: Region | None, rho: object = "0.1") -> StoredAnswer:
     loss = PrivacyLoss(rho=Fraction(str(rho)))
     regions = {} if region is None else {"trip": region}
     terms = Terms("gaussian", Fraction(5), {"trip": loss}, Fraction(1, 10**7), regions=regions)
     made = datetime(2026, 12, 1, tzinfo=UTC)
-    return Answer(
+    return StoredAnswer(
         named(draw, 0, terms), draw, (1,), "gaussian", Fraction(5), terms.losses, Fraction(1, 10**7), made,
         regions=regions,
     )  # fmt: skip
 
 
 def days(first: int, last: int, rho: object = "0.1") -> Region:
-    return (Span(DAYS[first], DAYS[last], PrivacyLoss(rho=Fraction(str(rho)))),)
+    return (LossSpan(DAYS[first], DAYS[last], PrivacyLoss(rho=Fraction(str(rho)))),)
 
 
 @pytest.mark.parametrize("accountant", ["approx_dp", "zcdp"])
 def test_each_day_costs_what_was_drawn_from_it(accountant: Accountant) -> None:
     found = price((), (), [stored("a", days(0, 1)), stored("b", days(1, 2))], accountant)
     one, two = (cost(accountant, [PrivacyLoss(rho=Fraction(1, 10))] * n, Fraction(1, 10**7)).on_grid() for n in (1, 2))
-    spans = (Span(DAYS[0], DAYS[0], one), Span(DAYS[1], DAYS[1], two), Span(DAYS[2], DAYS[2], one))
+    spans = (LossSpan(DAYS[0], DAYS[0], one), LossSpan(DAYS[1], DAYS[1], two), LossSpan(DAYS[2], DAYS[2], one))
     assert found.whole == {"trip": spans} and found.drawn == {} and found.new == {}
     assert found.in_account == found.received == {"trip": dearest(spans)} == {"trip": two}
     entry = found.charging(Entry("e", "ben", {}, "", ""))
@@ -51,9 +51,9 @@ def test_what_was_drawn_of_all_counts_on_each_day() -> None:
     found = price((), (), [stored("a", days(0, 1)), stored("b", None)], "zcdp")
     one, two = PrivacyLoss(rho=Fraction(1, 10)), PrivacyLoss(rho=Fraction(1, 5))
     assert found.whole["trip"] == (
-        Span(None, dt.date(2026, 10, 31), one),
-        Span(DAYS[0], DAYS[1], two),
-        Span(DAYS[2], None, one),
+        LossSpan(None, dt.date(2026, 10, 31), one),
+        LossSpan(DAYS[0], DAYS[1], two),
+        LossSpan(DAYS[2], None, one),
     )
 
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.answers.resolve import all_new, resolve
+from dpsql.answers.stored.resolve import all_new, resolve
 from dpsql.api.connection import Connection
-from dpsql.cli.commands.budget import history_rows, queries_of
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.noise.mechanisms.gaussian import DiscreteGaussian
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
-from dpsql.core.release.charge import Charged, Request, charge, charge_reserved, price
-from dpsql.core.release.noisy import Given, draw_release
+from dpsql.core.release.charge import Charged, ChargeRequest, charge, charge_reserved, price
+from dpsql.core.release.noisy import GivenAnswers, draw_release
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.faces.cli.commands.budgets.budget import history_rows, queries_of
 from dpsql.planner.plan import Plan
 from tests.core.release.conftest import Members
 from tests.core.release.test_charge import POLICY
@@ -60,12 +60,12 @@ def asked(con: Connection) -> Planned:
     return lambda sql, epsilon: con.plan(sql, epsilon=epsilon)
 
 
-def request_of(plan: Plan, accountant: str, caps: Caps = NO_CAPS, analyst: str = "ana") -> Request:
-    return Request(analyst, accountant, caps, plan.hash, plan.policy_hash, plan.source.text)  # type: ignore[arg-type]
+def request_of(plan: Plan, accountant: str, caps: Caps = NO_CAPS, analyst: str = "ana") -> ChargeRequest:
+    return ChargeRequest(analyst, accountant, caps, plan.hash, plan.policy_hash, plan.source.text)  # type: ignore[arg-type]
 
 
-def nothing(releases: Releases) -> list[Given]:
-    return [Given() for _ in releases]
+def nothing(releases: Releases) -> list[GivenAnswers]:
+    return [GivenAnswers() for _ in releases]
 
 
 def begun(asked: Planned, ledger: Ledger, accountant: str, *later: Plan, caps: Caps = NO_CAPS) -> tuple[Plan, Charged]:

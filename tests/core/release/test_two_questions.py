@@ -19,9 +19,9 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import AdditiveNoise, DiscreteLaplace
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.core.printing.shapes.statement import Statement, number
+from dpsql.core.printing.shapes.release_statement import Statement, number
 from dpsql.core.privacy_loss import PrivacyLoss, compose
-from dpsql.core.release.drawing import TOTAL_CAP, Ask, Noise, Noisy, drawn
+from dpsql.core.release.drawing import TOTAL_CAP, EngineAsk, NoiseDraws, Noisy, drawn
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.fake import FakeEngine
 from tests.support.canary import CANARY
@@ -41,7 +41,7 @@ class Twice:
     def declared(self) -> Sequence[Measurement]:
         return [Measurement(Component(Measure.COUNT), ONE, DiscreteLaplace(self.scale)) for _ in range(2)]
 
-    def draw(self, ask: Ask, noise: Noise) -> tuple[Noisy, ...]:
+    def draw(self, ask: EngineAsk, noise: NoiseDraws) -> tuple[Noisy, ...]:
         first = noise(0, of(ask(HOW_MANY)))
         return first, noise(1, of(ask(BELOW, limit=first)))
 
@@ -50,10 +50,10 @@ class Twice:
 class Doing:
     """Anything else."""
 
-    does: Callable[[Ask, Noise], Any]
+    does: Callable[[EngineAsk, NoiseDraws], Any]
     declared: Sequence[Measurement] = tuple(Twice().declared)
 
-    def draw(self, ask: Ask, noise: Noise) -> Any:
+    def draw(self, ask: EngineAsk, noise: NoiseDraws) -> Any:
         return self.does(ask, noise)
 
 
@@ -111,7 +111,7 @@ def test_without_a_receipt_nothing_is_asked_or_drawn() -> None:
     ],
     ids=["a table", "integers", "a number", "said to be noisy", "several"],
 )
-def test_nothing_but_a_noisy_number_fills_a_question(does: Callable[[Ask, Noise], Any]) -> None:
+def test_nothing_but_a_noisy_number_fills_a_question(does: Callable[[EngineAsk, NoiseDraws], Any]) -> None:
     engine = counting(1000, 10)
     with pytest.raises(EngineError):
         drawn(Doing(does), engine, CHARGED, 7)
@@ -120,7 +120,7 @@ def test_nothing_but_a_noisy_number_fills_a_question(does: Callable[[Ask, Noise]
 
 @pytest.mark.parametrize("place", [0, 2])
 def test_what_is_not_declared_or_was_drawn_is_not_drawn(place: int) -> None:
-    def does(ask: Ask, noise: Noise) -> None:
+    def does(ask: EngineAsk, noise: NoiseDraws) -> None:
         noise(0, Integers.of([1]))
         noise(place, Integers.of([1]))
 
@@ -129,7 +129,7 @@ def test_what_is_not_declared_or_was_drawn_is_not_drawn(place: int) -> None:
 
 
 def test_arithmetic_over_noisy_numbers_gives_noisy_numbers() -> None:
-    def does(ask: Ask, noise: Noise) -> tuple[Noisy, Noisy]:
+    def does(ask: EngineAsk, noise: NoiseDraws) -> tuple[Noisy, Noisy]:
         found = noise(0, of(ask(HOW_MANY)))
         return found, found.then(lambda values: [1 << max(0, v).bit_length() for v in values])
 
@@ -143,7 +143,7 @@ def test_totals_are_saturated_before_their_noise() -> None:
 
 
 def test_an_exception_carries_nothing() -> None:
-    def fails(ask: Ask, noise: Noise) -> None:
+    def fails(ask: EngineAsk, noise: NoiseDraws) -> None:
         (value,) = ask(Statement("SELECT x FROM t", (), "direct")).columns[0]
         raise ValueError(value)
 

@@ -17,6 +17,7 @@ import pyarrow
 import pytest
 
 import dpsql
+from dpsql.answers.results import frame_columns as frames
 from dpsql.core.ir.types import (
     BIGINT,
     BLOB,
@@ -33,7 +34,6 @@ from dpsql.core.ir.types import (
     decimal,
     list_of,
 )  # fmt: skip
-from dpsql.results import frames
 
 EVERY = """\
 SELECT city, country, founded, counted, harbour, share, height, streets, CAST(NULL AS VARCHAR) AS nothing FROM cities"""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dpsql
-from dpsql.cli.shell.commands.statements import run_statement
-from dpsql.cli.shell.input.items import Place
-from dpsql.cli.shell.state import Shell
+from dpsql.faces.cli.shell.commands.run_statement import run_statement
+from dpsql.faces.cli.shell.input.items import InputPlace
+from dpsql.faces.cli.shell.state import Shell
 from tests.api.conftest import Opener
 
 STATEMENTS = (
@@ -39,7 +39,7 @@ def test_both_faces_say_and_do_the_same(opened: Opener, sql: str) -> None:
             said: object = None
             try:
                 if shell:
-                    run_statement(Shell(con), sql, Place())
+                    run_statement(Shell(con), sql, InputPlace())
                 else:
                     con.execute(sql)
             except dpsql.Rejected as refusal:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsql.checking.report.finding import Finding
-from dpsql.checking.report.fixing import fix_text
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.service.check import examine
+from dpsql.faces.check.report.finding import Finding
+from dpsql.faces.check.report.fixing import fix_text
+from dpsql.service.checks.check import examine
 from tests.diagnostics.test_fixes import POLICY
 
 

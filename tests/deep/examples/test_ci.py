@@ -24,9 +24,9 @@ import pytest
 from pre_commit import clientlib
 from ruamel.yaml import YAML
 
-from dpsql.checking.report.formats import FORMATS
-from dpsql.cli.main import main
-from tests.checking.formats.readers import READERS, read_github, read_gitlab, read_junit, read_sarif
+from dpsql.faces.check.report.formats import FORMATS
+from dpsql.faces.cli.main import main
+from tests.faces.check.formats.readers import READERS, read_github, read_gitlab, read_junit, read_sarif
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "ci"

@@ -7,7 +7,7 @@ from shutil import copytree
 
 import duckdb
 
-from dpsql.service.verify import Verification, verify_policy
+from dpsql.service.checks.verify import Verification, verify_policy
 
 
 def broken(found: Verification) -> dict[str, int | None]:

@@ -20,9 +20,9 @@ from dpsql.core.ir.expressions import Expr
 from dpsql.core.ir.nodes import Filter, JoinKind, Node
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.frontend.bind import joins as bind_join
-from dpsql.postprocessing.run import post_process
-from dpsql.service.public_facts import FactStore
+from dpsql.frontend.bind.from_clause import joins as bind_join
+from dpsql.planner.postprocessing.run import post_process
+from dpsql.service.planning.public_facts import FactStore
 from tests.deep.frontend.test_meaning import _differences
 from tests.deep.frontend.test_meaning import _ours as private_answer
 from tests.support.neighbour_oracle import plan_of
@@ -234,7 +234,7 @@ def _as_filter(kind: JoinKind, left: Node, right: Node, terms: Sequence[Expr], s
 JOIN_ON = bind_join.join_on
 MUTANTS: dict[str, tuple[str, Any, Any, str]] = {
     "a comma binds as tight as a RIGHT JOIN": (
-        "keeps_right", bind_join.Written, property(lambda written: False),
+        "keeps_right", bind_join.WrittenJoin, property(lambda written: False),
         "SELECT * FROM c AS p, a AS q RIGHT JOIN b AS r ON q.x = r.x",
     ),
     "USING means the left column under RIGHT JOIN": (

@@ -31,7 +31,7 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
-from dpsql.frontend.google.clause import CallBounds, Clause, bounds_of
+from dpsql.frontend.google.privacy_clause import CallBounds, Clause, bounds_of
 from dpsql.frontend.parse import Parsed, parse
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy

@@ -11,7 +11,7 @@ import random
 import pytest
 
 from dpsql.diagnostics.errors import Rejected
-from dpsql.frontend.bind import correlated
+from dpsql.frontend.bind.subqueries import correlated
 from tests.deep.frontend.test_subqueries import Queries, _compare, _world
 from tests.support.random_databases import Store
 
@@ -138,6 +138,6 @@ def test_the_comparison_sees_the_limit_of_another(monkeypatch: pytest.MonkeyPatc
 
 def test_the_comparison_sees_a_count_that_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
     """COUNT of no rows as NULL is found out."""
-    monkeypatch.setattr("dpsql.frontend.bind.lateral.transform_expr", lambda e, _: e)
+    monkeypatch.setattr("dpsql.frontend.bind.from_clause.lateral.transform_expr", lambda e, _: e)
     with pytest.raises(AssertionError, match="theirs"):
         test_null_nothing_and_whose_limit(CASES[6])

@@ -18,8 +18,8 @@ import pytest
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.postprocessing.run import post_process
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.postprocessing.run import post_process
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, plan_of
 from tests.support.random_databases import Column, Store, Table, World, world_of
 from tests.support.random_queries import comparison, names_of

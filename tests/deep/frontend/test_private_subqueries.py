@@ -16,9 +16,9 @@ from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.postprocessing.noisy_rows import as_query
-from dpsql.postprocessing.run import post_process
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.postprocessing.noisy_rows import as_query
+from dpsql.planner.postprocessing.run import post_process
+from dpsql.service.planning.public_facts import FactStore
 from tests.deep.frontend.test_meaning import _tables
 from tests.support.neighbour_oracle import SALT, plan_of
 from tests.support.random_databases import Store, World, world_of
@@ -120,7 +120,7 @@ def test_private_subqueries_mean_what_duckdb_says(seed: int) -> None:
 
 def test_the_comparison_sees_a_lost_null(monkeypatch: pytest.MonkeyPatch) -> None:
     """NOT IN as a plain ANTI join, as if nothing were ever NULL, is found out."""
-    monkeypatch.setattr("dpsql.frontend.bind.subqueries.never_null", lambda *_: True)
+    monkeypatch.setattr("dpsql.frontend.bind.subqueries.subqueries.never_null", lambda *_: True)
     with pytest.raises(AssertionError, match="theirs"):
         for seed in range(6):
             test_private_subqueries_mean_what_duckdb_says(seed)

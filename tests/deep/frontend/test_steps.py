@@ -15,7 +15,7 @@ from dpsql.core.ir import step_count as steps
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend import parse
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 from tests.frontend.test_steps import checked
 from tests.support.checked_files import policy
 from tests.support.checklist_clinic import Attack
@@ -116,7 +116,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def within_bound(sql: str) -> None:
     """Refused or planned, within the bound; that a step be worth its calls is what keeps the counter honest."""
     most = bound(len(sql), steps.MOST)
-    count = steps.Count()  # of all that is compiled for it
+    count = steps.StepCount()  # of all that is compiled for it
     with pytest.MonkeyPatch.context() as m:
         m.setattr(steps, "begin", lambda: steps._counting.set(count))
         taken = calls(partial(planned, sql), most)

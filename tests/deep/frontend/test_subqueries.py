@@ -14,8 +14,8 @@ import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.postprocessing.run import post_process
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.postprocessing.run import post_process
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import plan_of
 from tests.support.random_databases import Column, Store, Table, World, world_of
 
@@ -240,6 +240,6 @@ def test_null_and_nothing(sql: str) -> None:
 
 def test_the_comparison_sees_a_lost_null(monkeypatch: pytest.MonkeyPatch) -> None:
     """NOT IN as a plain ANTI join, as if nothing were ever NULL, is found out."""
-    monkeypatch.setattr("dpsql.frontend.bind.subqueries.never_null", lambda *_: True)
+    monkeypatch.setattr("dpsql.frontend.bind.subqueries.subqueries.never_null", lambda *_: True)
     with pytest.raises(AssertionError, match="theirs"):
         test_null_and_nothing(CASES[0])

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from dpsql.answers.store.sqlite import SqliteAnswers
-from dpsql.core.ledger.released import Answer, ShownKeys
+from dpsql.answers.stored.store.sqlite import SqliteAnswers
+from dpsql.core.ledger.released import ShownKeys, StoredAnswer
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
 from tests.deep.fuzz import files
@@ -26,11 +26,17 @@ from tests.deep.fuzz.target import Target, damaged, rearranged
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 SHOWN = ShownKeys((("north", 1), ("é", None)), 15, 1, 1, Fraction(1, 10**9))
 ANSWERS = (
-    Answer("n1", "a", (1, -(2**90)), "laplace", Fraction(10, 3), {"p": PrivacyLoss(Fraction(1, 3))}, Fraction(0), NOON),
-    Answer("n2", "b", (7,), "gaussian", Fraction(99), {"p": PrivacyLoss(rho=Fraction(1, 7))}, Fraction(1, 10**7), NOON),
-    Answer("n3", "a", (5, 6), "laplace", Fraction(1, 2), {"p": PrivacyLoss(Fraction(2))}, Fraction(0), NOON),
-    Answer("n4", "k", (20, 16), "laplace", Fraction(2), {"p": PrivacyLoss(Fraction(1))}, Fraction(0), NOON, SHOWN),
-    Answer(
+    StoredAnswer(
+        "n1", "a", (1, -(2**90)), "laplace", Fraction(10, 3), {"p": PrivacyLoss(Fraction(1, 3))}, Fraction(0), NOON
+    ),
+    StoredAnswer(
+        "n2", "b", (7,), "gaussian", Fraction(99), {"p": PrivacyLoss(rho=Fraction(1, 7))}, Fraction(1, 10**7), NOON
+    ),
+    StoredAnswer("n3", "a", (5, 6), "laplace", Fraction(1, 2), {"p": PrivacyLoss(Fraction(2))}, Fraction(0), NOON),
+    StoredAnswer(
+        "n4", "k", (20, 16), "laplace", Fraction(2), {"p": PrivacyLoss(Fraction(1))}, Fraction(0), NOON, SHOWN
+    ),
+    StoredAnswer(
         "n5", "x" * 64, tuple(range(1500)), "laplace", Fraction(2), {"q": PrivacyLoss(Fraction(1))}, Fraction(0), NOON
     ),
 )
@@ -85,7 +91,7 @@ def one(data: bytes) -> str:
         return "found" if sum(map(len, found.values())) == len(ANSWERS) else "fewer"
 
 
-def looked_up(store: SqliteAnswers) -> dict[str, list[Answer]] | None:
+def looked_up(store: SqliteAnswers) -> dict[str, list[StoredAnswer]] | None:
     """What is found at every address, checked; None if the file is refused."""
     try:
         found = store.find(ADDRESSES)

@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from dpsql.cli.commands import demo
-from dpsql.cli.main import main
+from dpsql.faces.cli.commands import demo
+from dpsql.faces.cli.main import main
 from tests.deep.fuzz.target import Target, damaged, rearranged
 
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 130}

@@ -24,8 +24,8 @@ from random import Random
 from typing import Any
 
 from dpsql.core.ledger import sqlite_schema as schema
-from dpsql.core.ledger.hash_chain import Identity, Row
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain.hash_chain import Identity, LedgerRow
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.sqlite import SqliteLedger, accept_head
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -36,7 +36,7 @@ from tests.deep.fuzz.target import Target, damaged, rearranged
 DATASET, ACCOUNTANT = "clinic", "approx_dp"
 IDENTITY = Identity(DATASET, ACCOUNTANT, 123456789, "0123456789abcdef" * 2)
 ENTRIES = 5
-COLUMNS = Row._fields
+COLUMNS = LedgerRow._fields
 MARKS = ", ".join("?" * len(COLUMNS))
 Image = dict[str, bytes]
 """File → content, of a ledger's files at one moment."""
@@ -63,7 +63,7 @@ def image(entries: int, in_log: bool) -> Image:
             schema.create(connection, IDENTITY)
             point = IDENTITY.origin
             for number in range(1, entries + 1):
-                row = Row.after(point, entry(number), f"2026-11-20T12:00:0{number}+00:00")
+                row = LedgerRow.after(point, entry(number), f"2026-11-20T12:00:0{number}+00:00")
                 connection.execute(f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({MARKS})", row)
                 Head(head, 1).advance(number, lambda at=row.point: at)  # type: ignore[misc]
                 point = row.point
@@ -150,9 +150,9 @@ def _forge(path: Path, column: str, text: str) -> bool:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=0.05)) as connection:
             names = ", ".join(COLUMNS)
             last = connection.execute(f"SELECT {names} FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
-            row = Row.after(Row(*last).point, entry(6), "2026-11-21T00:00:00+00:00")
+            row = LedgerRow.after(LedgerRow(*last).point, entry(6), "2026-11-21T00:00:00+00:00")
             row = row._replace(**{column: value})
-            row = row if column == "hash" else row._replace(hash=row._hash_after(Row(*last).point))
+            row = row if column == "hash" else row._replace(hash=row._hash_after(LedgerRow(*last).point))
             connection.execute(f"INSERT INTO entries ({names}) VALUES ({MARKS})", row)
     except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         return False

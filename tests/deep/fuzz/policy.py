@@ -14,9 +14,9 @@ from dpsql.planner.computed import understood
 from dpsql.planner.plan import Plan
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
-from dpsql.policy.tools.audit import promises, protection
+from dpsql.policy.tools.assumptions import promises, protection
 from dpsql.policy.tools.show import show_policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 from tests.deep.fuzz.target import Target, damaged, rearranged
 from tests.policy.policies import GOOD, SAMPLES
 

@@ -18,17 +18,17 @@ from pathlib import Path
 from random import Random
 
 from dpsql.api.connection import Connection
-from dpsql.cli.commands import demo
 from dpsql.core.engine import Engine
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected, UtilityWarning
 from dpsql.diagnostics.render import render_text
-from dpsql.planner.explain.text import as_text
+from dpsql.faces.cli.commands import demo
+from dpsql.planner.explain.explain_text import as_text
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
-from dpsql.service.check import static_plan
+from dpsql.service.checks.check import static_plan
 from dpsql.service.open_data import open_data
 from tests.deep.fuzz.target import Target, damaged
 from tests.fixtures import cases

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.answers.resolve import resolve
-from dpsql.answers.store.sqlite import SqliteAnswers
+from dpsql.answers.stored.resolve import resolve
+from dpsql.answers.stored.store.sqlite import SqliteAnswers
 from dpsql.api.connection import Connection
-from dpsql.core.ledger.hash_chain import BrokenChain, Row
+from dpsql.core.ledger.chain.hash_chain import BrokenChain, LedgerRow
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.diagnostics.errors import reject
 from tests.deep.fuzz import answers, flags, ledger, loop, parameters, policy, sql, wire
@@ -142,24 +142,24 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     "a refused call charges": ("flags/a-query", lambda m: m.setattr(Connection, "run", charging)),
     "a traceback is shown": (
         "flags/beyond-the-budget",
-        lambda m: m.setattr("dpsql.cli.exits.complain", lambda _: print("Traceback")),
+        lambda m: m.setattr("dpsql.faces.cli.exits.complain", lambda _: print("Traceback")),
     ),
     "an exit code is not documented": (
         "flags/beyond-the-budget",
-        lambda m: m.setattr("dpsql.cli.exits.status_of", lambda error: 77),
+        lambda m: m.setattr("dpsql.faces.cli.exits.status_of", lambda error: 77),
     ),
     "a refusal says nothing": (
         "flags/beyond-the-budget",
-        lambda m: m.setattr("dpsql.cli.exits.complain", lambda _: None),
+        lambda m: m.setattr("dpsql.faces.cli.exits.complain", lambda _: None),
     ),
     "settings are not checked": (
         "parameters/epsilon",
-        lambda m: m.setattr("dpsql.service.settings.exact_epsilon", failing),
+        lambda m: m.setattr("dpsql.service.privacy_settings.exact_epsilon", failing),
     ),
     "a look charges": ("parameters/defaults", lambda m: m.setattr(Connection, "price", charging)),
     "hashes are not compared": (
         "ledger/smaller-charge",
-        lambda m: m.setattr(Row, "_hash_after", lambda row, last: row.hash),
+        lambda m: m.setattr(LedgerRow, "_hash_after", lambda row, last: row.hash),
     ),
     "heads are not compared": (
         "ledger/older-copy",
@@ -175,17 +175,20 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     ),
     "rows have no hashes": (
         "answers/smaller-loss",
-        lambda m: m.setattr("dpsql.answers.store.rows.hash_of", lambda row: ANY),
+        lambda m: m.setattr("dpsql.answers.stored.store.stored_rows.hash_of", lambda row: ANY),
     ),
     "damage is not caught": (
         "answers/smaller-loss",
-        lambda m: m.setattr("dpsql.answers.store.rows.unusable", failing),
+        lambda m: m.setattr("dpsql.answers.stored.store.stored_rows.unusable", failing),
     ),
-    "a port fails": ("wire/bytes-before-tls", lambda m: m.setattr("dpsql.server.front.listen.opened", failing)),
-    "a conversation fails": ("wire/a-query", lambda m: m.setattr("dpsql.server.front.conversation.command", failing)),
+    "a port fails": ("wire/bytes-before-tls", lambda m: m.setattr("dpsql.faces.server.front.listen.opened", failing)),
+    "a conversation fails": (
+        "wire/a-query",
+        lambda m: m.setattr("dpsql.faces.server.front.conversation.command", failing),
+    ),
     "memory is taken for what is announced": (
         "wire/a-length-of-four-gigabytes",
-        lambda m: m.setattr("dpsql.server.wire.messages.Decoder.feed", hoarding),
+        lambda m: m.setattr("dpsql.faces.server.wire.messages.Decoder.feed", hoarding),
     ),
     "triggers are not looked at": (
         "answers/trigger-that-deletes",

@@ -15,19 +15,19 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from dpsql.server.front.asking import Asking
-from dpsql.server.front.conversation import Conversation
-from dpsql.server.front.errors import Fault
-from dpsql.server.front.link import Link
-from dpsql.server.front.listen import Front
-from dpsql.server.front.login import Door
-from dpsql.server.front.route import Route
-from dpsql.server.front.variables import Variables
-from dpsql.server.people.users import User, Users
-from dpsql.server.statements import Login
-from dpsql.server.wire import messages as m
-from dpsql.server.wire import replies
-from dpsql.server.wire.scram import Exchange, make_secret
+from dpsql.faces.server.front.asking import Asking
+from dpsql.faces.server.front.client_link import ClientLink
+from dpsql.faces.server.front.conversation import Conversation
+from dpsql.faces.server.front.error_fields import ProtocolFault
+from dpsql.faces.server.front.listen import Front
+from dpsql.faces.server.front.login import Door
+from dpsql.faces.server.front.route import Route
+from dpsql.faces.server.front.variables import Variables
+from dpsql.faces.server.people.users import User, Users
+from dpsql.faces.server.statements import Login
+from dpsql.faces.server.wire import messages as m
+from dpsql.faces.server.wire import replies
+from dpsql.faces.server.wire.scram import Exchange, make_secret
 from tests.deep.fuzz.target import Target, damaged
 from tests.support.answering import Answers, NoCatalogue, Recorded
 from tests.support.wire_client import (
@@ -57,7 +57,7 @@ class Memory(asyncio.Transport):
     def __init__(self, data: bytes) -> None:
         super().__init__({"peername": ("127.0.0.1", 1)})
         self.data, self.at, self.written, self.over = data, 0, bytearray(), False
-        self.link: Link
+        self.link: ClientLink
         self._planned = False
 
     def resume_reading(self) -> None:
@@ -99,7 +99,7 @@ async def _opened(data: bytes) -> bytes:
     door = Door(USERS, Recorded(), seconds=3600, sleep=_at_once)
     front = Front(door, Route(Answers(), NoCatalogue()))
     transport = Memory(data)
-    transport.link = Link(front._started)
+    transport.link = ClientLink(front._started)
     transport.link.connection_made(transport)
     await asyncio.gather(*front._tasks)
     return bytes(transport.written)
@@ -111,7 +111,7 @@ async def _at_once(seconds: float) -> None:
 
 async def _talked(data: bytes) -> bytes:
     transport = Memory(data)
-    transport.link = link = Link(lambda link: None)
+    transport.link = link = ClientLink(lambda link: None)
     link.connection_made(transport)
     link.logged_in()
     decoder = m.Decoder()
@@ -119,8 +119,8 @@ async def _talked(data: bytes) -> bytes:
     answering = Route(Answers(), NoCatalogue())
     try:
         await Conversation(link, decoder, Asking(ANA, answering, Recorded()), Variables(user="ana")).talk()
-    except m.Malformed as error:
-        return bytes(transport.written) + replies.error_response(Fault("08P01", str(error)).fields())
+    except m.MalformedMessage as error:
+        return bytes(transport.written) + replies.error_response(ProtocolFault("08P01", str(error)).fields())
     except Exception as error:
         if type(error).__name__ != "Gone":
             raise
@@ -132,7 +132,7 @@ def one(data: bytes) -> str:
     if not data or data[0] % 2 == 0:
         tracemalloc.start()
         try:
-            with patch("dpsql.server.front.login.Exchange", lambda secret: Exchange(secret, "NONCE")):
+            with patch("dpsql.faces.server.front.login.Exchange", lambda secret: Exchange(secret, "NONCE")):
                 written = asyncio.run(_opened(data[1:]))
             peak = tracemalloc.get_traced_memory()[1]
         finally:

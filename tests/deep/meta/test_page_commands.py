@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.pages_loader import load_page
+from dpsql.faces.cli.main import main
 from dpsql.policy.load import load_policy
 from tests.meta.test_page_commands import LANGUAGE
 from tests.meta.test_pages import SHARED_POLICY, read_example

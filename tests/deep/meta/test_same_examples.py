@@ -30,7 +30,7 @@ plain()
 assert len(drawn) > 300
 print(hashlib.sha256(chr(10).join(drawn).encode("utf-8", "replace")).hexdigest())
 """
-OTHER = "import benchmarks, docs.generate, dpsql.audit.session, dpsql.cli.main"
+OTHER = "import benchmarks, docs.generate, dpsql.faces.audit.audited_query, dpsql.faces.cli.main"
 RESTORED = "import hypothesis.internal.conjecture.providers as p; restored = p._get_local_constants"
 
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.aggregates.count import Count
 from dpsql.core.ir.components import Measure
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.aggregates.count import Count
 from dpsql.planner.plan import Plan
-from dpsql.service.public_facts import FactStore
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import Tally, Vector, Violation, attack, change, exact, plan_of
 from tests.support.random_databases import Store, World, id_world, row_world
 

@@ -21,12 +21,12 @@ from dpsql.core.functions.value import Domain
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.nodes import Join, JoinKind, key_sources
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.group_keys import compute, public, ranges, rows
-from dpsql.planner.group_keys import tables as key_tables
+from dpsql.planner.group_keys import compute, key_tables, public, ranges
+from dpsql.planner.group_keys import row_origins as rows
 from dpsql.planner.group_keys.compute import Row
-from dpsql.planner.group_keys.rows import Padding, Rows
-from dpsql.planner.group_keys.tables import KeyTable
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.group_keys.key_tables import KeyTable
+from dpsql.planner.group_keys.row_origins import Padding, RelationRows
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, plan_of
 from tests.support.random_databases import Column, Store, Table, World, world_of
 
@@ -244,11 +244,11 @@ def test_rows_outside_of_the_domains_are_left_out() -> None:
     assert run(99, 4, strange=True)["listed"] > 20
 
 
-def _like_semi(node: Join, ctx: Context) -> Rows:
+def _like_semi(node: Join, ctx: Context) -> RelationRows:
     return JOIN(replace(node, kind=JoinKind.SEMI) if node.kind is JoinKind.ANTI else node, ctx)
 
 
-def _on_for_padded_rows(side: Rows) -> tuple[Rows, frozenset[Padding]]:
+def _on_for_padded_rows(side: RelationRows) -> tuple[RelationRows, frozenset[Padding]]:
     return side, frozenset()
 
 

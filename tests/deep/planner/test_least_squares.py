@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.planner.batch import shares
+from dpsql.planner.batch import marginal_shares as shares
 from dpsql.planner.batch.workload import Marginal, Number
 from tests.planner.batch.test_least_squares import SIZES, numbers
 

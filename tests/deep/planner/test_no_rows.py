@@ -25,8 +25,8 @@ from dpsql.core.release.noisy import NoisyRelease, public_keys
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
 from dpsql.planner.plan import Plan
-from dpsql.postprocessing.run import post_process
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.postprocessing.run import post_process
+from dpsql.service.planning.public_facts import FactStore
 from tests.deep.frontend.test_meaning import _query, _tables
 from tests.support.neighbour_oracle import exact, plan_of
 from tests.support.random_databases import Store, World, world_of

@@ -9,7 +9,7 @@ import pytest
 
 import dpsql
 from dpsql.core.ir.nodes import key_sources
-from dpsql.core.release.drawing import Ask
+from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.noisy import _fetch, public_keys
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from tests.planner.test_query_shapes import NEIGHBOURS, OPERATORS
@@ -118,7 +118,7 @@ def test_items_41_to_57_no_neighbour_is_further_than_the_noise_covers(make: Call
 def _totals(clinic: Clinic, plans: list) -> list:  # type: ignore[type-arg]
     engine = DuckDBEngine.open(Path("d.duckdb"), {}, clinic.folder)
     try:
-        return [[_fetch(release, Ask(engine, 12345)).rows() for release in plan.releases] for _, plan in plans]
+        return [[_fetch(release, EngineAsk(engine, 12345)).rows() for release in plan.releases] for _, plan in plans]
     finally:
         engine.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.planner.privacy_cost import cost_of
+from dpsql.planner.costs.privacy_cost import cost_of
 from tests.core.printing.test_unit_totals import BY_G, GROUPS, SMALL, agrees, by_definition, some_rows
 from tests.planner.test_roots_of_squares import (
     APPROX,

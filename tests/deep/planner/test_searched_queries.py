@@ -16,11 +16,11 @@ import pytest
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
+from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.privacy_cost import cost_of
-from dpsql.planner.searches.limits import Rule
-from dpsql.planner.settings import Settings
-from dpsql.service.public_facts import FactStore
+from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, report, violations
 from tests.support.random_databases import Store, Table, World, id_world, row_world, world_of
 from tests.support.random_queries import random_query
@@ -73,7 +73,7 @@ def test_enough_queries_are_searched(store: Store) -> None:
     assert searched >= 60
 
 
-def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings: Settings) -> None:
+def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings: QuerySettings) -> None:
     try:
         plan = _compiled(store, world, sql, settings)
     except Rejected as refusal:
@@ -95,14 +95,14 @@ def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings:
             assert not [*violations(planned, vectors[0], other)], report(world, sql, planned)
 
 
-def _compiled(store: Store, world: World, sql: str, settings: Settings) -> Plan:
+def _compiled(store: Store, world: World, sql: str, settings: QuerySettings) -> Plan:
     return FactStore(store).compile(
         lambda public: compile_query(Source(sql), world.policy, public, settings, (), store.table_sql)
     )
 
 
-def _settings(rng: random.Random) -> Settings:
-    return Settings(rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5))), Fraction(1, 10**6), search=True)
+def _settings(rng: random.Random) -> QuerySettings:
+    return QuerySettings(rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5))), Fraction(1, 10**6), search=True)
 
 
 def _limit(rng: random.Random, searched: SearchedLimit) -> int | tuple[int, int]:

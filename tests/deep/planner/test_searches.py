@@ -16,10 +16,10 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
-from dpsql.planner.searches.limits import Rule
-from dpsql.planner.settings import Settings
-from dpsql.service.public_facts import FactStore
-from tests.deep.analysis.test_contribution_bounding import _worlds
+from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.planning.public_facts import FactStore
+from tests.deep.core.analysis.test_contribution_bounding import _worlds
 from tests.support.neighbour_oracle import Vector, change, exact, violations
 from tests.support.random_databases import Store, World
 
@@ -38,7 +38,7 @@ OCTAVES = 2
 
 
 def compiled(store: Store, world: World, sql: str, found: dict[str, int | tuple[int, int]] | None = None) -> Plan:
-    settings = Settings(Fraction(1), Fraction(1, 10**6), search=True, found=found or {}, family="laplace")
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**6), search=True, found=found or {}, family="laplace")
     return FactStore(store).compile(
         lambda public: compile_query(Source(sql), world.policy, public, settings, (), store.table_sql)
     )

@@ -17,10 +17,10 @@ from dpsql.core.noise.mechanisms import PureExponential
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
-from dpsql.planner.settings import Settings
-from dpsql.service.public_facts import FactStore
-from tests.deep.analysis.test_replace_one import Listed
-from tests.deep.noise.test_quantile_neighbours import (
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.planning.public_facts import FactStore
+from tests.deep.core.analysis.test_replace_one import Listed
+from tests.deep.core.noise.test_quantile_neighbours import (
     DIGITS,
     GROUPS,
     Database,
@@ -79,7 +79,7 @@ def pairs(form: Form) -> Iterator[tuple[int, int]]:
 
 
 def compiled(store: Store, world: World, sql: str, found: dict[str, int | tuple[int, int]]) -> Plan:
-    settings = Settings(Fraction(1), search=True, found=found)
+    settings = QuerySettings(Fraction(1), search=True, found=found)
     return FactStore(store).compile(
         lambda public: compile_query(Source(sql), world.policy, public, settings, (), store.table_sql)
     )

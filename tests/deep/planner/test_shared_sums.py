@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.aggregates.sum import Sum
 from dpsql.core.ir.components import Component
 from dpsql.core.noise import calibration as allocate
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from dpsql.diagnostics.errors import Rejected
-from dpsql.service.public_facts import FactStore
+from dpsql.frontend.aggregates.sum import Sum
+from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import Tally, attack, plan_of
 from tests.support.random_databases import Store, row_world
 from tests.support.random_queries import random_query

@@ -11,12 +11,12 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.aggregates.sum import Sum
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.expressions import Expr
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.planner.rewrites import share_sums as module
+from dpsql.frontend.aggregates.sum import Sum
+from dpsql.planner.rewrites.releases import share_sums as module
 
 POLICY = """
 version: 1

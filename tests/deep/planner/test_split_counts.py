@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.aggregates.count import Count
 from dpsql.core.ir.expressions import Call
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.rewrites import choose_components, split_counts
-from dpsql.service.public_facts import FactStore
-from tests.deep.noise.test_parallel_composition import SLICES
+from dpsql.frontend.aggregates.count import Count
+from dpsql.planner.rewrites.releases import choose_components, split_counts
+from dpsql.service.planning.public_facts import FactStore
+from tests.deep.core.noise.test_parallel_composition import SLICES
 from tests.support.neighbour_oracle import Tally, Vector, attack, exact, plan_of
 from tests.support.random_databases import Store, World, id_world, row_world
 from tests.support.random_queries import names_of

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli.main import main
-from dpsql.service.ledgers import FORGETS
+from dpsql.faces.cli.main import main
+from dpsql.service.accounts.ledgers import FORGETS
 from tests.service.test_ledgers import COUNT, POLICY, in_policy, made
 
 

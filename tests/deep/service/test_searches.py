@@ -12,13 +12,13 @@ from dpsql.api.connection import Connection, connect
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Price, price
-from dpsql.core.release.noisy import Given
+from dpsql.core.release.noisy import GivenAnswers
 from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.plan import Plan
-from dpsql.planner.privacy_cost import cost_of
-from dpsql.planner.settings import Settings
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service import pipeline
-from dpsql.service.planning import Question
+from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.session import Session
 from tests.service.test_searches import COUNT, EPSILON, POLICY, QUERIES, RHO, SMALL, SURE, _found, folder
 
@@ -31,7 +31,7 @@ REPLACED = EPSILON.replace("approx_dp}", "approx_dp, neighbours: replace_one}")
 @pytest.mark.parametrize("accounts", [PURE, RHO, REPLACED], ids=["pure_dp", "zcdp", "replace_one"])
 def test_other_ledgers_and_relations(tmp_path: Path, accounts: str) -> None:
     with connect(folder(tmp_path, accounts) / "walks.yaml", ledger=":memory:") as con:
-        query = Session(con.service, None, Settings(search=True)).sql(
+        query = Session(con.service, None, QuerySettings(search=True)).sql(
             "SELECT place, COUNT(*) AS n, SUM(steps) AS s FROM walks GROUP BY place"
         )
         plan = query.plan(epsilon=SURE)
@@ -59,7 +59,7 @@ def _whole(accounts: str) -> dict[str, Fraction]:
 def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str) -> None:
     """Every limit that a search can find: the rest costs the very same, in the same parts."""
     with connect(folder(tmp_path, accounts) / "walks.yaml", ledger=":memory:") as con:
-        own = Session(con.service, None, Settings(search=True))
+        own = Session(con.service, None, QuerySettings(search=True))
         for sql in QUERIES:
             for epsilon in ("0.01", "100"):
                 if "tag" in sql and accounts is PURE:
@@ -70,7 +70,7 @@ def test_whatever_is_found_costs_what_was_reserved(tmp_path: Path, accounts: str
                 for k in range(largest + 1) if sql is COUNT else (0, 9, 30, largest):
                     limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
                     limited = pipeline.compile(
-                        con.service, Question(sql), replace(plan.searches.settings, found=limits)
+                        con.service, WrittenQuery(sql), replace(plan.searches.settings, found=limits)
                     )
                     assert limited.searches is None
                     assert _price(limited, con).within(_price(plan, con)), (sql, k)
@@ -84,7 +84,7 @@ def test_no_bounds_of_rows_that_are_found_end_in_a_refusal(tmp_path: Path) -> No
     at = folder(tmp_path)
     (at / "walks.yaml").write_text(by_rows.replace("ACCOUNTS\n", REPLACED), encoding="utf-8")
     with connect(at / "walks.yaml", ledger=":memory:") as con:
-        own, refused = Session(con.service, None, Settings(search=True)), 0
+        own, refused = Session(con.service, None, QuerySettings(search=True)), 0
         for sql in ("SELECT SUM(steps) AS s FROM walks", "SELECT AVG(CLIP(steps, AUTO) * 3) AS s FROM walks"):
             for epsilon in SMALL:
                 try:
@@ -97,12 +97,12 @@ def test_no_bounds_of_rows_that_are_found_end_in_a_refusal(tmp_path: Path) -> No
                 for k in range(0, 63, 4):
                     limits = {s.limit.label: _found(s, k) for s in plan.searches.limits}
                     settings = replace(plan.searches.settings, found=limits)
-                    assert pipeline.compile(con.service, Question(sql), settings).searches is None
+                    assert pipeline.compile(con.service, WrittenQuery(sql), settings).searches is None
         assert 0 < refused < 2 * len(SMALL)
 
 
 def _price(plan: Plan, con: Connection) -> Price:
-    return price(plan.releases, [Given() for _ in plan.releases], (), con.policy.privacy.accountant)
+    return price(plan.releases, [GivenAnswers() for _ in plan.releases], (), con.policy.privacy.accountant)
 
 
 def _measured(plan: Plan) -> list[MeasuredRelease]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey
-from dpsql.core.policy.server import parse_server, parse_stored
+from dpsql.core.policy.server_address import parse_server, parse_stored
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.postgres.engine import PostgresEngine
 from dpsql.engines.postgres.relations import Wanted
+from dpsql.faces.cli.main import main
 from tests.engines_elsewhere.postgres.servers import Server
 from tests.support.canary import MARKER
 

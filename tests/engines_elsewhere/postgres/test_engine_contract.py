@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dpsql.core.engine import Engine
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.engines.postgres.engine import PostgresEngine
 from dpsql.engines.postgres.relations import Wanted
 from tests.engines_elsewhere.postgres.servers import Server

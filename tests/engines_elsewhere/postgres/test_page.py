@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
+from dpsql.faces.cli.main import main
 from tests.engines_elsewhere.postgres.servers import Server
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "howto" / "postgresql.md"

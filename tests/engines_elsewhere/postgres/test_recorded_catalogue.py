@@ -1,7 +1,7 @@
 """A real PostgreSQL 15 answers what clients asked as `tests/fixtures/catalogue/recorded.json` has it.
 
-Our own answers are compared with that file where no PostgreSQL is (tests/server/test_catalogue.py). `--update` rewrites
-the answers; the statements are what clients sent, as a server's log had them.
+Our own answers are compared with that file where no PostgreSQL is (tests/faces/server/test_catalogue.py). `--update`
+rewrites the answers; the statements are what clients sent, as a server's log had them.
 """
 
 from __future__ import annotations

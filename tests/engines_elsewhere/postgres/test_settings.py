@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.postgres import connecting, settings
 from dpsql.engines.postgres.engine import PostgresEngine

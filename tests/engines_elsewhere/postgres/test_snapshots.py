@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.postgres.engine import PostgresEngine
 from dpsql.engines.postgres.relations import Wanted

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.core.policy.source import parse_source
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from dpsql.engines.spark import relations
 from dpsql.engines.spark.engine import SparkEngine
+from dpsql.engines.spark.engine_types import read_as
 from dpsql.engines.spark.relations import Wanted
-from dpsql.engines.spark.types import read_as
+from dpsql.faces.cli.main import main
 from tests.engines_elsewhere.spark.servers import Server
 from tests.engines_elsewhere.spark.test_engine_contract import files_opened, opened
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.core.engine import Engine
 from dpsql.core.ir.types import HUGEINT
-from dpsql.core.policy.server import parse_server, parse_stored
+from dpsql.core.policy.server_address import parse_server, parse_stored
 from dpsql.core.policy.source import parse_source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.spark.engine import SparkEngine

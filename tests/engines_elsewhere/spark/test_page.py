@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
+from dpsql.faces.cli.main import main
 from dpsql.policy.load import load_policy
 from tests.engines_elsewhere.spark.servers import Server
 

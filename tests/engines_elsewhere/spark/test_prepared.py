@@ -14,7 +14,7 @@ import pytest
 
 import dpsql
 from dpsql.core.engine import engine_failed
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.core.policy.source import parse_source
 from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.release.noisy import exact_totals

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.core.engine import Engine
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.core.policy.source import parse_source
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines import promises

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.server.statements import Refused
+from dpsql.faces.server.statements import Refused
 from tests.engines_elsewhere.spark.servers import Server
 from tests.support.served_shop import FINE, served, with_serve
 from tests.support.small_shop import PRICE, Shop

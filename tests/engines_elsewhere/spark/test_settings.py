@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsql.core.engine import engine_failed
-from dpsql.core.policy.server import parse_server
+from dpsql.core.policy.server_address import parse_server
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.public_facts import row_count
 from dpsql.engines.spark import connecting, settings

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpsql.planner.batch import shares
-from dpsql.planner.batch.estimate import Measured, Noise
+from dpsql.planner.batch import marginal_shares as shares
+from dpsql.planner.batch.estimate import CellNoise, Measured
 from dpsql.planner.batch.workload import Marginal, Number, subsets
 
 SIZES = {1: 3, 2: 4, 3: 2}
@@ -52,7 +52,7 @@ def test_estimates_are_those_of_the_normal_equations(number: Number, theta: dict
     weights = np.concatenate([np.full(math.prod(SIZES[c] for c in m), t) for m, t in theta.items()])
     inverse = np.linalg.pinv(rows.T @ (weights[:, None] * rows))
     w = over_cells(number)
-    measured = Measured({m: Noise(1 / t) for m, t in theta.items()}, SIZES)
+    measured = Measured({m: CellNoise(1 / t) for m, t in theta.items()}, SIZES)
     mine = np.concatenate([c.ravel() for c in measured.coefficients(number).values()])
     assert mine == pytest.approx(w @ inverse @ rows.T * weights, abs=1e-9)
     assert measured.variance(number) == pytest.approx(float(w @ inverse @ w), abs=1e-9)
@@ -65,7 +65,7 @@ def test_without_noise_an_estimate_is_the_number(
     number: Number, theta: dict[Marginal, float], table: list[int]
 ) -> None:
     counts = np.array(table, dtype=float)
-    measured = Measured({m: Noise(1 / t) for m, t in theta.items()}, SIZES)
+    measured = Measured({m: CellNoise(1 / t) for m, t in theta.items()}, SIZES)
     exact = {m: (matrix(m) @ counts).reshape(tuple(SIZES[c] for c in m)) for m in theta}
     assert measured.estimate(number, exact) == pytest.approx(float(over_cells(number) @ counts), abs=1e-6)
 
@@ -127,7 +127,7 @@ def exact_tail(scale: float, coefficients: list[int], width: float) -> float:
 @pytest.mark.parametrize("weights", [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
 def test_widths_hold(level: float, weights: list[int]) -> None:
     """The exact distribution of the error leaves the width with at most 1 - level, and half the width with more."""
-    measured = Measured({(1,): Noise(2 * math.exp(-0.25) / (1 - math.exp(-0.25)) ** 2, 4.0)}, SIZES)
+    measured = Measured({(1,): CellNoise(2 * math.exp(-0.25) / (1 - math.exp(-0.25)) ** 2, 4.0)}, SIZES)
     number = Number((1,), np.array(weights, dtype=float))
     width = measured.width(number, level)
     assert exact_tail(4.0, weights, width) <= 1 - level

@@ -10,7 +10,7 @@ import pytest
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import load_policy
-from dpsql.service.made_up.rows import UNITS, Values, made_up_rows
+from dpsql.service.made_up.made_up_rows import UNITS, Values, made_up_rows
 from dpsql.service.made_up.service import declared, made_up
 from tests.support.small_shop import POLICY as SHOP
 

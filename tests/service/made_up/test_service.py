@@ -15,9 +15,9 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from dpsql.faces.server.workers.own_account import rows_of
 from dpsql.policy.load import load_policy
-from dpsql.server.workers.own_account import rows_of
-from dpsql.service.made_up.service import FREE, MadeUp, made_up
+from dpsql.service.made_up.service import FREE, MadeUpService, made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.query import accuracy
 from dpsql.service.service import Service
@@ -42,13 +42,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 @pytest.fixture(scope="module")
-def service(shop: Shop) -> Iterator[MadeUp]:
+def service(shop: Shop) -> Iterator[MadeUpService]:
     service, _ = made_up(load_policy(shop.policy))
     with service:
         yield service
 
 
-def test_answers_are_free_stay_the_same_and_have_their_error(service: MadeUp) -> None:
+def test_answers_are_free_stay_the_same_and_have_their_error(service: MadeUpService) -> None:
     session = service.session("ana")
     first = session.sql(GROUPS).run(epsilon="0.5")
     assert [row[0] for row in first.rows] == ["Bonn", "Lyon", "Oslo"] and first.spent == NO_LOSS
@@ -59,7 +59,7 @@ def test_answers_are_free_stay_the_same_and_have_their_error(service: MadeUp) ->
     assert all(not receipt.entry.units for receipt in service.ledger.history())
 
 
-def test_plans_widths_and_refusals_are_those_of_the_true_data(service: MadeUp, shop: Shop) -> None:
+def test_plans_widths_and_refusals_are_those_of_the_true_data(service: MadeUpService, shop: Shop) -> None:
     policy, engine = open_data(load_policy(shop.policy), None, None, None, None)
     with Service(policy, engine, ":memory:") as true:
         for sql in (COUNT, GROUPS, MEANS):
@@ -75,18 +75,18 @@ def test_plans_widths_and_refusals_are_those_of_the_true_data(service: MadeUp, s
             assert said[0] == said[1]
 
 
-def test_a_price_above_a_whole_budget_is_refused_as_it_would_be(service: MadeUp) -> None:
+def test_a_price_above_a_whole_budget_is_refused_as_it_would_be(service: MadeUpService) -> None:
     with pytest.raises(BudgetExceeded):
         service.session().sql(COUNT).run(epsilon="3.5")
 
 
-def test_what_would_be_charged_is_told_beside_that_it_is_free(service: MadeUp) -> None:
+def test_what_would_be_charged_is_told_beside_that_it_is_free(service: MadeUpService) -> None:
     session = service.session()
     charge = session.charge_to_show(session.sql(COUNT).plan(epsilon="0.5"))
     assert charge.loss == NO_LOSS and charge.notes[0].startswith(FREE) and "ε 0.5" in charge.notes[0]
 
 
-def test_its_report_says_that_there_is_nothing_to_report(service: MadeUp) -> None:
+def test_its_report_says_that_there_is_nothing_to_report(service: MadeUpService) -> None:
     ((page,),) = rows_of(service.session(), ["report"])["report"]
     assert "rows of this database are made up" in str(page) and "Promises to sign" not in str(page)
 

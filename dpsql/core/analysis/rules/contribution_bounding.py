@@ -5,10 +5,10 @@ Claim: one id changes the weighted counts of the release above by at most `rows`
 Why: the emitted SQL multiplies each contribution by an exact integer weight that depends on that id's rows alone, so
     only its own vector moves when it is added; Σ over its K groups of at most M·G/max(K, G) is at most M·G. With
     truncation only the first G groups of the id stay. Rows whose id is NULL are dropped. The limits are chosen by
-    planner/rewrites/bound_contributions.py, the weights printed by core/printing/shapes/weighted.py.
+    planner/rewrites/bounds/bound_contributions.py, the weights printed by core/printing/shapes/weighted.py.
 When it would be false: `few_groups` claimed although more groups are possible; an id that is no bare column (two ids
     could share weights); a node whose limits come from a promise rather than from the emitted weights.
-Tested by: tests/deep/analysis/test_contribution_bounding.py
+Tested by: tests/deep/core/analysis/test_contribution_bounding.py
 
 Example:
     >>> facts("SELECT COUNT(*) FROM visits", rewritten=True)

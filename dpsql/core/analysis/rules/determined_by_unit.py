@@ -9,7 +9,7 @@ When it would be false:
     - a key that repeats (a promise that `policy audit` lists; of public tables the run checks it, DP409);
     - a function of an equal value of another form (DOUBLE: 0.0 and -0.0);
     - a function of only some of the columns that find the row.
-Tested by: tests/deep/analysis/test_public_groups.py, tests/core/analysis/test_determined.py
+Tested by: tests/deep/core/analysis/test_public_groups.py, tests/core/analysis/test_determined.py
 
 Example:
     >>> facts("SELECT * FROM visits v JOIN patients p ON v.patient = p.patient", "by_id")

@@ -8,7 +8,7 @@ Why: the predicate is a total function of one row, so a row is kept or dropped w
     have different numbers.
 When it would be false: a predicate that reads other rows (a subquery, a window) or that can fail; neither can be bound.
     A number that may be NULL, were it kept: no comparison keeps it.
-Tested by: tests/deep/analysis/test_stability.py, tests/core/analysis/test_window_of_unit.py
+Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_window_of_unit.py
 
 Example:
     >>> facts("SELECT * FROM sensors WHERE reading > 50")
@@ -26,7 +26,7 @@ from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.nodes import Filter, Node
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.cap import finite, smaller
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 
 
 def filter_(node: Filter, below: Facts) -> Facts:

@@ -4,7 +4,7 @@ Claim: stability, keys and frequencies are those of the input; the key columns a
 Why: it is a projection followed by a filter to the public key list; both are row-wise.
 When it would be false: a key that is not a total function of one row, or a floating-point key (two spellings of a
     value could be one group for the engine and two for us); both are refused when the keys are made.
-Tested by: tests/deep/analysis/test_stability.py
+Tested by: tests/deep/core/analysis/test_stability.py
 
 Example:
     >>> facts("SELECT region, COUNT(*) FROM patients GROUP BY region", rewritten=True)
@@ -18,7 +18,7 @@ from __future__ import annotations
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.project import with_columns
 from dpsql.core.ir.nodes import GroupKeys
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 
 
 def group_keys(node: GroupKeys, below: Facts) -> Facts:

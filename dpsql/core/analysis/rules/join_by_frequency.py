@@ -10,7 +10,7 @@ Why: L′⋈R′ and L⋈R differ at most by the partners of rows of L that diff
     same for FULL on either side. A left row of a SEMI or ANTI join appears or vanishes once.
 When it would be false: a frequency that holds in one of the two databases only (they are promises about all
     neighbours, or made true by truncation below); rows without an id (dropped before: the id must not be NULL here).
-Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_join.py
+Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_join.py
 
 Example:
     >>> facts("SELECT COUNT(*) FROM calls c JOIN alarms a ON c.phone = a.phone", rewritten=True)
@@ -31,7 +31,7 @@ from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
-from dpsql.core.ir.render import identifier, qualified
+from dpsql.core.ir.short_text import identifier, qualified
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, times
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected

@@ -12,9 +12,9 @@ Why: a private row that differs takes part in at most m output rows. Where rows 
     match a row of T may appear or vanish.
 When it would be false: m counted under another comparison than the join's. P LEFT T under an id: the padded rows are
     nobody's, and come and go with somebody's rows; P SEMI T: whose the remaining public row is cannot be told.
-Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_replace_one.py,
+Tested by: tests/deep/core/analysis/test_operators.py, tests/deep/core/analysis/test_replace_one.py,
 tests/core/analysis/test_join.py, tests/core/analysis/test_join_public.py,
-tests/deep/analysis/test_operator_tightness.py
+tests/deep/core/analysis/test_operator_tightness.py
 
 Example:
     >>> facts("SELECT * FROM calls c JOIN phonebook p ON c.phone = p.phone")
@@ -35,7 +35,7 @@ from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.numbers.cap import ONE, Cap, finite, larger, times
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.errors import Rejected, reject
 
 

@@ -14,7 +14,7 @@ When it would be false:
     - a group without the id: it is made of everybody's rows, and is a release;
     - groups that are looked up by an aggregate's value: the one that leaves and the one that enters have different
       values there, so that other rows look each of them up.
-Tested by: tests/deep/analysis/test_operators.py, tests/core/analysis/test_aggregate.py
+Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_aggregate.py
 
 Example:
     >>> facts("SELECT AVG(n) FROM (SELECT phone, COUNT(*) AS n FROM calls GROUP BY phone)", "keys", rewritten=True)
@@ -35,16 +35,16 @@ from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.policy_limits import policy_limits
 from dpsql.core.analysis.rules.project import with_columns
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.functions.real_functions import monotone
+from dpsql.core.functions.numbers.real_functions import monotone
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
-from dpsql.core.ir.render import identifier
+from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
 from dpsql.core.numbers.doubles import loosened, rounded
 from dpsql.core.numbers.interval import Exact, Interval, interval, mul, point, quotient
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article

@@ -6,7 +6,7 @@ Claim: stability is that of the input. A column that is passed on bare keeps its
 Why: one output row per input row, each a total function of its own row. [tight]
 When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids; the stability of
     an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
-Tested by: tests/deep/analysis/test_operators.py, tests/deep/analysis/test_stability.py,
+Tested by: tests/deep/core/analysis/test_operators.py, tests/deep/core/analysis/test_stability.py,
 tests/core/analysis/test_project.py
 
 Example:
@@ -27,7 +27,7 @@ from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, HopFact
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Item, Project
 from dpsql.core.numbers.cap import Cap, Unbounded, times
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Reason
 
 MOST_NAMES = 64

@@ -24,7 +24,7 @@ from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window, output_columns
-from dpsql.core.ir.render import identifier
+from dpsql.core.ir.short_text import identifier
 from dpsql.diagnostics.errors import reject
 
 

@@ -7,8 +7,8 @@ Claim: its rows depend on private data only through noisy integers, which are ca
 Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
-Tested by: tests/deep/analysis/test_stability.py, tests/deep/analysis/test_contribution_bounding.py,
-tests/deep/analysis/test_replace_one.py
+Tested by: tests/deep/core/analysis/test_stability.py, tests/deep/core/analysis/test_contribution_bounding.py,
+tests/deep/core/analysis/test_replace_one.py
 
 Example:
     >>> facts("SELECT AVG(age) FROM patients WHERE age > 17", rewritten=True)
@@ -29,7 +29,7 @@ from dpsql.core.ir.components import Component, Output
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
 from dpsql.core.ir.walk import walk
 from dpsql.core.numbers.cap import Cap, Finite, Unbounded
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
 

@@ -8,7 +8,7 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
     it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
     a function of itself: what is computed from it can differ among one id's rows.
-Tested by: tests/deep/analysis/test_stability.py, tests/core/analysis/test_scan.py,
+Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py,
 tests/core/analysis/test_zeros_of_ids.py
 
 Example:
@@ -33,7 +33,7 @@ from dpsql.core.ir.nodes import Scan
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, finite, smaller
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
-from dpsql.core.values import replace
+from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Reason
 
 

@@ -1,7 +1,7 @@
 """Rows written in the query.
 
 Claim: they are public; their columns have exactly the written values, which are the public list of their keys. Of no
-    rows, which stand for a relation that has none (planner/unread.py), everything holds.
+    rows, which stand for a relation that has none (planner/notes/unread.py), everything holds.
 Why: they are part of the question, not of the data.
 When it would be false: a noisy value of an earlier release among them (it is a relation of its own).
 Tested by: tests/core/analysis/test_values.py

@@ -16,7 +16,7 @@ import numpy as np
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sampler.blocks import Blocks
 from dpsql.core.noise.sampler.entropy import Kernel
-from dpsql.core.noise.sampler.exponential_mechanism import Choice, Powers
+from dpsql.core.noise.sampler.exponential_mechanism import CellChoice, Powers
 from dpsql.core.noise.scale import check_scale, check_variance
 
 __all__ = ["choose", "discrete_gaussian", "discrete_laplace"]
@@ -70,7 +70,7 @@ def choose(counts: Sequence[int], scores: Sequence[int], eta: Fraction) -> tuple
     ValueError for another eta, for no runs, for a run without cells or without a score. Never seeded. The time grows
     with the number of runs; draws with one eta share their tables.
     """
-    return Choice(counts, scores, powers(eta)).draw(_KERNEL)
+    return CellChoice(counts, scores, powers(eta)).draw(_KERNEL)
 
 
 def _draw(blocks: Blocks, n: int) -> Integers:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sampler.entropy import BitSource, Words
-from dpsql.core.noise.sampler.exponential import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
+from dpsql.core.noise.sampler.exponential_function import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
 
 _OPEN = 255  # in the table of blocks: these digits alone do not decide
 _RATE_BITS = 36

@@ -36,7 +36,7 @@ import numpy as np
 
 from dpsql.core.noise.integer_columns import LIMIT, Integers, arrays
 from dpsql.core.noise.sampler.entropy import BitSource
-from dpsql.core.noise.sampler.exponential import exp_bounds, exp_digits
+from dpsql.core.noise.sampler.exponential_function import exp_bounds, exp_digits
 from dpsql.core.noise.scale import check_rate
 
 _DIGITS = 160
@@ -96,7 +96,7 @@ class Powers:
         return self._tables[i]
 
 
-class Choice:
+class CellChoice:
     """Draws of one cell out of runs. Immutable.
 
     counts: cells of each run, ≥ 1; scores: theirs, integers. Raises ValueError for no runs, or one without either.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 
-from dpsql.core.functions.clipping import clip_bounds
-from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
+from dpsql.core.functions.numbers.clipping import clip_bounds
 from dpsql.core.functions.signature import comparison_types, is_null, stored
-from dpsql.core.functions.strings import FAR, is_near, replace_room
+from dpsql.core.functions.text.concatenation import JOINED
+from dpsql.core.functions.text.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import DOUBLE, INTEGER, VARCHAR, Kind, SqlType
 from dpsql.core.numbers.interval import Exact

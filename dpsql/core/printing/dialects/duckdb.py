@@ -25,7 +25,7 @@ MOST_PLACES = 38
 
 
 class DuckDB(Dialect):
-    """DuckDB's SQL, for connections with the settings of engines/duckdb/lockdown.py."""
+    """DuckDB's SQL, for connections with the settings of engines/duckdb/locked/lockdown.py."""
 
     @property
     def name(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.concatenation import JOINED
-from dpsql.core.functions.date_arithmetic import MOST_DAYS, step_is_safe, which_is_dated
-from dpsql.core.functions.date_parts import BY_NAME, Part, is_epoch, named_part
-from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
+from dpsql.core.functions.dates.date_arithmetic import MOST_DAYS, step_is_safe, which_is_dated
+from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
+from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
+from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.strings import FAR, is_near, replace_room
-from dpsql.core.functions.time_buckets import starts_in_calendar, width
+from dpsql.core.functions.text.concatenation import JOINED
+from dpsql.core.functions.text.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.printing.conversions import safe
@@ -80,7 +80,7 @@ _FAIL_FAR_AWAY = frozenset({"week", "isoyear"})
 """Parts for which DuckDB raises an error near the ends of its calendar."""
 
 
-def _part_of(d: Dialect, sql: str, a: Value, part: Part) -> str:
+def _part_of(d: Dialect, sql: str, a: Value, part: DatePart) -> str:
     if part.name in _FAIL_FAR_AWAY or (part.timed and a.type.kind is Kind.DATE):
         sql = safe(d, sql, a)
     return d.cast(f"{part.name}({sql})", BIGINT)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.functions.rounding import outward
+from dpsql.core.functions.numbers.rounding import outward
 from dpsql.core.functions.signature import is_null, may_fail, stored
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType

@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.date_arithmetic import DAY_US, MOST_DAYS, which_is_dated
-from dpsql.core.functions.date_parts import BY_NAME, Part, is_epoch, named_part
-from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
+from dpsql.core.functions.dates.date_arithmetic import DAY_US, MOST_DAYS, which_is_dated
+from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
+from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
+from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.numbers import interval as iv
@@ -37,7 +37,7 @@ def _micros(sql: str) -> str:
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _part_of(d: Dialect, sql: str, a: Value, part: Part) -> str:
+def _part_of(d: Dialect, sql: str, a: Value, part: DatePart) -> str:
     if a.type.kind is Kind.TIME:
         return _whole_part(d, sql, part)
     if part.name in ("week", "isoyear") or (part.timed and a.type.kind is Kind.DATE):
@@ -58,7 +58,7 @@ def _part_of(d: Dialect, sql: str, a: Value, part: Part) -> str:
             )
 
 
-def _whole_part(d: Dialect, sql: str, part: Part) -> str:
+def _whole_part(d: Dialect, sql: str, part: DatePart) -> str:
     return d.cast(f"floor(extract({_FIELDS.get(part.name, part.name)} FROM {sql}))", BIGINT)
 
 

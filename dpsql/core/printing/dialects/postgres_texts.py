@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.core.functions.concatenation import JOINED
 from dpsql.core.functions.function import Args
+from dpsql.core.functions.text.concatenation import JOINED
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BOOLEAN, INTEGER, VARCHAR
 from dpsql.core.printing.dialect import Dialect, Spelling

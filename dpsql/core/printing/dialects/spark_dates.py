@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.date_arithmetic import DAY_US, MOST_DAYS, step_is_safe, which_is_dated
-from dpsql.core.functions.date_parts import BY_NAME, Part, is_epoch, named_part
-from dpsql.core.functions.dates import CALENDAR, FIXED, unit_of
+from dpsql.core.functions.dates.date_arithmetic import DAY_US, MOST_DAYS, step_is_safe, which_is_dated
+from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
+from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
+from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import as_time, safe
@@ -43,7 +43,7 @@ _FIELDS = {
 """Part → how it is computed of a date or timestamp, where it is no function of its name."""
 
 
-def _part_of(d: Dialect, sql: str, a: Value, part: Part) -> str:
+def _part_of(d: Dialect, sql: str, a: Value, part: DatePart) -> str:
     if a.type.kind is Kind.TIME:
         raise CannotSpell("it has no times of day")
     if part.timed and a.type.kind is Kind.DATE:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.core.functions.arithmetic import may_be_zero
-from dpsql.core.functions.date_arithmetic import is_dated
+from dpsql.core.functions.dates.date_arithmetic import is_dated
+from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.functions.function import Args
-from dpsql.core.functions.octaves import LAST
-from dpsql.core.functions.rounding import places
+from dpsql.core.functions.numbers.arithmetic import may_be_zero
+from dpsql.core.functions.numbers.rounding import places
 from dpsql.core.functions.signature import decimal_for, stored
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, UBIGINT, Kind, SqlType

@@ -30,11 +30,11 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.measures.table import rule
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, TableNames, condition
-from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.relational_nodes import Emitter
 
 
 @dataclass(frozen=True, slots=True)

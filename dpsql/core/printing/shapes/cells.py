@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from dpsql.core.ir.components import Component, KeySource
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import cells_of
-from dpsql.core.measures.table import rule
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.key_lists import member
-from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.waist import waist
 
 

@@ -9,7 +9,7 @@ from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.direct import direct
-from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.weighted import weighted
 
 

@@ -9,16 +9,16 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, Measure
 from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
-from dpsql.core.measures.table import rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import comoment, counted_rows, held_in, quantized, uncentered, valid
 from dpsql.core.printing.key_lists import OfGroups
-from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
-from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.waist import waist
 
 

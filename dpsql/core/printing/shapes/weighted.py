@@ -25,21 +25,21 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.measures.quantile import histograms
-from dpsql.core.measures.table import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
 from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.kept_first import first
-from dpsql.core.printing.relations import Emitter
+from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import grouping, total
-from dpsql.core.printing.shapes.statement import Statement
+from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.weights import (
-    Term,
+    WeightedTerm,
     divisors,
     of_unit,
     over_all_rows,
@@ -173,17 +173,17 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     source = "f" if parts.truncates else "p"
     if any(term.per_id for term in terms.values()):
         source, shape = _compared(terms, steps, parts), shape + ", weights per id"
-        terms = {i: Term(f"m{i}") for i in terms}
+        terms = {i: WeightedTerm(f"m{i}") for i in terms}
     sums = [f"COALESCE({d.total(term.within, BIGINT)}, 0) AS m{i}" for i, term in terms.items()]
     return Statement(_statement(steps, [*parts.names, *sums], source, parts, coded), components, shape)
 
 
-def _compared(terms: Mapping[int, Term], steps: list[str], parts: _Parts) -> str:
+def _compared(terms: Mapping[int, WeightedTerm], steps: list[str], parts: _Parts) -> str:
     """Rows m… that add up to what each (id, group) adds, once its id has been compared with its limits.
 
     steps: p alone becomes a part of q, of which the engine keeps the rows, and so computes them once.
     """
-    terms = {i: t if t.per_id else Term(f"m{i}", columns={f"m{i}": t.within}) for i, t in terms.items()}
+    terms = {i: t if t.per_id else WeightedTerm(f"m{i}", columns={f"m{i}": t.within}) for i, t in terms.items()}
     held: dict[str, str] = {}
     per_id: dict[str, str] = {}
     for term in terms.values():
@@ -226,7 +226,7 @@ def _statement(
     return f"WITH {head}\n{found}"
 
 
-def _weighted(c: Component, i: int, parts: _Parts) -> Term:
+def _weighted(c: Component, i: int, parts: _Parts) -> WeightedTerm:
     """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
     d, b, F, B = parts.dialect, parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
@@ -235,21 +235,21 @@ def _weighted(c: Component, i: int, parts: _Parts) -> Term:
     if rule(c).counts == "ids":
         present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
         if not k_factor:
-            return Term(present)
+            return WeightedTerm(present)
         most = largest_contribution(c, parts.limits).in_all
         return over_groups(d, i, f"{F * most} * {present}", most)
     if c.of_unit is not None:
         if b.one_group:
-            return Term(d.cast(_clipped(d, d.wide(partial), -c.of_unit.most, c.of_unit.most), BIGINT))
+            return WeightedTerm(d.cast(_clipped(d, d.wide(partial), -c.of_unit.most, c.of_unit.most), BIGINT))
         return of_unit(d, i, partial, F, c.of_unit)
     if b.rows is not None:
         if rule(c).alone(c):
             if not grouped:
-                return Term(_clipped_sum(parts, i, b.rows))
+                return WeightedTerm(_clipped_sum(parts, i, b.rows))
             held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(parts, i, b.rows))
             return over_total(d, i, held, F, largest_contribution(c, parts.limits).in_all)
         if not grouped:
-            return Term(over_rows(d, partial, F, B, b.rows))
+            return WeightedTerm(over_rows(d, partial, F, B, b.rows))
         term = over_all_rows(d, partial, F, B, b.rows)
         if c.per_group is None:
             return term
@@ -262,7 +262,7 @@ def _weighted(c: Component, i: int, parts: _Parts) -> Term:
         sql = sql if F * G == 1 else f"{F * G} * {sql}"
     else:
         sql = over_rows(d, partial, F * G, B, M)
-    return over_groups(d, i, sql, G) if k_factor else Term(sql)
+    return over_groups(d, i, sql, G) if k_factor else WeightedTerm(sql)
 
 
 def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
@@ -331,7 +331,7 @@ def _rises(c: Component, parts: _Parts) -> bool:
     0: a total below 2⁵³ is exact, and one from there on is the upper end either way. *When it would be false.* Terms of
     both signs, of which parts may be larger than the whole; a total that is read unclipped, to be scaled down (of
     averages, and over all groups of an id). *Tested by* tests/core/printing/test_rising_totals.py,
-    tests/deep/printing/test_every_shape.py.
+    tests/deep/core/printing/test_every_shape.py.
     """
     b = parts.bounding
     if c.measure is not Measure.SUM or not rule(c).alone(c) or c.of_unit is not None or (b.rows and parts.keys):

@@ -5,7 +5,7 @@ their groups: in all `over`, which is the weight of the definition times the par
 is chosen for each. *Why.* `over` equals `within` for
 an id that is within its limits, so the ids that `above` does not name need no correction, and one that it names
 without need is corrected by 0. *When it would be false.* An `above` that misses an id for which they differ; a `within`
-of two texts. *Tested by* tests/core/printing/test_weights.py, tests/deep/printing/test_every_shape.py.
+of two texts. *Tested by* tests/core/printing/test_weights.py, tests/deep/core/printing/test_every_shape.py.
 
 F: the weight grid. r: the rows of an id that count, C or M·G. B: the largest |integer| of a row; F·r·B ≤ 2⁴⁰. `//`
 truncates towards zero, so that a // (b·c) = (a // b) // c. A partial sum is at most n·B: while n and K are small,
@@ -27,7 +27,7 @@ SMALL = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class WeightedTerm:
     """One component's weighted partials. Texts read the columns of a row per (id, group), `over` those per id as well.
 
     columns: what such a row holds for them, of the partials: name → SQL. per_id: aggregates of these rows for each id,
@@ -52,11 +52,11 @@ class Term:
         return f"CASE WHEN is_above THEN {self.over} ELSE {self.within} END" if self.over else self.within
 
 
-def over_groups(d: Dialect, i: int, sql: str, most: int) -> Term:
+def over_groups(d: Dialect, i: int, sql: str, most: int) -> WeightedTerm:
     """sql // most of an id in up to `most` groups, else sql // K. sql: reads the partials; fits 64 bits."""
     q, groups = f"q{i}", f"CASE WHEN kk > {most} THEN kk ELSE {most} END"
     groups_of_id = f"COUNT(*){_over(d)}"
-    return Term(
+    return WeightedTerm(
         q if most == 1 else d.divide(q, str(most), BIGINT), d.divide(q, f"({groups})", BIGINT), {q: sql},
         {"kk": groups_of_id}, f"{groups_of_id} > {most}",
     )  # fmt: skip
@@ -73,7 +73,7 @@ def over_rows(d: Dialect, partial: str, factor: int, magnitude: int, most: int) 
     return f"CASE WHEN n <= {most} THEN {few} WHEN n <= {SMALL} THEN {more} ELSE {many} END"
 
 
-def over_all_rows(d: Dialect, partial: str, factor: int, magnitude: int, most: int) -> Term:
+def over_all_rows(d: Dialect, partial: str, factor: int, magnitude: int, most: int) -> WeightedTerm:
     """(factor · most · partial) // max(rows of the id, most)."""
     floors = {"nn": most}
     rows_of_id = d.total("n", BIGINT, _over(d))
@@ -81,32 +81,32 @@ def over_all_rows(d: Dialect, partial: str, factor: int, magnitude: int, most: i
     over = scaled(d, partial, factor * most, magnitude, floors)
     within = f"{factor} * {_held(d, partial, most, magnitude)}"
     columns = {"n": "n", partial: partial}
-    return Term(within, over, columns, per_id, f"{rows_of_id} > {most}", divisors(floors))
+    return WeightedTerm(within, over, columns, per_id, f"{rows_of_id} > {most}", divisors(floors))
 
 
-def over_total(d: Dialect, i: int, sql: str, factor: int, most: int) -> Term:
+def over_total(d: Dialect, i: int, sql: str, factor: int, most: int) -> WeightedTerm:
     """factor · total while Σ|total| over the groups of the id is at most `most`, else scaled down. sql: in 128 bits."""
     of_id, above = _absolute(d, i)
-    return Term(
+    return WeightedTerm(
         _inside(d, f"h{i}", factor, most), _share(d, f"h{i}", f"a{i}", factor, most), {f"h{i}": sql}, of_id,
         f"{above} > {d.wide(str(most))}",
     )  # fmt: skip
 
 
-def over_root(d: Dialect, i: int, sql: str, factor: int, most: int) -> Term:
+def over_root(d: Dialect, i: int, sql: str, factor: int, most: int) -> WeightedTerm:
     """factor · total while √Σ total² over the groups of the id is at most `most`, else scaled down."""
     of_id, above = _absolute(d, i)
     held = f"h{i}"
     of_id[f"q{i}"] = d.total(f"{d.wide(held)} * {d.wide(held)}", HUGEINT, _over(d))
     root = f"{_root(d, f'q{i}', f'a{i}')} AS r{i}"
     # The integer root may be above Σ|total|, by little: half of the limit is below all whose root exceeds it.
-    return Term(
+    return WeightedTerm(
         _inside(d, held, factor, most), _share(d, held, f"r{i}", factor, most), {held: sql}, of_id,
         f"2 * {above} > {d.wide(str(most))}", (root,),
     )  # fmt: skip
 
 
-def of_unit(d: Dialect, i: int, sql: str, factor: int, limit: UnitTotal) -> Term:
+def of_unit(d: Dialect, i: int, sql: str, factor: int, limit: UnitTotal) -> WeightedTerm:
     """The total of one (id, group), scaled down where the id adds more than its limit in all groups together.
 
     |total| ≤ 2⁶² and F·τ ≤ 2⁶², so that no product reaches 2¹²⁵; Σ|total| is below 2¹⁰³ for 2⁴⁰ groups of an id.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 import dpsql
-from dpsql.answers.store.rows import hash_of
+from dpsql.answers.stored.store.stored_rows import hash_of
 from tests.core.ledger.test_budget_attacks import COUNT, QUERIES
 from tests.core.ledger.test_edited_answers import BY_NAME, CAPPED, EDITS, PLENTY
 from tests.engines_elsewhere.postgres.ledger.conftest import Database

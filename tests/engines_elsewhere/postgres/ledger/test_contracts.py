@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from dpsql.answers.store.postgres import PostgresAnswers
-from dpsql.answers.store.rows import hash_of
+from dpsql.answers.stored.store.postgres import PostgresAnswers
+from dpsql.answers.stored.store.stored_rows import hash_of
 from dpsql.core.ledger import postgres_schema as schema
 from dpsql.core.ledger.ledger import Caps, Entry, Ledger
 from dpsql.core.ledger.postgres import PostgresLedger
-from dpsql.core.ledger.postgres_server import Server
+from dpsql.core.ledger.postgres_server import LedgerServer
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import CannotOpen
-from tests.answers.test_store_contract import StoreContract, answer
+from tests.answers.stored.test_store_contract import StoreContract, answer
 from tests.core.ledger.test_ledger_contract import LedgerContract, entry, loss
 from tests.engines_elsewhere.postgres.ledger.conftest import Database
 
@@ -155,21 +155,21 @@ def test_a_gateway_of_format_2_finds_other_tables_than_it_made(
 
 class TestPostgresAnswers(StoreContract):
     @pytest.fixture
-    def beside(self, database: Database) -> Iterator[Server]:
+    def beside(self, database: Database) -> Iterator[LedgerServer]:
         """The server of a store that is not the ledger's own."""
         with database.open():
-            found = Server(database.url)
+            found = LedgerServer(database.url)
             yield found
             found.close()
 
     @pytest.fixture
-    def make(self, beside: Server) -> Make:
+    def make(self, beside: LedgerServer) -> Make:
         # A lock whose connection was closed by a Ctrl-C is let go when the server notices, a moment later.
         return lambda patience=60: PostgresAnswers(beside, patience=patience or 60)
 
     def test_another_gateway_finds_what_was_added(self, make: Make, database: Database) -> None:
         make().add([answer()])
-        other = Server(database.url)
+        other = LedgerServer(database.url)
         assert list(PostgresAnswers(other).find(["a"])["a"]) == [answer()]
         other.close()
 
@@ -225,7 +225,7 @@ class TestPostgresAnswers(StoreContract):
             assert make(600).alone(["x"], lambda: 1) == 1
 
     @pytest.mark.processes
-    def test_processes_take_turns(self, database: Database, beside: Server, tmp_path: Path) -> None:
+    def test_processes_take_turns(self, database: Database, beside: LedgerServer, tmp_path: Path) -> None:
         (tmp_path / "count").write_text("0")
         program = _PROGRAM + (
             "count = Path(sys.argv[2]); store = PostgresAnswers(Server(sys.argv[1]))\n"
@@ -240,7 +240,7 @@ class TestPostgresAnswers(StoreContract):
         assert (tmp_path / "count").read_text() == "160"
 
     @pytest.mark.processes
-    def test_a_forked_child_has_connections_of_its_own(self, database: Database, beside: Server) -> None:
+    def test_a_forked_child_has_connections_of_its_own(self, database: Database, beside: LedgerServer) -> None:
         program = _PROGRAM + (
             "import os\n"
             "store = PostgresAnswers(Server(sys.argv[1]))\n"
@@ -261,7 +261,7 @@ class TestPostgresAnswers(StoreContract):
             assert child.wait(600) == 0
 
     def test_the_ledger_closes_what_its_answers_use(self, database: Database) -> None:
-        from dpsql.answers.account import answers_beside
+        from dpsql.answers.stored.analyst_account import answers_beside
 
         ledger = database.open()
         assert isinstance(ledger, PostgresLedger)
@@ -275,7 +275,8 @@ class TestPostgresAnswers(StoreContract):
 
 _PROGRAM = (
     "import sys, time; from pathlib import Path\n"
-    "from dpsql.answers.store.postgres import PostgresAnswers; from dpsql.core.ledger.postgres_server import Server\n"
+    "from dpsql.answers.stored.store.postgres import PostgresAnswers; "
+    "from dpsql.core.ledger.postgres_server import LedgerServer as Server\n"
 )
 
 

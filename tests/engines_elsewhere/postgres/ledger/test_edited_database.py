@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger.hash_chain import Identity, Point, Row
+from dpsql.core.ledger.chain.hash_chain import Identity, LedgerRow, Point
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger, accept_head, is_founded
 from dpsql.core.ledger.refusals import NOTHING_RAN
@@ -137,7 +137,7 @@ def test_a_whole_chain_in_place_of_another_is_refused(charged: Database) -> None
     last: Point = identity.origin
     statements = ["DELETE FROM dpsql.entries"]
     for original in originals:
-        row = Row.after(last, Entry(original.id, "eve", {}, "plan", "policy", "SELECT 1"), "now")
+        row = LedgerRow.after(last, Entry(original.id, "eve", {}, "plan", "policy", "SELECT 1"), "now")
         values = ", ".join(str(v) if isinstance(v, int) else f"'{v}'" for v in row)
         statements.append(
             "INSERT INTO dpsql.entries (sequence, id, analyst, charges, plan_hash, policy_hash, statement, "

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.cli.main import main
 from dpsql.core.ledger.postgres import PostgresLedger
+from dpsql.faces.cli.main import main
 from tests.engines_elsewhere.postgres.ledger.conftest import Database
 from tests.support.small_shop import COUNT, MEANS, PRICE, Nursery, Shop, answers, make_shop
 
@@ -53,8 +53,8 @@ def nursery(tmp_path: Path) -> Iterator[Nursery]:
 
 PATIENT = """
 from dpsql.core.ledger import postgres
-from dpsql.answers.store.postgres import PostgresAnswers
-from dpsql.core.ledger.head import Head
+from dpsql.answers.stored.store.postgres import PostgresAnswers
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.postgres import PostgresLedger
 PostgresLedger.open.__func__.__kwdefaults__["timeout"] = 600
 PostgresAnswers.__init__.__kwdefaults__["patience"] = 3600
@@ -210,7 +210,7 @@ def cut():
     open(job["policy"] + ".cut", "w").close()
 def wait():
     while not os.path.exists(job["policy"] + ".done"): time.sleep(0.01)
-wrap(dpsql.service.pipeline.Account, "charge", before=cut)
+wrap(dpsql.service.pipeline.AnalystAccount, "charge", before=cut)
 wrap(PostgresAnswers, "add", before=wait)
 """
     )
@@ -230,7 +230,7 @@ wrap(PostgresAnswers, "add", before=wait)
 STEPS = {
     "before it looks": ("wrap(PostgresAnswers, 'find', before=die)", 0, False),
     "while it waits its turn": ("wrap(PostgresAnswers, 'alone', before=die)", 0, False),
-    "holding the names": ("wrap(dpsql.service.pipeline.Account, 'charge', before=die)", 0, False),
+    "holding the names": ("wrap(dpsql.service.pipeline.AnalystAccount, 'charge', before=die)", 0, False),
     "with the lock": ("wrap(postgres.Stored, 'take_turn', after=die)", 0, False),
     "after the entry is added": ("wrap(postgres.Stored, 'add', after=die)", 0, False),
     "after the commit, before the head": (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.ledger.hash_chain import Row
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger.chain.hash_chain import LedgerRow
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import Stored
 from dpsql.core.ledger.refusals import CHARGED, NOTHING_RAN, PERHAPS_CHARGED
@@ -210,7 +210,7 @@ def test_a_transaction_that_the_server_took_back_is_no_charge(database: Database
     with database.open() as ledger:
         added = Stored.add
 
-        def fails(stored: Stored, row: Row) -> bool:
+        def fails(stored: Stored, row: LedgerRow) -> bool:
             done = added(stored, row)
             with pytest.raises(CannotOpen):
                 stored._session.rows("SELECT 1 / 0")
@@ -244,7 +244,7 @@ def test_a_head_that_cannot_be_flushed_keeps_the_answer_back(
     with database.open() as ledger:
         ledger.reserve(charge("a"), Caps())
         ledger.finish()
-        monkeypatch.setattr("dpsql.core.ledger.head.flush", broken)
+        monkeypatch.setattr("dpsql.core.ledger.chain.head.flush", broken)
         receipt = ledger.reserve(charge("b"), Caps())
         with pytest.raises(CannotOpen, match="Input/output error") as refusal:
             ledger.finish()

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.processes
 _GATEWAY = """
 import os, signal, sys
 from fractions import Fraction
-from dpsql.core.ledger import postgres, postgres_server
-from dpsql.core.ledger.head import Head
+from dpsql.core.ledger import postgres; from dpsql.core.ledger import postgres_server
+from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -123,10 +123,10 @@ def test_gateways_that_make_the_ledger_at_once_make_one(database: Database) -> N
 # Where a gateway kills itself, and how many entries the ledger must hold then.
 STEPS = {
     "before the reservation": ("wrap(PostgresLedger, 'reserve', before=die)", 0),
-    "before it has the lock": ("wrap(postgres.Stored, 'take_turn', before=die)", 0),
-    "with the lock": ("wrap(postgres.Stored, 'take_turn', after=die)", 0),
-    "before the entry is added": ("wrap(postgres.Stored, 'add', before=die)", 0),
-    "after the entry is added": ("wrap(postgres.Stored, 'add', after=die)", 0),
+    "before it has the lock": ("wrap(postgres.StoredEntries, 'take_turn', before=die)", 0),
+    "with the lock": ("wrap(postgres.StoredEntries, 'take_turn', after=die)", 0),
+    "before the entry is added": ("wrap(postgres.StoredEntries, 'add', before=die)", 0),
+    "after the entry is added": ("wrap(postgres.StoredEntries, 'add', after=die)", 0),
     "before the commit": ("wrap(postgres_server.Session, 'commit', before=die)", 0),
     "after the commit, before its answer is looked at": (
         "wrap(postgres_server.Session, 'commit', before=lambda: wrap(postgres_server.Session, 'run', after=die))", 1,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.core.ledger.postgres import PostgresLedger
-from dpsql.server.statements import Refused
+from dpsql.faces.server.statements import Refused
 from tests.engines_elsewhere.postgres.ledger.conftest import Cluster, Database
 from tests.support.served_shop import FINE, Served, login, served, with_serve
 from tests.support.small_shop import POLICY, Shop

@@ -14,7 +14,7 @@ import pytest
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.ledger.postgres_schema import TABLES
-from dpsql.core.ledger.postgres_server import Server
+from dpsql.core.ledger.postgres_server import LedgerServer
 from dpsql.core.ledger.refusals import CHARGED, NOTHING_RAN
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
@@ -265,7 +265,7 @@ def test_a_role_that_may_only_add_is_enough(database: Database, gateway: str, ch
     granted(database, gateway)
     with database.open(url=gateway) as ledger:
         assert ledger.reserve(charge("a"), Caps()).sequence == 1
-        server = Server(gateway)
+        server = LedgerServer(gateway)
         for statement in (
             "DELETE FROM dpsql.entries", "UPDATE dpsql.entries SET analyst = 'eve'", "TRUNCATE dpsql.entries",
             "UPDATE dpsql.head SET salt = 1", "DELETE FROM dpsql.head", "DROP TABLE dpsql.entries",

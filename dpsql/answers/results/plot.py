@@ -1,0 +1,106 @@
+"""An answer as a picture: each released number with its interval. Needs matplotlib (the `plot` extra)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from dpsql.answers.results.boxes import Box, boxes, draw_boxes
+from dpsql.answers.results.cell_texts import plain
+from dpsql.core.ir.types import Kind
+from dpsql.diagnostics.errors import reject
+from dpsql.frontend.aggregates.formula import Bounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dpsql.answers.results.answer import Release
+
+_MOST_LABELS = 40
+"""More names than this below an axis are not readable: they are left out."""
+
+
+def draw(
+    release: Release,
+    y: str | Sequence[str] | None,
+    x: str | None,
+    kind: Literal["bar", "point"] | None,
+    level: float | Fraction,
+    ax: Axes | None,
+) -> Any:
+    """See `Release.plot`."""
+    from matplotlib import pyplot
+
+    columns, types = release.to_dict(), dict(zip(release.to_dict(), release.types, strict=True))
+    bounds = release.intervals(level)
+    released = set(bounds[0]) if bounds else set(columns)
+    measures = [name for name in columns if name in released and types[name].numeric and name != x]
+    wanted = measures if y is None else [y] if isinstance(y, str) else list(y)
+    for name in [*wanted, *([] if x is None else [x])]:
+        if name not in columns or (name in wanted and not types[name].numeric):
+            raise reject("DP903", f"{name!r} is no column to draw", help=[f"numbers: {', '.join(measures) or 'none'}"])
+    if not wanted:
+        raise reject("DP903", "the answer holds no number to draw", help=["name a column with y="])
+    if kind not in (None, "bar", "point"):
+        raise reject("DP903", f"unknown kind {kind!r}", help=["use bar or point"])
+    keys = [name for name in columns if name not in measures and name not in wanted]
+    keys = [x] if x is not None else [name for name in keys if not (name in released and types[name].temporal)]
+    boxed = boxes(release.plan, list(columns), wanted) if kind is None else []
+    within = {name: box for box in boxed for name in box.columns}
+    panels = list(dict.fromkeys(within.get(name, name) for name in wanted))
+    if ax is not None and len(panels) > 1:
+        raise reject("DP903", "several columns do not fit into one `ax`", help=["name one of them with y="])
+    made: Any = ax
+    if ax is None:
+        size = (max(4.0, min(12.0, 1.5 + 0.5 * len(release))), 3.2 * len(panels))
+        _, made = pyplot.subplots(len(panels), 1, figsize=size, squeeze=True, sharex=True, layout="constrained")
+    continuous = (
+        not boxed and len(keys) == 1 and (types[keys[0]].numeric or types[keys[0]].kind in (Kind.DATE, Kind.TIMESTAMP))
+    )
+    places = columns[keys[0]] if continuous else list(range(len(release)))
+    rows = [i for i, place in enumerate(places) if place is not None]
+    labels = [" · ".join(plain(columns[k][i]) or "NULL" for k in keys) for i in rows]
+    shown = [places[i] for i in rows]
+    for panel, one in zip(panels, made if len(panels) > 1 else [made], strict=True):
+        if isinstance(panel, Box):
+            draw_boxes(one, panel, shown, {n: [_float(columns[n][i]) for i in rows] for n in panel.columns})
+        else:
+            found = [_float(columns[panel][i]) for i in rows]
+            _draw(one, shown, found, [bounds[i].get(panel) for i in rows], kind, continuous)
+        one.set_ylabel(_safe(panel.of if isinstance(panel, Box) else panel))
+        if not continuous:
+            one.set_xticks(range(len(rows)) if len(rows) <= _MOST_LABELS else [])
+            if len(rows) <= _MOST_LABELS:
+                one.set_xticklabels([_safe(label) for label in labels], rotation=0 if len(rows) <= 6 else 60)
+    last = made[-1] if len(panels) > 1 else made
+    last.set_xlabel(_safe(" · ".join(keys)))
+    return made
+
+
+def _draw(
+    ax: Axes,
+    places: Sequence[Any],
+    values: Sequence[float],
+    bounds: Sequence[Bounds | None],
+    kind: str | None,
+    continuous: bool,
+) -> None:
+    # Without an interval there is no bar, not one of no length, which would say that the number is exact.
+    below = [math.nan if b is None else max(0.0, v - float(b[0])) for v, b in zip(values, bounds, strict=True)]
+    above = [math.nan if b is None else max(0.0, float(b[1]) - v) for v, b in zip(values, bounds, strict=True)]
+    around = [below, above] if any(b is not None for b in bounds) else None
+    if kind == "bar" or (kind is None and not continuous):
+        ax.bar(places, values, yerr=around, capsize=3)
+    else:
+        ax.errorbar(places, values, yerr=around, fmt="o", capsize=3)
+
+
+def _float(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _safe(label: str) -> str:
+    """A name that matplotlib does not take for a formula."""
+    return label.replace("$", r"\$")

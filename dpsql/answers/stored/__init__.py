@@ -1,0 +1,1 @@
+"""Released answers: noisy numbers that were paid for, kept to be given again for nothing."""

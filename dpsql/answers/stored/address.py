@@ -1,0 +1,201 @@
+"""What a released number answers, as a hash: equal addresses, equal exact integers, whatever query asked for them.
+
+*Claim.* Two components with one address have the same exact integer for every group key, over the same data and under
+the same ledger's salt, and noise that was enough for one is enough for the other. *Why.* The address is taken of all
+that the integers are computed from: the version of the rules that make statements of plans; the finished plan below the
+release with its columns numbered by occurrence (what else the query selects, and what it calls it, has no part in it),
+its group keys with their public lists, the bounding of contributions, the component with its clip, grid, center, weight
+and filter; the octaves that its limits were found in, by id: whether others found the same limit is told to nobody who
+has not got theirs; the rows of the releases that it reads, as values; and where the engine's order decides what is
+kept, whose order it is. Parameters are constants of the plan. Of the policy it is what declares the rows: the database
+with its `data_version`, the tables that are scanned, and by name the columns that occur, each with the scan that it is
+of (rests_on.py). A column that occurs nowhere in what is hashed is read by no statement; those nodes whose statements
+order rows by all of their columns, named nowhere, are hashed with all of them. Noise and price take no part: an answer
+carries its own. So a value more in a domain, a budget or an analyst loses no answer, and one whose key list grows is
+another question. *When it would be false.* If a statement computed anything that plan, declarations and `RULES` do not
+say, or read a column that its plan does not name; or the custodian changed the data, public rows among them, and not
+`data_version` (then a stored answer is true of older data, and as private as it was). *Tested by*
+tests/answers/stored/test_address.py, tests/answers/stored/test_policy_changes.py,
+tests/deep/answers/stored/test_equal_addresses.py, tests/answers/stored/test_version_0_1.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+
+from dpsql.answers.stored.rests_on import of_column, of_data, of_table
+from dpsql.core.analysis.releases_of_plan import Releases, releases_of
+from dpsql.core.functions.domains.key_lists import LazyKeys
+from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.fingerprint import Numbered
+from dpsql.core.ir.nodes import (
+    GroupKeys,
+    Item,
+    Node,
+    Project,
+    Release,
+    Scan,
+    Truncate,
+    Values,
+    Window,
+    inputs,
+    output_columns,
+)
+from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.core.policy.policy import Policy
+from dpsql.planner.plan import Plan
+
+RULES = 2
+"""Version of the rules that measure, part of every address: no answer of an older one is served.
+
+Raise it, once for each published version, when an equal plan comes to be measured by other integers: another weight,
+clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order, and
+is scaled down to no more groups than the public keys let it be in.
+"""
+
+Rows = Sequence[tuple[LiteralValue, ...]]
+
+
+Scanned = tuple[int, str, str]
+"""A column of a table: the place of its scan among those of a release, the table's name and its own."""
+
+
+@dataclass(frozen=True)
+class ReleaseAddress:
+    """What the addresses of all components of one release have in common.
+
+    columns: what each number of a column of a table stands for. ordered: the components for which an `order` decides
+    what is kept. octaves: label of a search → id of its noise.
+    """
+
+    below: Node
+    node: Release
+    setting: tuple[str, ...]
+    policy: Policy
+    columns: Mapping[int, Scanned]
+    ordered: tuple[Component, ...] = ()
+    order: str = ""
+    octaves: Mapping[str, str] = field(default_factory=dict)
+
+    def address(self, component: Component, keys: str = "") -> str:
+        """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
+        order = f"kept in the order of {self.order}" if component in self.ordered else ""
+        own = "" if component.of_unit is None else self.octaves.get(component.of_unit.label, "")
+        if component.choices is not None:
+            component = replace(component, choices=hashed(component.choices))
+        return self._begun.ended(order, keys, own, component, column=self._declared)
+
+    @cached_property
+    def _begun(self) -> Numbered:
+        return Numbered(self.setting, self.below, self.node.keys)
+
+    def _declared(self, number: int) -> tuple[int, str] | None:
+        """Of which scan a column that occurs is, and what the policy says of it; None: it is made by the query."""
+        if number not in self.columns:
+            return None
+        place, table, name = self.columns[number]
+        return place, of_column(self.policy, table, name)
+
+    def address_of_keys(self) -> str:
+        """The address of a set of private keys with their noisy counts, found with the declared least number."""
+        assert self.node.threshold is not None
+        least = f"keys of at least {self.node.min_units}"
+        return self.address(self.node.components[self.node.threshold], least)
+
+    @property
+    def name(self) -> str:
+        """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone."""
+        return self._begun.ended(column=self._declared)
+
+
+class Addresses:
+    """The addresses of all releases of one plan."""
+
+    def __init__(self, plan: Plan, policy: Policy, order: str = "") -> None:
+        """policy: that of the plan. order: whose order decides what is kept where not all is: engine and version
+        (core/printing/kept_first.py)."""
+        assert plan.policy_hash == policy.hash, "a plan of another policy"
+        self.plan = plan
+        self._policy = policy
+        self._order = order
+        self._found: Releases = releases_of(plan.tree)
+        self._octaves = {f.octaves.label: f.drawn for f in plan.found}
+        self._lists = ByIdentity[KeySource, KeySource]()
+
+    def reads(self, place: int) -> frozenset[int]:
+        """The releases whose rows a release reads."""
+        return frozenset(self._places(self.plan.releases[place].measured.node.input))
+
+    def _places(self, node: Node) -> list[int]:
+        if isinstance(node, Release):
+            return [self._found.index[node]]
+        return [place for below in inputs(node) for place in self._places(below)]
+
+    @property
+    def nested(self) -> bool:
+        """Whether any release reads the rows of another."""
+        return any(self.reads(place) for place in range(len(self.plan.releases)))
+
+    def of(self, place: int, rows: Mapping[int, Rows] | None = None) -> ReleaseAddress:
+        """rows: of each release that this one reads, its released rows; None: the releases themselves take their place.
+
+        With rows, releases of other queries that gave the very same rows lead to the same address.
+        """
+        measured = self.plan.releases[place].measured
+        below = measured.node.input if rows is None else self._with(measured.node.input, rows)
+        units = sorted(measured.contributions)
+        # What has no limit of its own may stand above any limit that was found.
+        totals = {r.of_unit.label for p in self.plan.releases for r in p.measured.node.components if r.of_unit}
+        others = sorted(drawn for label, drawn in self._octaves.items() if label not in totals)
+        setting = (f"rules {RULES}", of_data(self._policy), *units, *others)
+        found = {i for s in self.plan.releases[place].statements if s.ordered for i in s.components}
+        ordered = tuple(measured.node.components[i] for i in sorted(found))
+        scans = [node for node in walk(below) if isinstance(node, Scan)]
+        columns = {c.uid: (at, scan.table, c.name) for at, scan in enumerate(scans) for c in scan.columns}
+        assert len(columns) == sum(len(scan.columns) for scan in scans), "two scans share a column"
+        return ReleaseAddress(
+            self._plain(below), measured.node, setting, self._policy, columns, ordered, self._order, self._octaves
+        )
+
+    def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:
+        if isinstance(node, Release):
+            columns = (*node.keys, *(o.column for o in node.outputs))
+            return Values(columns, tuple(rows[self._found.index[node]]))
+        return with_inputs(node, tuple(self._with(below, rows) for below in inputs(node)))
+
+    def _plain(self, node: Node) -> Node:
+        """The node with each table as the hash of its declaration, and each key list as one of its keys: they count,
+        however they are written or were found.
+        """
+        if isinstance(node, Scan):
+            return replace(node, table=of_table(self._policy, node.table), columns=())
+        plain = with_inputs(node, tuple(self._plain(child) for child in inputs(node)))
+        match plain:
+            case Truncate(input=child) | Window(input=child):  # rows are ordered by all that they have
+                (rows,) = inputs(node)
+                all_of_them = tuple(Item(c, c) for c in output_columns(rows))
+                return replace(plain, input=Project(child, all_of_them))
+            case GroupKeys(sources=sources, within=within):
+                shown = None if sources is None else tuple(self._hashed(s) for s in sources)
+                return replace(plain, sources=shown, within=tuple(self._hashed(s) for s in within))
+        return plain
+
+    def _hashed(self, source: KeySource) -> KeySource:
+        if source not in self._lists:
+            self._lists[source] = hashed(source)
+        return self._lists[source]
+
+
+def hashed(source: KeySource) -> KeySource:
+    """A list of keys as its hash: what they are counts, however they were found."""
+    return KeySource(source.positions, ((digest(source.keys),),), "")
+
+
+def digest(keys: Sequence[tuple[LiteralValue, ...]]) -> str:
+    """A SHA-256 of the keys, however they are held. A lazy list keeps it: those of a kept plan are read once."""
+    return keys.digest if isinstance(keys, LazyKeys) else sha256(repr(tuple(keys)).encode()).hexdigest()

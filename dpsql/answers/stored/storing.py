@@ -1,0 +1,62 @@
+"""What a run adds to the stored answers: what it has drawn, under the ids that the ledger's entry names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from dpsql.answers.stored.address import ReleaseAddress
+from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.choosing import released_rows
+from dpsql.core.ledger.released import ShownKeys, StoredAnswer
+from dpsql.core.release.charge import Charged, terms_of
+from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, wanted
+from dpsql.planner.plan import Plan
+
+
+def store(plan: Plan, account: AnalystAccount, charged: Charged, noisy: Sequence[NoisyRelease]) -> list[str]:
+    """Store what was drawn last, durably; a note if that fails: it is paid for, so it is shown all the same.
+
+    noisy: the releases that have been measured so far.
+    """
+    place = len(noisy) - 1
+    addresses = account.addresses(plan)
+    base = addresses.of(place, {at: released_rows(noisy[at]) for at in addresses.reads(place)})
+    own = {i: name for (at, i), name in charged.ids.items() if at == place}
+    answers = to_store(noisy[place], charged.given[place], base, own, datetime.now(UTC))
+    try:
+        account.store.add(answers)
+    except Exception:  # whatever it is, keeping back what was paid for helps nobody
+        return ["the answer could not be stored: asking again costs again"]
+    return []
+
+
+def to_store(
+    noisy: NoisyRelease, given: GivenAnswers, base: ReleaseAddress, ids: Mapping[int, str], made_at: datetime
+) -> list[StoredAnswer]:
+    """The answers that a measured release adds. ids: component → id of its noise, as in the ledger's entry."""
+    measured = noisy.planned.measured
+    deciding = measured.node.threshold
+    over = ""
+    if deciding is not None:
+        over = given.answers[deciding].id if deciding in given.answers else ids[deciding]
+    found = []
+    for i in wanted(measured, given):
+        terms = terms_of(measured, i)
+        keys = None if terms.threshold is None else ShownKeys(tuple(noisy.keys), *terms.threshold)
+        address = base.address(measured.node.components[i], over) if keys is None else base.address_of_keys()
+        found.append(
+            StoredAnswer(
+                ids[i],
+                address,
+                noisy.columns[i],
+                terms.mechanism,
+                terms.parameter,
+                terms.losses,
+                terms.conversion,
+                made_at,
+                keys,
+                terms.regions,
+            )
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Functions that say whether something holds, and those that choose by it."""

@@ -1,0 +1,1 @@
+"""The chain of entries, and the head that is kept apart from it."""

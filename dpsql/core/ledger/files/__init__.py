@@ -1,0 +1,1 @@
+"""Files that keep what a ledger says."""

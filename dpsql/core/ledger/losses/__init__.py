@@ -1,0 +1,1 @@
+"""Losses by period, added up, and the budgets that limit them."""

@@ -1,0 +1,96 @@
+"""What one account has spent: exact sums between cut points, made when they are asked for.
+
+*Claim.* `spent` is, for each part, the largest sum of what entries lose on any of the days. *Why.* Losses are integers:
+multiples of 1/GRID, rounded up where they are none. What counts in every period is one sum; what counts in some is two
+updates of a difference list, of which running sums are the sums between two cut points. *When it would be false.* If a
+loss were negative: then days outside all spans would not be the cheapest. *Tested by*
+tests/core/ledger/test_ledger_contract.py (against a dictionary by day).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from fractions import Fraction
+from itertools import accumulate
+
+from dpsql.core.ledger.losses.regions import END, Region
+from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss
+
+Parts = tuple[int, int, int]
+"""ε, δ and ρ, in 1/GRID."""
+
+
+class LossSums:
+    """Of one account of one unit."""
+
+    __slots__ = ("_charged", "_cuts", "_everywhere", "_runs", "_steps")
+
+    def __init__(self) -> None:
+        self._everywhere: Parts = (0, 0, 0)
+        self._charged: Parts = (0, 0, 0)
+        self._cuts: list[int] = []  # in order, the first days on which a sum changes
+        self._steps: tuple[list[int], ...] = ([], [], [])  # for ε, δ and ρ, by how much at each cut
+        self._runs: list[list[int]] | None = None  # their running sums, once somebody has asked
+
+    def add_everywhere(self, parts: Parts) -> None:
+        """Count an entry that loses the same in every period."""
+        self._everywhere, self._charged = _plus(self._everywhere, parts), _plus(self._charged, parts)
+
+    def add(self, region: Region, dearest: Parts) -> None:
+        """Count an entry that loses this by period. dearest: of its periods."""
+        self._charged = _plus(self._charged, dearest)
+        for span in region:
+            start, stop = span.bounds
+            first, behind = self._at(start), None if stop == END else self._at(stop)
+            parts = dearest if len(region) == 1 else parts_of(span.loss)
+            for steps, part in zip(self._steps, parts, strict=True):
+                if part:
+                    steps[first] += part
+                    if behind is not None:
+                        steps[behind] -= part
+        self._runs = None
+
+    def spent(self, start: int, stop: int) -> PrivacyLoss:
+        """The most that any day from `start` to before `stop` has lost, part by part."""
+        if not self._cuts:
+            return _loss(self._everywhere)
+        if self._runs is None:
+            self._runs = [list(accumulate(steps)) if any(steps) else [] for steps in self._steps]
+        # The sum of a day is that of the last cut before it, or nothing.
+        first, behind = max(bisect_right(self._cuts, start) - 1, 0), bisect_left(self._cuts, stop)
+        epsilon, delta, rho = (max(run[first:behind], default=0) for run in self._runs)
+        return _loss(_plus(self._everywhere, (epsilon, delta, rho)))
+
+    @property
+    def charged(self) -> PrivacyLoss:
+        """The sum over entries of what each loses in its dearest period."""
+        return _loss(self._charged)
+
+    def _at(self, day: int) -> int:
+        """Where the cut at this day is; made if there is none."""
+        cuts = self._cuts
+        at = bisect_left(cuts, day)
+        if at == len(cuts) or cuts[at] != day:
+            cuts.insert(at, day)
+            for steps in self._steps:
+                steps.insert(at, 0)
+        return at
+
+
+def parts_of(loss: PrivacyLoss) -> Parts:
+    """A loss in 1/GRID."""
+    return _units(loss.epsilon), _units(loss.delta), _units(loss.rho)
+
+
+def _units(part: Fraction) -> int:
+    above, below = part.numerator, part.denominator
+    return -(-above * GRID // below) if above else 0
+
+
+def _plus(some: Parts, others: Parts) -> Parts:
+    return some[0] + others[0], some[1] + others[1], some[2] + others[2]
+
+
+def _loss(parts: Parts) -> PrivacyLoss:
+    epsilon, delta, rho = (Fraction(part, GRID) if part else NO_LOSS.epsilon for part in parts)
+    return PrivacyLoss(epsilon, delta, rho)

@@ -1,0 +1,1 @@
+"""Prepared copies of tables."""

@@ -1,0 +1,1 @@
+"""Files and frames that tables are read from."""

@@ -1,0 +1,1 @@
+"""DuckDB started, locked and cut off from everything else."""

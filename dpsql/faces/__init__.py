@@ -1,0 +1,1 @@
+"""The ways in: each opens services and shows what they say; none decides anything about privacy."""

@@ -1,0 +1,36 @@
+"""How the answers of a batch are printed: one table below the other, each behind its query."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from dpsql.answers.results.cell_texts import cell
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.diagnostics.layout import printable
+from dpsql.faces.cli.table_layout import print_table
+from dpsql.service.batches.batch_release import BatchAnswer, BatchRelease
+
+
+def tables(release: BatchRelease) -> str:
+    """All answers, `value ± half-width`, and a last line with what they cost."""
+    out = io.StringIO()
+    for answer in release.answers:
+        if answer is not None:
+            out.write(printable(" ".join(answer.sql.split())) + "\n")
+            print_table(answer.columns, _cells(answer), out)
+            out.write("\n")
+    count = sum(a is not None for a in release.answers)
+    plural = "" if count == 1 else "s"
+    words = [f"({count} answer{plural})  spent {release.spent}", *release.notes, f"± at {float(100 * LEVEL):g} %"]
+    return out.getvalue() + "; ".join(words) + "\n"
+
+
+def _cells(answer: BatchAnswer) -> list[list[Any]]:
+    return [
+        [
+            cell(value, None if (b := bounds.get(name)) is None else (b[1] - b[0]) / 2)
+            for name, value in zip(answer.columns, row, strict=True)
+        ]
+        for row, bounds in zip(answer.rows, answer.intervals(), strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""`dpsql check` and `dpsql diff`: queries in files, without data."""

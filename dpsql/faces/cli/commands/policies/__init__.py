@@ -1,0 +1,1 @@
+"""`dpsql policy …`: for whoever writes, reviews or answers for a policy."""

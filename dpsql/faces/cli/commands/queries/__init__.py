@@ -1,0 +1,1 @@
+"""`dpsql query` and what else is asked of one query or batch."""

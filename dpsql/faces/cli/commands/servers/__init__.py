@@ -1,0 +1,1 @@
+"""`dpsql serve` and its users."""

@@ -1,0 +1,194 @@
+"""Running one statement: a query with its price and its answer, EXPLAIN, SET, RESET and SHOW, batches, summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from dpsql.answers.results.answer import Release
+from dpsql.api.session_statements import Explain, Set, Show, ShowSummaries, special
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.layout import inert, one_line, printable
+from dpsql.faces.cli import exits
+from dpsql.faces.cli.answer_text import (
+    FOR_PEOPLE,
+    WITH_WIDTHS,
+    Style,
+    answer_text,
+    cells_text,
+    columns_and_cells,
+    footer_of,
+)
+from dpsql.faces.cli.commands.queries.query import account_remark, left_after
+from dpsql.faces.cli.options import Format, Intervals
+from dpsql.faces.cli.shell.commands import (
+    accounts,
+    running,
+    search_path,
+)
+from dpsql.faces.cli.shell.commands import (
+    batch_commands as batches,
+)
+from dpsql.faces.cli.shell.commands import (
+    summary_commands as summaries,
+)
+from dpsql.faces.cli.shell.commands.running import Cancelled, agreed, left_for, left_words, located, percent, run
+from dpsql.faces.cli.shell.input.items import InputPlace
+from dpsql.faces.cli.shell.output import crosstab
+from dpsql.faces.cli.shell.output.folding import folded
+from dpsql.faces.cli.shell.output.output import line_width
+from dpsql.faces.cli.shell.state import Shell
+from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
+from dpsql.frontend.text.unfinished import with_variables
+from dpsql.planner.explain.explain_text import as_text
+from dpsql.service.batches.batch import Batch
+from dpsql.service.planning.planning import WrittenQuery
+from dpsql.service.privacy_settings import confidence_level
+from dpsql.service.query import accuracy
+
+Look = Callable[[Shell, str, InputPlace], None]
+"""`explain` or `cost`."""
+
+
+def run_statement(shell: Shell, text: str, place: InputPlace) -> None:
+    """Do what a statement says. Raises dpsql.Error, whose findings point to `place`; KeyboardInterrupt."""
+    shell.last = text, place
+    sql = with_variables(text, shell.variables.get, shell.dialect)
+    try:
+        if search_path.spoken(shell, sql):
+            return
+        meant = special(sql, shell.dialect)
+        if meant is None or isinstance(meant, Explain):
+            shell.query = shell.last
+        match meant:
+            case Set(name=name, amount=amount):
+                shell.set_amount(name, amount)
+                if shell.prompting and not shell.quiet:
+                    shell.output.tell(printable(shell.confirmation(name, amount)))
+            case Show(name=name):
+                shell.output.line(shell.amount(name))
+            case ShowSummaries():
+                summaries.show(shell, [])
+            case CreateSummary() | DropSummary():
+                summaries.do(shell, meant, sql)
+            case Explain(sql=query):
+                explain(shell, query, place)
+            case None if batch_statement(sql) is not None:
+                batches.do(shell, _batch(shell, sql, place))
+            case None:
+                _query(shell, sql)
+    except Error as error:
+        raise located(error, sql, place) from None
+
+
+def explain(shell: Shell, sql: str, place: InputPlace) -> None:
+    """Show the plan of a query, a batch or a summary. Raises Rejected."""
+    if batch_statement(sql) is not None:
+        batches.explain(shell, _batch(shell, sql, place))
+        return
+    if summary_statement(sql) is not None:
+        summaries.explain(shell, sql)
+        return
+    plan = shell.connection.previewed(WrittenQuery(sql, dialect=shell.dialect), shell.asked)
+    charge = shell.connection.charge_to_show(plan, fresh=shell.fresh)
+    text, columns = as_text(plan, charge=charge), shell.output.columns
+    if columns is not None:
+        text = folded(text, columns)
+    if shell.output.color:
+        from dpsql.faces.cli.shell.input.highlight import painted_explain  # pygments, for terminals only
+
+        text = painted_explain(text)
+    shell.output.write(f"{text}\n", shell.looks.pager)
+    _complain(plan.warnings)
+
+
+def cost(shell: Shell, sql: str, place: InputPlace) -> None:
+    """Show what a query or a batch would be charged now, and what would be left. Raises Rejected, CannotOpen."""
+    if batch_statement(sql) is not None:
+        batches.cost(shell, _batch(shell, sql, place))
+        return
+    plan = shell.connection.planned(WrittenQuery(sql, dialect=shell.dialect), shell.asked)
+    price, left = shell.connection.charge(plan, fresh=shell.fresh).loss, left_for(shell, plan)
+    words = f"would cost {price}" if price != PrivacyLoss() else "would cost nothing"
+    if left is not None and price != PrivacyLoss():
+        words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
+    shell.output.line(words)
+    for column, error in accuracy(plan, confidence_level(shell.confidence)).items():
+        around = "depends on the data" if error is None else f"{error:.4g}"
+        shell.output.line(f"  {one_line(column)}  ± {around}")
+
+
+def _batch(shell: Shell, sql: str, place: InputPlace) -> Batch:
+    """The batch that a statement asks; what is said of its queries names their places in the input."""
+    source = running.at(sql, place)
+    return shell.connection.batch_of(source.text, source.name)
+
+
+def _query(shell: Shell, sql: str) -> None:
+    try:
+        plan = shell.connection.planned(WrittenQuery(sql, dialect=shell.dialect), shell.asked)
+        if shell.crossed is not None:
+            crosstab.places([column.name for column in plan.columns], shell.crossed)  # before anything is paid for
+        against = shell.connection.warnings(plan, fresh=shell.fresh)
+        _complain(against)
+        may_run = agreed(shell, plan, bool(against))
+    except KeyboardInterrupt:
+        raise Cancelled("cancelled; nothing was charged") from None
+    if not may_run:
+        exits.say("not run; nothing was spent")
+        return
+    show(shell, run(shell, plan))
+
+
+def _complain(against: Sequence[Diagnostic]) -> None:
+    if against:
+        exits.complain(against)
+
+
+def show(shell: Shell, release: Release) -> None:
+    """Print an answer as the looks say, with its footer."""
+    looks, out = shell.looks, shell.output
+    level = confidence_level(shell.confidence)
+    style = Style(looks.intervals, looks.null, not looks.tuples_only, looks.fieldsep, out.color)
+    format = looks.format
+    if looks.expanded and format in (Format.TABLE, Format.BOX, Format.UNALIGNED):
+        format = Format.VERTICAL
+    if shell.crossed is None:
+        text = answer_text(release, format, style, level, out.stream)
+    else:
+        text = _crossed(shell, release, format, style, level)
+    if (
+        shell.crossed is None
+        and looks.expanded is None
+        and format in (Format.TABLE, Format.BOX)
+        and _too_wide(text, out.columns)
+    ):
+        text = answer_text(release, Format.VERTICAL, style, level, out.stream) if release.rows else text
+    remarks = tuple(r for r in (account_remark(shell.connection, shell.analyst),) if r)
+    shown = level if format in WITH_WIDTHS and looks.intervals is not Intervals.OFF else None
+    ends = "intervals" if looks.intervals is Intervals.COLS else "±"
+    footer = ""
+    if looks.footer and not looks.tuples_only and format is not Format.JSON:
+        footer = footer_of(release, left_after(shell.connection, release), remarks, shown, ends)
+    below = f"{footer}\n" if footer and format in FOR_PEOPLE else ""
+    if shell.prompting and format in FOR_PEOPLE and (text or below):
+        below += "\n"
+    out.write(text, looks.pager, below)
+    if format not in FOR_PEOPLE and footer and not shell.quiet:
+        exits.say(footer)
+
+
+def _crossed(shell: Shell, release: Release, format: Format, style: Style, level: Fraction) -> str:
+    """The answer by two of its columns, as a table for people."""
+    header, rows = columns_and_cells(release, style, level)
+    assert shell.crossed is not None
+    crossed = crosstab.crossed(header, rows, crosstab.places(release.columns, shell.crossed))
+    text = inert(cells_text(*crossed, format if format in WITH_WIDTHS else Format.TABLE, style))
+    return f"{text}\n" if text else ""
+
+
+def _too_wide(text: str, columns: int | None) -> bool:
+    return columns is not None and any(line_width(line) > columns for line in text.split("\n"))

@@ -1,0 +1,1 @@
+"""One statement of a client, read: what it is to the front."""

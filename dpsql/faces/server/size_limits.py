@@ -1,0 +1,50 @@
+"""What is refused because there is too much of it, in words that depend on declared numbers alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.faces.server.statements import ENDING, FAILED, STOPPED, TOO_MANY, UNWRITTEN, Refused
+
+_LATER: Final = "try again later;  custodian: see  serve:  in the policy"
+_NOTHING_RAN: Final = "nothing was run and nothing was spent"
+
+
+def queue_full(most: int) -> Refused:
+    """Too many statements wait for a worker."""
+    message = f"{most} statements wait for a worker already, and no more may"
+    return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(_NOTHING_RAN,))], TOO_MANY)
+
+
+def ending() -> Refused:
+    """The server stops, and begins nothing more."""
+    return Refused([Diagnostic("DP414", "the server is stopping", help=(_LATER,), notes=(_NOTHING_RAN,))], ENDING)
+
+
+def unrecorded(*, is_paid: bool) -> Refused:
+    """The audit log cannot be written. is_paid: whether the statement ran all the same."""
+    note = "what was charged stays charged, and is stored: asked again it is free" if is_paid else _NOTHING_RAN
+    message = "the audit log of the server cannot be written, so nothing is answered"
+    return Refused([Diagnostic("DP904", message, help=("tell the custodian",), notes=(note,))], UNWRITTEN)
+
+
+def failed() -> Refused:
+    """One error for an engine that fails, a worker that dies, and a statement that takes too long."""
+    return Refused(
+        [
+            Diagnostic(
+                "DP901",
+                "the statement failed, or took longer than the server allows; what was charged stays charged",
+                help=("ask for less at one time;  custodian: see  serve: {answers_at: […]}  in the policy",),
+                notes=("why is not shown: it could tell of single rows",),
+            )
+        ],
+        FAILED,
+    )
+
+
+def stopped() -> Refused:
+    """The analyst has ended his statement."""
+    diagnostic = Diagnostic("DP901", "the statement was stopped; what was charged stays charged")
+    return Refused([diagnostic], STOPPED)

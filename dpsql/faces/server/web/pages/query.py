@@ -1,0 +1,297 @@
+"""Try a query: its price and its ± before anything is spent, then its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpsql.answers.results.cell_texts import cell
+from dpsql.core.ir.types import Kind
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.faces.server.statements import Value
+from dpsql.faces.server.web import svg_plots as plot
+from dpsql.faces.server.web.markup import Element, Node, h
+from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, refusal, table, warnings
+from dpsql.faces.server.web.session_asking import Cost, GivenRows
+
+MOST_ROWS = 1_000
+"""Rows of an answer that a page shows."""
+_SHOWN = re.compile(r"^charged |^nothing was charged| ± (?:up to )?\S+ \(95 %\)$")
+"""Notices that the page says in its own way."""
+_NUMBERS = (Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenForm:
+    """What stands in the form."""
+
+    sql: str = ""
+    epsilon: str = ""
+    delta: str = ""
+    search: bool = False
+
+
+def query(frame: PageFrame, written: WrittenForm, *parts: Node) -> bytes:
+    """The form, and below it what came of it."""
+    return document(frame, "Try a query", _form(frame, written), *parts)
+
+
+def _form(frame: PageFrame, written: WrittenForm) -> Element:
+    return h.form(
+        frame.token(),
+        h.label("SQL", for_="sql"),
+        h.textarea(written.sql, id="sql", name="sql", rows="5", spellcheck="false", autocapitalize="none",
+                   autocomplete="off", required=True, placeholder="SELECT region, COUNT(*) AS n FROM …"),
+        h.div(
+            h.div(h.label("ε to spend", for_="epsilon"), _amount("epsilon", written.epsilon), class_="field"),
+            h.div(h.label("δ, if needed", for_="delta"), _amount("delta", written.delta), class_="field"),
+            h.label(
+                h.input(type="checkbox", name="search", value="on", checked=written.search),
+                " find missing limits, for a quarter of ε", class_="tick",
+            ),
+            h.button("Show the price", type="submit", class_="main"),
+            class_="row",
+        ),
+        h.p("An empty field means what your login or the policy says. Looking at the price is free.", class_="note"),
+        method="post", action="/query/price", class_="card ask",
+    )  # fmt: skip
+
+
+def _amount(name: str, value: str) -> Element:
+    return h.input(id=name, name=name, value=value, inputmode="decimal", autocomplete="off", placeholder="default",
+                   maxlength="40")  # fmt: skip
+
+
+def _hidden(frame: PageFrame, written: WrittenForm, epsilon: str) -> list[Node]:
+    return [
+        frame.token(),
+        h.input(type="hidden", name="sql", value=written.sql),
+        h.input(type="hidden", name="epsilon", value=epsilon),
+        h.input(type="hidden", name="delta", value=written.delta),
+        h.input(type="hidden", name="search", value="on") if written.search else None,
+    ]
+
+
+# The price ------------------------------------------------------------------------------------------------------------
+
+
+def price(
+    frame: PageFrame, written: WrittenForm, cost: Cost, curve: Sequence[tuple[str, Mapping[str, float | None]]]
+) -> bytes:
+    """What it would cost, with its plan and other prices."""
+    free = cost.price in ("ε 0", "ρ 0")
+    pay = h.form(
+        _hidden(frame, written, written.epsilon),
+        h.button("Run it, for nothing" if free else f"Pay {cost.price} and run", type="submit", class_="main pay"),
+        method="post", action="/query/run",
+    )  # fmt: skip
+    if cost.times == 0:
+        pay = h.p(_too_dear(cost), role="status")
+    priced = [
+        h.h2("What it would cost", id="cost"),
+        h.dl(
+            h.div(h.dt("price"), h.dd(cost.price)),
+            h.div(h.dt("you have left"), h.dd(cost.left)),
+            h.div(h.dt("enough for"), h.dd(f"{cost.times:,} such")) if cost.times is not None else None,
+            class_="figures",
+        ),
+        _errors(cost.errors, "Column" if cost.plan else "Counts by"),
+        pay,
+        h.p("Its answer is stored: asked again, it is free.", class_="note"),
+    ]
+    unpriced = [
+        h.h2("Say how much to spend", id="cost"),
+        h.p("Neither you, nor your login, nor the policy has said an ε. Take one below, or fill in the field."),
+        h.dl(h.div(h.dt("you have left"), h.dd(cost.left)), class_="figures"),
+    ]
+    return query(
+        frame,
+        written,
+        h.section(unpriced if cost.is_nominal else priced, class_="card price", aria_labelledby="cost"),
+        _curve(frame, written, curve),
+        card("How it would be computed", _tree(cost.tree) if cost.plan else _lines(cost.tree), _released(cost.plan),
+             h.ul([h.li(note) for note in _notes(cost)], class_="notes")),
+    )  # fmt: skip
+
+
+def drop(frame: PageFrame, written: WrittenForm) -> bytes:
+    """What dropping a summary would do."""
+    act = h.form(
+        _hidden(frame, written, written.epsilon),
+        h.button("Drop it", type="submit", class_="main"),
+        method="post", action="/query/run",
+    )  # fmt: skip
+    said = "Nobody is charged. The summary's name is forgotten, for all accounts; what was paid for stays stored."
+    return query(frame, written, card("What it would do", h.p(said), act))
+
+
+def _too_dear(cost: Cost) -> str:
+    """Why it cannot be run, and what could."""
+    price, left = _amounts(cost.price), _amounts(cost.left)
+    short = next((part for part in price if _amount_of(price, part) > _amount_of(left, part)), "ε")
+    said = f"Too little {short} is left, so this would be refused."
+    if _amount_of(left, short) == 0:
+        return f"{said} None is left: a custodian can raise the budget in the policy."
+    if short == "δ":
+        return f"{said} Write at most {left[short]} into the field δ, or group by columns with public lists of values."
+    return (
+        f"{said} Write at most {left[short]} into the field {short}." if short == "ε" else f"{said} Write a smaller ε."
+    )
+
+
+def _amounts(text: str) -> dict[str, str]:
+    """`ε 0.5 δ 1e-9` → ε and δ, each with its amount."""
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _amount_of(amounts: Mapping[str, str], part: str) -> float:
+    return _float(amounts.get(part, "")) or 0.0
+
+
+def _errors(errors: Mapping[str, float | None], of: str) -> Node:
+    if not errors:
+        return None
+    rows: list[list[Node]] = [
+        [h.code(name), "known with the answer: it depends on the data" if width is None else f"± {width:,.6g}"]
+        for name, width in errors.items()
+    ]
+    return table((of, "Largest error, 95 %"), rows, caption="Largest errors", class_="fit")
+
+
+def _curve(frame: PageFrame, written: WrittenForm, curve: Sequence[tuple[str, Mapping[str, float | None]]]) -> Node:
+    names = list(dict.fromkeys(name for _, found in curve for name in found))
+    known = [name for name in names if any(found.get(name) is not None for _, found in curve)]
+    if not known:
+        return None
+    chosen = _float(written.epsilon)
+    rows: list[list[Node]] = []
+    for epsilon, found in curve:
+        use = h.form(
+            _hidden(frame, written, epsilon),
+            h.button("Take", h.span(f" ε {epsilon}", class_="hidden"), type="submit", class_="quiet"),
+            method="post", action="/query/price",
+        )  # fmt: skip
+        widths = [("–" if (w := found.get(name)) is None else f"± {w:,.4g}") for name in known]
+        rows.append([h.strong(epsilon) if _float(epsilon) == chosen else epsilon, *widths, use])
+    drawing = plot.errors("largest error against ε", curve, chosen)
+    return card(
+        "What other prices would give",
+        h.figure(drawing, h.figcaption("Largest error against ε, both in powers of ten")) if drawing else None,
+        table(("ε", *known, ""), rows, range(1, len(known) + 1), "Largest error for other ε", "fit tight"),
+    )
+
+
+def _float(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if 0 < found < float("inf") else None
+
+
+def _tree(operators: Sequence[tuple[int, str, str]]) -> Node:
+    """The plan, from its answer down to the tables."""
+    found: list[Node] = []
+    for depth, operator, said in operators:
+        facts = [part for part in said.split(" · ") if part]
+        tags = [h.span(fact, class_="tag good" if fact == "public" else "tag") for fact in facts[:1]]
+        more = h.span(" · ".join(facts[1:]), class_="note") if facts[1:] else None
+        found.append(h.li(h.code(operator), " ", tags, " ", more, class_=f"depth-{min(depth, 12)}"))
+    return h.ol(found, class_="tree") if found else None
+
+
+def _lines(told: Sequence[tuple[int, str, str]]) -> Node:
+    return h.pre("\n".join(line for _, line, _ in told), tabindex="0")
+
+
+def _released(plan: Mapping[str, Any]) -> Node:
+    rows: list[list[Node]] = []
+    for release in plan.get("releases", []):
+        for part in release["components"]:
+            price = f"ρ {part['rho']:.4g}" if part["rho"] else f"ε {part['epsilon']:.4g}"
+            error, moves = part["expected_error"], part["linf"]
+            rows.append(
+                [h.code(part["name"]), part["mechanism"], f"{moves:,}" if isinstance(moves, int) else moves,
+                 f"{part['scale']:,.6g}", price, "–" if error is None else f"{error:,.6g}"]
+            )  # fmt: skip
+    if not rows:
+        return None
+    head = ("Measured", "Noise", "One unit moves", "Scale", "Price", "± 95 %")
+    return table(head, rows, (2, 3, 4, 5), "What is measured, and with what noise")
+
+
+def _notes(cost: Cost) -> list[str]:
+    return list(dict.fromkeys([*cost.notes, *(str(note) for note in cost.plan.get("notes", []))]))
+
+
+# The answer -----------------------------------------------------------------------------------------------------------
+
+
+def answered(frame: PageFrame, written: WrittenForm, given: GivenRows) -> bytes:
+    """The answer, what was spent, and what is told with it."""
+    answer = given.answer
+    spent = answer.spent or "nothing"
+    rest = [note for note in answer.notices if not _SHOWN.search(note)]
+    several: list[Node] = [
+        [h.h3(f"Answer {n}"), result(each, f"The rows of answer {n}")] for n, each in enumerate(given.more, 1)
+    ]
+    left = next((n.partition("; ")[2] for n in answer.notices if n.startswith("charged")), "")
+    return query(
+        frame,
+        written,
+        h.section(
+            h.h2("Answer", id="answer"),
+            h.p(h.strong(f"Spent {spent}"), f"; {left}" if left else "", class_="spent-line", role="status"),
+            several or result(given),
+            h.ul([h.li(note) for note in rest], class_="notes") if rest else None,
+            class_="card answer", aria_labelledby="answer",
+        ),
+        warnings(answer.warnings),
+    )  # fmt: skip
+
+
+def refused(frame: PageFrame, written: WrittenForm, found: Sequence[Diagnostic]) -> bytes:
+    """Why there is no answer."""
+    return query(frame, written, refusal(found))
+
+
+def result(given: GivenRows, caption: str = "The rows of the answer") -> Node:
+    """Rows, each noisy number with its ±."""
+    rows: list[list[Node]] = []
+    for row in given.answer.rows[:MOST_ROWS]:
+        cells: list[Node] = []
+        for number, place in enumerate(given.places):
+            ends = given.ends.get(number)
+            width = None if ends is None else _width(row[ends], row[ends + 1], row[place])
+            cells.append(_cell(row[place], width))
+        rows.append(cells)
+    numbers = [at for at, (_, type_) in enumerate(given.columns) if type_.kind in _NUMBERS]
+    more = len(given.answer.rows) - len(rows)
+    return [
+        table([h.span(name) for name, _ in given.columns], rows, numbers, caption, "fit"),
+        h.p(f"{more:,} rows more are not shown here: psql and the API give all.", class_="note") if more else None,
+        h.p("no rows", class_="note") if not rows else None,
+    ]
+
+
+def _width(low: Value, high: Value, value: Value) -> float | str | None:
+    """Half of it where the number stands in the middle, else both ends in words."""
+    if not isinstance(low, float) or not isinstance(high, float):
+        return None
+    middle = float(value) if isinstance(value, int | float) else None
+    half = (high - low) / 2
+    if middle is not None and abs(middle - (low + high) / 2) <= 0.01 * half + 0.5:
+        return half
+    return f"{low:,.6g} to {high:,.6g}"
+
+
+def _cell(value: Value, width: float | str | None) -> Node:
+    if value is None:
+        return h.span("NULL", class_="null")
+    if isinstance(width, float):
+        shown, _, error = cell(value, width).text.partition(" ± ")
+        return [shown, " ", h.span(f"± {error}", class_="width")]
+    return [cell(value).text, " ", h.span(width, class_="width") if width else None]

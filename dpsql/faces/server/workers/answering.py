@@ -1,0 +1,244 @@
+"""What a worker does with a statement: plan it, charge it, run it; or only say what that would do.
+
+All accounts share one service. What a statement is asked with comes with it, and is set on no session.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from dpsql.answers.results.answer import Release
+from dpsql.answers.results.interval_columns import places_of_ends, rows_with_ends, with_ends
+from dpsql.answers.results.summary_rows import DROPPED, MADE, made
+from dpsql.core.ir.types import BOOLEAN, DOUBLE, VARCHAR
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import Error
+from dpsql.faces.server.account_relations import named_in, with_rows
+from dpsql.faces.server.asked import DIALECT, asked
+from dpsql.faces.server.statements import Answer, Value
+from dpsql.faces.server.workers.batch_runs import batch_reply
+from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now
+from dpsql.faces.server.workers.kept_answers import KeptAnswers
+from dpsql.faces.server.workers.notices import cost_told, summary_cost_told, told, too_many_rows
+from dpsql.faces.server.workers.own_account import rows_of, standing
+from dpsql.faces.server.workers.worker_messages import Ask, Reply
+from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
+from dpsql.planner.costs.answer_size import known_size
+from dpsql.planner.explain.explain_text import as_text
+from dpsql.planner.explain.stable_json import dumps
+from dpsql.planner.plan import Plan
+from dpsql.service.planning.planning import WrittenQuery
+from dpsql.service.service import Service
+from dpsql.service.session import Session
+
+
+class WorkerAnswering:
+    """Answers statements, one after the other.
+
+    rows: the most rows of an answer. leaving: told the name of a run when it has done all that reads private rows; when
+    it returns, others may see what came of that. charging: told the name of a run and the ledger's entry that it is
+    about to make.
+    """
+
+    def __init__(
+        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+    ) -> None:
+        self._service, self._rows, self._leaving, self._charging = service, rows, leaving, charging
+        self._kept, self._spending = KeptAnswers(), AccountSpending(service)
+
+    def answer(self, ask: Ask) -> Reply:
+        """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
+        try:
+            return self._answer(ask)
+        except Error as error:
+            return Reply(ask.id, refused=error.diagnostics)
+        except Exception:  # its text could hold anything, and is shown nowhere
+            return Reply(ask.id, refused=(_INTERNAL,))
+
+    def _answer(self, ask: Ask) -> Reply:
+        if ask.wish == "spent":
+            return Reply(ask.id, _spent(self._service))
+        if ask.wish == "entry":
+            return Reply(ask.id, _price_of(self._service, ask.sql))
+        if ask.wish == "stopped":
+            self._service.stopped(ask.sql)
+            return Reply(ask.id, Answer((), ()))
+        now = dt.datetime.now(dt.UTC)
+        ceilings = ceilings_now(self._spending, ask.account, ask.ceilings, now)
+        session = self._service.session(ask.account, None, ceilings)
+        if ask.batch:
+            return batch_reply(
+                ask, session, self._rows, lambda: self._leaving(ask.id), lambda entry: self._charging(ask.id, entry)
+            )
+        if (statement := summary_statement(ask.sql)) is not None:
+            return self._summary(ask, session, statement)
+        sql, moved = ask.sql, 0
+        values: tuple[Value, ...] | Mapping[str, Value] = ask.values
+        if names := named_in(sql):
+            sql, values, moved = with_rows(sql, ask.values, rows_of(session, names))
+        question = WrittenQuery(sql, values, DIALECT, ask.asked)
+        try:
+            return self._planned(ask, session, question)
+        except Error as error:
+            error.diagnostics = tuple(_in_text(d, ask.sql, moved) for d in error.diagnostics)
+            raise
+
+    def _planned(self, ask: Ask, session: Session, question: WrittenQuery) -> Reply:
+        match ask.wish:
+            case "explain":
+                plan = session.previewed(question, asked(ask.settings))
+                charge = session.charge_to_show(plan)
+                text = dumps(plan, charge) if ask.form == "json" else as_text(plan, False, charge)
+                lines = [text] if ask.form == "json" else text.splitlines()
+                answer = Answer(
+                    (("QUERY PLAN", VARCHAR),), [(line,) for line in lines], plan=plan.hash, command="EXPLAIN"
+                )
+                return Reply(ask.id, answer, plan=plan.hash)
+            case "cost":
+                plan = session.previewed(question, asked(ask.settings))
+                return Reply(ask.id, cost_told(session, plan), plan=plan.hash)
+            case "look":
+                plan = session.planned(question, asked(ask.settings))
+                held = self._held(ask, session, plan)
+                if held is None and (size := known_size(plan)) is not None and size > self._rows:
+                    raise Error([too_many_rows(self._rows, is_paid=False)])
+                return Reply(ask.id, held, plan=plan.hash)
+            case "run":
+                plan = session.planned(question, asked(ask.settings))
+                warnings = session.warnings(plan)
+                release, entry = self._run(ask, session, plan)
+                answer = self._shown(ask, session, release)
+                return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
+            case "spent" | "entry" | "stopped":
+                raise AssertionError(ask.wish)
+
+    def _run(self, ask: Ask, session: Session, plan: Plan) -> tuple[Release, str]:
+        """Charge and run; the answer, and the ledger's entry, "" where nothing was charged."""
+        entries: list[str] = []
+
+        def charging(entry: str) -> None:
+            entries.append(entry)
+            self._charging(ask.id, entry)
+
+        release = session.run(plan, charging=charging, leaving=lambda: self._leaving(ask.id))
+        return release, entries[-1] if entries and release.spent != NO_LOSS else ""
+
+    def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
+        """Drop one; explain one; or make one: each part is a run of its own, which leaves at its own moment.
+
+        Of an Ask, `form` is the number of the part. Looked at, one that is held gives an answer without rows, and one
+        that is to be paid for gives none; where there is none with this number, all of them get their name.
+        """
+        if isinstance(statement, DropSummary):
+            session.drop_summary(statement.name)
+            return Reply(ask.id, Answer(DROPPED, [(statement.name,)], command=DROP))
+        summary, given = session.summary_of(ask.sql), ask.settings
+        epsilon, rho = (None, None) if statement.amounts else (given.epsilon, given.rho)
+        if ask.wish == "cost":
+            return Reply(ask.id, summary_cost_told(session, summary.begun(epsilon, rho)))
+        if ask.wish == "explain":
+            lines = [(line,) for line in summary.explain(epsilon, rho=rho).splitlines()]
+            return Reply(ask.id, Answer((("QUERY PLAN", VARCHAR),), lines, command="EXPLAIN"))
+        place = int(ask.form)
+        making = summary.begun(epsilon, rho, place if ask.wish == "run" else None)
+        if ask.wish == "look":
+            if place == 0:
+                making.require_room()  # what is refused in the end, is at first
+            if place >= len(making.plans):
+                rows = made(statement.name, making.defined())
+                return Reply(ask.id, Answer(MADE, rows, making.notes, command=CREATE))
+            free = session.charge(list(making.plans.values())[place]).loss == NO_LOSS
+            return Reply(ask.id, Answer(MADE, ()) if free else None)
+        (plan,) = making.plans.values()
+        release, entry = self._run(ask, session, plan)
+        notices = told(session, release)[:1] if ask.settings.notices else ()
+        return Reply(ask.id, Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE))
+
+    def _held(self, ask: Ask, session: Session, plan: Plan) -> Answer | None:
+        """The answer to a plan that nothing is charged for; None if there is something to pay."""
+        found = session.looked_up(plan)
+        if found is None:
+            return None
+        kept = self._kept.get(ask.account, found, ask.settings)
+        if kept is not None:
+            return kept
+        answer = self._shown(ask, session, session.given(found))
+        self._kept.keep(ask.account, found, ask.settings, answer)
+        return answer
+
+    def _shown(self, ask: Ask, session: Session, release: Release) -> Answer:
+        if len(release) > self._rows:
+            raise Error([too_many_rows(self._rows, is_paid=release.spent != NO_LOSS)])
+        ends = ask.settings.intervals
+        columns = with_ends(release.plan) if ends else tuple(zip(release.columns, release.types, strict=True))
+        rows: Any = rows_with_ends(release, LEVEL) if ends else release.rows
+        return Answer(
+            columns,
+            rows,
+            told(session, release) if ask.settings.notices else (),
+            spent=str(release.spent) if release.spent != NO_LOSS else "",
+            plan=release.plan.hash,
+            ends=places_of_ends(release.plan) if ends else (),
+        )
+
+
+class AtOnce(WorkerAnswering):
+    """Answers of made-up rows, over which no clock need be kept: whoever looks is given what a run would give, and no
+    run waits until it may leave."""
+
+    def __init__(
+        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+    ) -> None:
+        super().__init__(service, rows, lambda id: None, charging)
+
+    def answer(self, ask: Ask) -> Reply:
+        """See Answering."""
+        reply = super().answer(ask)
+        is_unanswered = ask.wish == "look" and reply.answer is None and not reply.refused
+        return super().answer(replace(ask, wish="run")) if is_unanswered else reply
+
+
+def _spent(service: Service) -> Answer:
+    """What every account has spent of each unit, may spend, and has left; no account: all together.
+
+    Of made-up rows, for which nobody is charged, it is nothing.
+    """
+    parts = ("epsilon", "delta", "rho")
+    rows = [
+        (what, unit, account, *(float(getattr(loss, part)) for part in parts))
+        for unit, account, spent, cap in standing(service.policy, service.ledger)
+        if not service.free
+        for what, loss in (("spent", spent), ("budget", cap), ("left", None if cap is None else remaining(cap, spent)))
+        if loss is not None
+    ]
+    return Answer(
+        (*((name, VARCHAR) for name in ("what", "unit", "account")), *((part, DOUBLE) for part in parts)), rows
+    )
+
+
+def _price_of(service: Service, id: str) -> Answer:
+    """What an entry of the ledger charged its account, and whether its run failed; no row if there is none."""
+    service.count_crashes()
+    entries = [r.entry for r in service.ledger.history() if r.entry.id == id]
+    has_failed = any(failure.entry == id for failure in service.ledger.failures())
+    rows = [(str(largest(entry.in_account(unit) for unit in entry.units)), has_failed) for entry in entries]
+    return Answer((("price", VARCHAR), ("failed", BOOLEAN)), rows)
+
+
+def _in_text(found: Diagnostic, sql: str, moved: int) -> Diagnostic:
+    """A finding about a text that relations were put into, shown in the text as it was written."""
+    if not moved or found.span is None or found.source is None:
+        return found
+    return found.within(replace(found.source, text=sql), -moved)
+
+
+_INTERNAL: Final = Diagnostic(
+    "DP904",
+    "dpsql itself failed; what was charged stays charged",
+    help=("tell the custodian which statement it was",),
+)

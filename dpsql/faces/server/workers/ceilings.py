@@ -1,0 +1,118 @@
+"""What a login may still spend: its ceilings for one query, for the last hour and the last day.
+
+*Claim.* In any day (hour) an account is charged at most its login's ceiling, as far as the clocks of the machines that
+charge are true. *Why.* What was charged in it is read from the ledger before a statement, with all that the account had
+spent by then; what it spends from then on counts in the transaction that charges (`Ceiling` of core/ledger/ledger.py),
+whoever charges it. *When it would be false.* If a clock goes back. Budgets do not rest on clocks. *Tested by*
+tests/faces/server/test_ceilings.py.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from dpsql.core.ledger.ledger import Ceiling, Receipt
+from dpsql.core.policy.units import Accountant
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
+from dpsql.diagnostics.errors import CannotOpen
+from dpsql.faces.server.statements import Ceilings
+from dpsql.service.service import Service
+
+_SPANS: Final = {"per_hour": dt.timedelta(hours=1), "per_day": dt.timedelta(days=1)}
+
+
+Losses = Mapping[str, PrivacyLoss]
+"""Unit → what it was charged."""
+
+
+class AccountCharge(NamedTuple):
+    """One entry of an account. at: None if nobody can tell when it was."""
+
+    at: dt.datetime | None
+    losses: Losses
+
+
+class AccountSpending:
+    """What each account has spent, and when: the ledger is read once, and from then on what is new in it."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._lock = threading.Lock()
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._last: Receipt | None = None
+        self._charges: dict[str, list[AccountCharge]] = {}
+        self._spent: dict[str, Losses] = {}
+
+    def of(self, account: str) -> tuple[list[AccountCharge], Losses]:
+        """All charges of an account until now, oldest first, and their sum. Raises CannotOpen (DP407)."""
+        own, names = self.service.policy.account(account), self.service.policy.unit_names
+        with self._lock:
+            try:
+                found = self.service.ledger.history(self._last)
+            except CannotOpen:  # of a ledger that a custodian puts back, the last entry may never be there again
+                self._start_over()
+                raise
+            for receipt in found:
+                entry = receipt.entry.called(names)
+                charge = AccountCharge(
+                    _moment(receipt.reserved_at), {unit: entry.in_account(unit) for unit in entry.units}
+                )
+                self._charges.setdefault(entry.analyst, []).append(charge)
+                self._spent[entry.analyst] = _sum((self._spent.get(entry.analyst, {}), charge.losses))
+                self._last = receipt
+            return list(self._charges.get(own, ())), self._spent.get(own, {})
+
+
+def ceilings_now(
+    spending: AccountSpending, account: str, ceilings: Ceilings, now: dt.datetime
+) -> Mapping[str, Ceiling]:
+    """A login's ceilings by their names, as the ledger limits a charge by them. Raises CannotOpen (DP407)."""
+    accountant = spending.service.policy.privacy.accountant
+    given = {name: getattr(ceilings, name) for name in ("per_query", *_SPANS)}
+    caps = {name: _cap(amount, accountant) for name, amount in given.items() if amount is not None}
+    if not any(name in _SPANS for name in caps):
+        return {name: Ceiling(cap) for name, cap in caps.items()}
+    charges, before = spending.of(account)
+    found: dict[str, Ceiling] = {}
+    for name, cap in caps.items():
+        if name in _SPANS:
+            spent = largest(spent_since(charges, now - _SPANS[name]).values())
+            found[name] = Ceiling(remaining(cap, PrivacyLoss(spent.epsilon, Fraction(0), spent.rho)), before)
+        else:
+            found[name] = Ceiling(cap)
+    return found
+
+
+def spent_since(charges: Iterable[AccountCharge], since: dt.datetime) -> Losses:
+    """What was charged from then on. Entries without a time count."""
+    return _sum(charge.losses for charge in charges if charge.at is None or charge.at >= since)
+
+
+def _sum(several: Iterable[Losses]) -> Losses:
+    found: dict[str, PrivacyLoss] = {}
+    for losses in several:
+        for unit, loss in losses.items():
+            found[unit] = found.get(unit, NO_LOSS) + loss
+    return found
+
+
+def _moment(reserved_at: str) -> dt.datetime | None:
+    try:
+        at = dt.datetime.fromisoformat(reserved_at)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
+
+
+def _cap(amount: str, accountant: Accountant) -> PrivacyLoss:
+    """An ε in the ledger's terms: under zCDP ρ = ε²/2, as the ε of a query is read. δ has no ceiling."""
+    epsilon = exact_epsilon(amount)
+    if accountant == "zcdp":
+        return PrivacyLoss(delta=Fraction(1), rho=epsilon * epsilon / 2)
+    return PrivacyLoss(epsilon, Fraction(1))

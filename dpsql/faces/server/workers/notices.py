@@ -1,0 +1,91 @@
+"""What is told beside an answer: its price, what is left, its ± and its notes. Of released numbers and policy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.answers.results.answer import Release, half_widths
+from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.faces.server.statements import Answer
+from dpsql.planner.plan import Plan
+from dpsql.service.accounts.remaining_budgets import total
+from dpsql.service.query import accuracy
+from dpsql.service.session import Session
+from dpsql.service.summaries.summary import SummaryMaking
+
+
+def told(session: Session, release: Release) -> tuple[str, ...]:
+    """One sentence each; no price of what is public, unless that is made up, too."""
+    price = () if release.plan.known and not session.service.free else (price_told(session, release.spent),)
+    return (*price, *_errors(release), *release.notes)
+
+
+def price_told(session: Session, spent: PrivacyLoss) -> str:
+    """What an answer cost, and what is left."""
+    if spent == NO_LOSS:
+        return session.service.free or "nothing was charged"
+    left = session.budget.remaining
+    rest = "" if left is None else f"; left {_left(left)}"
+    return f"charged {spent}{rest}"
+
+
+def _errors(release: Release) -> list[str]:
+    """Column by column, the largest ± of all rows, at 95 %."""
+    rows = half_widths(release)
+    names = dict.fromkeys(name for row in rows for name in row)
+    found = []
+    for name in names:
+        widths = [w for row in rows if (w := row.get(name)) is not None]
+        if widths:
+            upto = "" if len(set(widths)) == 1 else "up to "
+            found.append(f"{name} ± {upto}{max(widths):.6g} (95 %)")
+    return found
+
+
+def cost_told(session: Session, plan: Plan) -> Answer:
+    """EXPLAIN (COST): for each noisy column the price now, its ±, what is left, and how often that would be enough."""
+    charge = session.charge_to_show(plan)
+    found = _cost(session, charge.loss, dict(accuracy(plan, LEVEL)))
+    return replace(found, notices=charge.notes, plan=plan.hash)
+
+
+def summary_cost_told(session: Session, making: SummaryMaking) -> Answer:
+    """EXPLAIN (COST) of a summary: for each of its marginals the price of all of them now, the ± of a cell, the rest as
+    of a query."""
+    widths = {making.design.name(m): accuracy(plan, LEVEL)["n"] for m, plan in making.plans.items()}
+    return replace(_cost(session, largest(total(making.charges).values()), widths), notices=making.notes)
+
+
+def _cost(session: Session, loss: PrivacyLoss, widths: Mapping[str, float | None]) -> Answer:
+    remaining = session.budget.remaining
+    left = "no limit" if remaining is None else _left(remaining)
+    times = None if remaining is None or loss == NO_LOSS else _times(loss, remaining)
+    rows = [(str(loss), name or None, width, left, times) for name, width in (widths or {"": None}).items()]
+    names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
+    return Answer(names, rows, command="EXPLAIN")
+
+
+def _left(left: PrivacyLoss) -> str:
+    return left_text(left, in_rho=bool(left.rho) and not left.epsilon)
+
+
+def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
+    parts = ((price.epsilon, left.epsilon), (price.delta, left.delta), (price.rho, left.rho))
+    return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
+
+
+def too_many_rows(most: int, *, is_paid: bool) -> Diagnostic:
+    """is_paid: whether it was charged before that could be known."""
+    fewer = "ask for fewer:  … ORDER BY … LIMIT n"
+    stored = ";  what was charged is stored, and asking again for it is free"
+    return Diagnostic(
+        "DP415",
+        f"the answer has more than {most:,} rows, which the server does not give at one time",
+        help=(fewer + stored if is_paid else fewer,),
+        notes=("what was charged stays charged" if is_paid else "nothing was spent",),
+    )

@@ -1,0 +1,319 @@
+"""What the front and a worker say to each other: one JSON text a line, and nothing that could run.
+
+*Claim.* A value that crosses is the value that was sent, and reading a line does nothing but make values. *Why.* JSON's
+own numbers are whole or binary64, both written exactly; every other kind of value is an object with one key that names
+its kind. *When it would be false.* If a pickle crossed, or a Decimal as a float. *Tested by*
+tests/faces/server/test_messages.py.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from dpsql.core.ir.types import NULL, SqlType, parse_type
+from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings, Value
+
+LONGEST: Final = 2**28
+"""Bytes of one line."""
+
+Wish = Literal["look", "run", "explain", "cost", "spent", "entry", "stopped"]
+"""look: the answer if nothing is charged for it. run: charge and run. explain, cost: what a run would do. spent: what
+every account has spent, for the custodian; there is no statement then. entry: the price of the ledger's entry whose
+id stands in place of the statement, and whether its run has failed; no row if it was not made. stopped: the run of this
+entry is ended by the server, and is no failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A statement for a worker. account: whose budget it is. asked: what NOW() means, in UTC.
+
+    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it.
+    """
+
+    id: str
+    wish: Wish
+    account: str
+    sql: str
+    values: tuple[Value, ...]
+    settings: StatementSettings
+    ceilings: Ceilings
+    asked: dt.datetime
+    form: str = "text"
+    batch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of it: an answer; refusals; or neither, where a look found something to pay.
+
+    plan: the hash of what is asked, for the audit log.
+    """
+
+    id: str
+    answer: Answer | None = None
+    refused: tuple[Diagnostic, ...] = ()
+    plan: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Charging:
+    """A run is about to make this entry of the ledger. It has read no private row yet."""
+
+    id: str
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A run has done all that reads private rows. Nobody can see that yet."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """The run may store what it has drawn, let others go on, and reply."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker has opened data and ledger. policy: the hash of its file. catalogue: names and types of the data."""
+
+    policy: str
+    catalogue: Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A worker cannot open the data or the ledger, and ends."""
+
+    refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
+
+
+Message = Ask | Reply | Charging | Waiting | Go | Ready | Broken
+
+
+def write(message: Message) -> bytes:
+    """One line."""
+    text = json.dumps(
+        {type(message).__name__: _WRITERS[type(message)](message)}, ensure_ascii=True, separators=(",", ":")
+    )
+    return text.encode("ascii") + b"\n"
+
+
+def read(line: bytes) -> Message:
+    """The message of one line. Raises ValueError for anything else."""
+    try:
+        ((name, fields),) = json.loads(line).items()
+        return _READERS[name](fields)
+    except (KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError("no message") from error
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def pack(value: Value) -> Any:
+    """A value as JSON can hold it."""
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else {"float": repr(value)}
+        case Decimal():
+            return {"decimal": str(value)}
+        case bytes():
+            return {"bytes": value.hex()}
+        case dt.datetime():
+            return {"datetime": value.isoformat()}
+        case dt.date():
+            return {"date": value.isoformat()}
+        case dt.time():
+            return {"time": value.isoformat()}
+        case dt.timedelta():
+            return {"timedelta": [value.days, value.seconds, value.microseconds]}
+        case UUID():
+            return {"uuid": str(value)}
+        case list() | tuple():
+            return {"list": [pack(item) for item in value]}
+    raise ValueError(f"a {type(value).__name__} is no value of SQL")
+
+
+_UNPACK: Final[Mapping[str, Callable[[Any], Value]]] = {
+    "float": float,
+    "decimal": Decimal,
+    "bytes": bytes.fromhex,
+    "datetime": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "timedelta": lambda parts: dt.timedelta(*parts),
+    "uuid": UUID,
+    "list": lambda items: [unpack(item) for item in items],
+}
+
+
+def unpack(packed: Any) -> Value:
+    """The value that was packed. Raises ValueError, KeyError."""
+    if not isinstance(packed, dict):
+        return packed  # type: ignore[no-any-return]
+    ((kind, held),) = packed.items()
+    return _UNPACK[kind](held)
+
+
+def _type(name: str) -> SqlType:
+    found = NULL if name == NULL.name else parse_type(name)
+    if found is None:
+        raise ValueError(f"no type: {name}")
+    return found
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _diagnostic(d: Diagnostic) -> dict[str, Any]:
+    return {
+        "code": d.code,
+        "message": d.message,
+        "source": None if d.source is None else [d.source.text, d.source.name],
+        "span": None if d.span is None else [d.span.start, d.span.end],
+        "label": d.label,
+        "help": d.help,
+        "notes": d.notes,
+        "severity": d.severity,
+    }
+
+
+def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
+    return tuple(
+        Diagnostic(
+            d["code"],
+            d["message"],
+            None if d["source"] is None else Source(*d["source"]),
+            None if d["span"] is None else Span(*d["span"]),
+            d["label"],
+            tuple(d["help"]),
+            tuple(d["notes"]),
+            d["severity"],
+        )
+        for d in found
+    )
+
+
+def _write_ask(ask: Ask) -> dict[str, Any]:
+    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form", "batch")}
+    return {
+        **own,
+        "values": [pack(v) for v in ask.values],
+        "settings": asdict(ask.settings),
+        "ceilings": asdict(ask.ceilings),
+        "asked": ask.asked.isoformat(),
+    }
+
+
+def _read_ask(fields: dict[str, Any]) -> Ask:
+    return Ask(
+        **{
+            **fields,
+            "values": tuple(unpack(v) for v in fields["values"]),
+            "settings": StatementSettings(**fields["settings"]),
+            "ceilings": Ceilings(**fields["ceilings"]),
+            "asked": dt.datetime.fromisoformat(fields["asked"]),
+        }
+    )
+
+
+def _write_answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "columns": [[name, type_.name] for name, type_ in answer.columns],
+        "rows": [[pack(v) for v in row] for row in answer.rows],
+        "notices": answer.notices,
+        "warnings": [_diagnostic(d) for d in answer.warnings],
+        "spent": answer.spent,
+        "plan": answer.plan,
+        "entry": answer.entry,
+        "command": answer.command,
+        "more": [_write_answer(each) for each in answer.more],
+        "ends": answer.ends,
+    }
+
+
+def _read_answer(fields: dict[str, Any]) -> Answer:
+    return Answer(
+        **{
+            **fields,
+            "columns": tuple((name, _type(type_)) for name, type_ in fields["columns"]),
+            "rows": [tuple(unpack(v) for v in row) for row in fields["rows"]],
+            "notices": tuple(fields["notices"]),
+            "warnings": _diagnostics(fields["warnings"]),
+            "more": tuple(map(_read_answer, fields["more"])),
+            "ends": tuple(fields["ends"]),
+        }
+    )
+
+
+def _write_reply(reply: Reply) -> dict[str, Any]:
+    return {
+        "id": reply.id,
+        "answer": None if reply.answer is None else _write_answer(reply.answer),
+        "refused": [_diagnostic(d) for d in reply.refused],
+        "plan": reply.plan,
+    }
+
+
+def _read_reply(fields: dict[str, Any]) -> Reply:
+    answer = None if fields["answer"] is None else _read_answer(fields["answer"])
+    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"])
+
+
+def _read_table(fields: dict[str, Any]) -> CatalogueTable:
+    return CatalogueTable(
+        fields["name"],
+        tuple(CatalogueColumn(**c) for c in fields["columns"]),
+        tuple(fields["primary_key"]),
+        tuple(tuple(u) for u in fields["unique"]),
+        tuple(CatalogueKey(tuple(k["columns"]), k["table"], tuple(k["references"])) for k in fields["foreign_keys"]),
+        tuple(fields["reads"]),
+        fields["source"],
+    )
+
+
+def _without_values(catalogue: Catalogue) -> dict[str, Any]:
+    """What a type itself lists stays behind: it may have been made of private rows."""
+    found = asdict(catalogue)
+    for table in found["tables"]:
+        for column in table["columns"]:
+            del column["enumerated"]
+    return found
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    Ask: _write_ask,
+    Reply: _write_reply,
+    Charging: asdict,
+    Waiting: asdict,
+    Go: asdict,
+    Ready: lambda ready: {"policy": ready.policy, "catalogue": _without_values(ready.catalogue)},
+    Broken: lambda broken: [_diagnostic(d) for d in broken.refused],
+}
+_READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
+    "Ask": _read_ask,
+    "Reply": _read_reply,
+    "Charging": lambda fields: Charging(**fields),
+    "Waiting": lambda fields: Waiting(**fields),
+    "Go": lambda fields: Go(**fields),
+    "Ready": lambda fields: Ready(
+        fields["policy"], Catalogue(tuple(_read_table(t) for t in fields["catalogue"]["tables"]))
+    ),
+    "Broken": lambda fields: Broken(_diagnostics(fields)),
+}

@@ -1,0 +1,1 @@
+"""Aggregates and windows: calls over many rows."""

@@ -1,0 +1,1 @@
+"""The other clauses of a SELECT."""

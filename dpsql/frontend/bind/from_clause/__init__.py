@@ -1,0 +1,1 @@
+"""The FROM clause: where the rows of a query come from."""

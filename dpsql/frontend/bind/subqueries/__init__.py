@@ -1,0 +1,1 @@
+"""Queries within expressions."""

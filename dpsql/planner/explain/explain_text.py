@@ -1,0 +1,267 @@
+"""EXPLAIN as text: the annotated tree, the measurements of every release, and the price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.releases_of_plan import releases_of
+from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.nodes import BoundContributions, Node
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.all_measures import rule
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.noise.widths import linear_width
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.policy.units import unit_named
+from dpsql.core.privacy_loss import largest, show_spent
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.layout import printable
+from dpsql.planner.costs.expected_error import scale
+from dpsql.planner.costs.named_outputs import chosen_columns
+from dpsql.planner.explain.components import (
+    amount,
+    chosen_from,
+    component_name,
+    groups_of_a_unit,
+    key_source,
+    together,
+)
+from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
+from dpsql.planner.explain.nodes import facts_text, operator
+from dpsql.planner.plan import Charge, Plan
+from dpsql.planner.postprocessing.planning.interval_notes import interval_lines
+
+
+def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) -> str:
+    """The annotated tree, the measurements of every release, and the price: `charge`, else that of new noise.
+
+    Lines without control characters.
+    """
+    charge = charge or Charge.of_new(plan)
+    searches = () if plan.searches is None else plan.searches.plan.releases
+    lines = [*_goal(plan), *_tree(plan.tree, "", "", _numbers(plan, len(searches)), set(), bool(searches))]
+    for i, release in enumerate(searches):
+        lines += ["", *_release_lines(release, i, searched_by(plan, i))]
+    consistent = _consistent_lines(plan)
+    for i, release in enumerate(plan.releases):
+        each = [Multiples.of(plan, i, at) for at in range(len(release.measured.measurements))]
+        told = " · ".join(filter(None, (limits_from(plan, i), _limits_told(plan, i))))
+        lines += ["", *_release_lines(release, len(searches) + i, told, each)]
+        lines += [] if searches else _sum_lines(release.measured)
+        lines += consistent.get(i, [])
+    intervals = interval_lines(plan.columns, plan.post)
+    lines += ["", *intervals] if intervals else []
+    lines += ["", f"cost: {_cost(plan, charge)}"]
+    lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
+    lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
+    if engine_sql:
+        named = [*((f"search {r.label}", r) for r in searches), *((r.label, r) for r in plan.releases)]
+        for name, release in named:
+            for statement in release.statements:
+                lines += ["", f"-- {name}: {statement.shape}", statement.shown]
+        if plan.post.renamed is None and not plan.tree.fact.empty:
+            for step in plan.post.steps[:-1]:
+                lines += ["", f"-- post-processing: {step.table}", step.sql]
+            lines += ["", "-- post-processing", plan.post.sql]
+    return printable("\n".join(lines))
+
+
+def _consistent_lines(plan: Plan) -> dict[int, list[str]]:
+    """Place of a release → how accurate its numbers are once every total is the sum of its parts."""
+    if not plan.post.totals:
+        return {}
+    from dpsql.planner.postprocessing.intervals.expected_totals import expected_widths  # which loads numpy
+
+    found: dict[int, list[str]] = {}
+    for totals in plan.post.totals:
+        for (place, at), width in expected_widths(totals, plan.releases, LEVEL).items():
+            output = plan.releases[place].measured.node.outputs[at]
+            found.setdefault(place, []).append(f"{output.label} ± {width:.4g}")
+    return {place: [f"  by least squares: {', '.join(each)}"] for place, each in found.items()}
+
+
+def _warning_lines(warning: Diagnostic) -> list[str]:
+    return [f"warning[{warning.code}]: {warning.message}", *(f"  = help: {text}" for text in warning.help)]
+
+
+def _numbers(plan: Plan, first: int) -> ByIdentity[Node, int]:
+    """Every Release node of a plan → its number, from `first` on; none where there is one release in all."""
+    numbers, found = ByIdentity[Node, int](), releases_of(plan.tree)
+    for node in found.nodes(plan.tree) if first + len(plan.releases) > 1 else ():
+        numbers[node] = first + found.index[node]
+    return numbers
+
+
+def _tree(
+    tagged: Tagged[Facts],
+    first: str,
+    rest: str,
+    numbers: ByIdentity[Node, int],
+    shown: set[int],
+    searched: bool,
+) -> list[str]:
+    """The lines of a node and its inputs.
+
+    numbers: every Release node → its number, if there are several. A release that is `shown` is not shown again.
+    searched: limits are still to be found, so that those in the tree are none.
+    """
+    name, facts = operator(tagged.node), facts_text(tagged.fact)
+    if searched and isinstance(tagged.node, BoundContributions):
+        facts = facts.replace(f" · {tagged.fact.note}", " · limits that are found")
+    number = numbers.get(tagged.node)
+    if number is not None:
+        name = name.replace("release", f"release {number}:", 1)
+        if number in shown:
+            return [f"{first + name:<58} as above, measured once"]
+        shown.add(number)
+    lines = [f"{first + name:<58} {facts}".rstrip()]
+    for i, child in enumerate(tagged.inputs):
+        last = i == len(tagged.inputs) - 1
+        own, below = rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
+        lines += _tree(child, own, below, numbers, shown, searched)
+    return lines
+
+
+def _limits_told(plan: Plan, number: int) -> str:
+    """What a release that no column shows is for; of others the group keys."""
+    told = [f"coverage of release {c.of}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
+    return "; ".join(told) or f"keys: {key_source(plan.releases[number].measured.node)}"
+
+
+def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequence[Multiples] = ()) -> list[str]:
+    """A release with its noise. each: how the numbers of each component are shown; as they are where that is empty."""
+    measured = release.measured
+    lines = [f"release {number} · {unit_named(measured.unit)} · {told}"]
+    if measured.threshold is not None and any(multiples.limit is not None for multiples in each):
+        lines[0] += f", which follows from the limits (δ {float(measured.threshold.delta):.3g})"
+    elif measured.threshold is not None:
+        lines[0] += (
+            f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
+        )
+    # All noise of a query is of one family; choices beside it may be priced otherwise.
+    in_rho = any(m.loss.rho for m in measured.measurements)
+    mixed = in_rho and any(m.loss.epsilon for m in measured.measurements)
+    rows = [
+        ("component", "l1", "l2", "l∞", "mechanism", "scale", "loss" if mixed else "ρ" if in_rho else "ε", "± 95 %")
+    ]
+    examples: list[str] = []
+    each = each or [Multiples()] * len(measured.measurements)
+    for place, (m, multiples) in enumerate(zip(measured.measurements, each, strict=True)):
+        s, shown, name = m.sensitivity, multiples.text, component_name(multiples.without(m.component), measured)
+        rows.append(
+            (
+                name,
+                shown(amount(s.l1 * m.unit)),
+                shown(f"{float(s.l2_squared) ** 0.5 * float(m.unit):.6g}"),
+                shown(amount(s.linf * m.unit)),
+                m.mechanism.name,
+                shown(f"{scale(m):.6g}"),
+                str(m.loss) if mixed else f"{float(m.loss.rho if in_rho else m.loss.epsilon):.4g}",
+                _error(measured, place, multiples),
+            )
+        )
+        examples += multiples.examples(name, measured, place)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(cells).rstrip())
+    lines += [f"  {line}" for line in (*examples, *_reach_lines(measured, each), *_together_lines(measured))]
+    if measured.conversion_delta:
+        lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")
+    return lines
+
+
+def _error(measured: MeasuredRelease, place: int, multiples: Multiples) -> str:
+    """Half the width of its interval, or rows; nothing of a choice among no rows, which is NULL."""
+    error = multiples.error(measured, place)
+    if error is None:
+        return ""
+    shown = multiples.text(f"{error:.4g}")
+    own = measured.measurements[place].component
+    return f"{'≤ ' * multiples.any_bounds}{shown} {own.counted}s" if rule(own).chosen else shown
+
+
+def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[str]:
+    """Why a unit changes less than its limits would let it: few groups are possible, or few values."""
+    groups, shown = groups_of_a_unit(measured), measured.contribution.released_groups
+    found = []
+    if groups is not None:
+        counted = "one group" if groups == 1 else f"at most {groups:,} groups"
+        found.append(
+            f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
+        )
+    for m, multiples in zip(measured.measurements, each, strict=True):
+        if rule(m.component).chosen and not (m.component.pick and m.component.pick.place):
+            among = chosen_from(m.component, multiples.any_bounds)
+            found.append(f"{component_name(m.component, measured)}: {among}")
+        if m.component.values is not None:
+            found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
+    return found
+
+
+def _together_lines(measured: MeasuredRelease) -> list[str]:
+    """E.g. `components 1–3, 5: no row counts in two of them, so together they cost ε 0.5`."""
+    found = []
+    for parallel in together(measured):
+        loss = largest(measured.measurements[i].loss for i in parallel)
+        parts: list[list[int]] = []
+        for i in parallel:
+            if parts and parts[-1][-1] == i - 1:
+                parts[-1].append(i)
+            else:
+                parts.append([i])
+        places = ", ".join(f"{p[0] + 1}" if len(p) == 1 else f"{p[0] + 1}–{p[-1] + 1}" for p in parts)
+        found.append(f"components {places}: no row counts in two of them, so together they cost {loss}")
+    return found
+
+
+def _sum_lines(measured: MeasuredRelease) -> list[str]:
+    """Columns that are no component as it is, e.g. `s = SUM(x - 50) + 50 · COUNT(*)`, `SUM(5) = 5 · COUNT(*)`."""
+    found = []
+    for output in measured.node.outputs:
+        terms = output.recipe.terms(measured.node.components)
+        if terms is None:
+            continue
+        first, *others = [
+            (component_name(measured.node.components[i], measured), worth / measured.measurements[i].unit)
+            for i, worth in terms
+        ]
+        times = first[1]
+        if times == 1 and not others:
+            continue
+        text = first[0]
+        for name, each in others:
+            worth = abs(each / times)
+            text += f" {'+' if each / times > 0 else '-'} {'' if worth == 1 else f'{amount(worth)} · '}{name}"
+        if times != 1:
+            text = f"{amount(times)} · {f'({text})' if others else text}"
+        error = linear_width(output.recipe, measured.measurements, LEVEL)
+        assert error is not None
+        found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
+    return found
+
+
+def _cost(plan: Plan, charge: Charge) -> str:
+    asked = Charge.of_new(plan).by_unit
+    each = [", ".join(f"{loss} of each {unit}" for unit, loss in c.items()) for c in (asked, charge.by_unit)]
+    if charge.by_unit == asked:
+        return each[0] or f"nothing: {'no rows are asked for' if plan.unread else 'only public data'}"
+    return f"{each[1] or 'nothing'} (asked: {each[0]})"
+
+
+def _goal(plan: Plan) -> list[str]:
+    """What the ε was found for, e.g. `epsilon 0.0731034 for n ± 50, middle within 20 rows at 95 %`."""
+    if not plan.max_error:
+        return []
+    loss = plan.loss
+    price = f"rho {show_spent(loss.rho)}" if loss.rho else f"epsilon {show_spent(loss.epsilon)}"
+    chosen = chosen_columns(plan.tree, plan.columns)
+    errors = ", ".join(
+        f"{column} within {amount(error)} {chosen[name]}s"
+        if (name := column.casefold()) in chosen
+        else f"{column} ± {amount(error)}"
+        for column, error in plan.max_error.items()
+    )
+    return [f"{price} for {errors} at {amount(plan.confidence * 100)} %"]

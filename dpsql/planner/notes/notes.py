@@ -1,0 +1,281 @@
+"""What a reader of the result should know: what was clipped, what was bounded, which keys may be missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Final
+
+from dpsql.core.analysis.facts import Contribution, Facts
+from dpsql.core.ir.components import SATURATED, Component, UnitTotal
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, walk
+from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
+from dpsql.core.ir.short_text import expression, identifier
+from dpsql.core.ir.types import Kind
+from dpsql.core.ir.walk import Tagged
+from dpsql.core.measures.all_measures import rule
+from dpsql.core.noise.measurement import MeasuredRelease
+from dpsql.core.numbers.cap import Finite
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.layout import one_line
+from dpsql.frontend.aggregates.formula import formula
+from dpsql.frontend.aggregates.quantile import ends, ordered
+from dpsql.planner.costs.expected_error import expected_error
+from dpsql.planner.notes.enforced_limits import missed
+
+BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
+
+
+def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[str, ...]:
+    """Notes in plain words; they depend on the query and the policy alone, never on data. source: of the query."""
+    found: list[str] = []
+    biased = False
+    for release in releases:
+        if release.empty:
+            continue  # nothing was clipped or left out
+        taken = [*_limits(release), *_own(release, source), *_clips(release, source)]
+        found += [*_public(release), *taken, *_keys(release), *_choices(release), *ranks_told(release)]
+        biased = biased or bool(taken)
+    # Names of columns are the analyst's.
+    return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
+
+
+def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[str]:
+    """How far what is chosen may be off: a number of rows, as a COUNT of them would count, or of units."""
+    for output in release.node.outputs:
+        if off := formula(output).off:
+            (place,) = output.recipe.components
+            own = release.node.components[place]
+            error = expected_error(release, place, any_bounds=any_bounds)
+            if error is not None and not (own.pick and own.pick.place):  # of several picks the first says it for all
+                rows, name = math.ceil(error), output.column.name if own.pick else output.label
+                said, lie = (f"1 {own.counted}", "lies") if rows == 1 else (f"{rows:,} {own.counted}s", "lie")
+                yield f"{name}: at 95 %, {off.format(rows=said, lie=lie)}"
+
+
+def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[str]:
+    """Of which tables rows are missing, because they were read from a prepared copy."""
+    for table in (policy.tables[name] for r in releases for name in missed(r.node, policy.tables)):
+        assert table.max_rows_per_unit is not None
+        most = table.max_rows_per_unit.rows
+        kept = f"{most:,} row{'' if most == 1 else 's'}"
+        yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
+
+
+def limits_told(releases: Sequence[MeasuredRelease], source: Source) -> frozenset[str]:
+    """Those notes that say how much one unit may contribute."""
+    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r, source)))
+
+
+def clips_told(releases: Sequence[MeasuredRelease], source: Source, beginnings: tuple[str, ...]) -> frozenset[str]:
+    """Those that say what is clipped, of what is called so without the query's own words."""
+    both = (pair for r in releases for pair in zip(_clips(r, None), _clips(r, source), strict=True))
+    return frozenset(one_line(told) for plain, told in both if one_line(plain).startswith(beginnings))
+
+
+def thresholds_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
+    """Those that say from which number of units on groups are shown."""
+    return frozenset(one_line(note) for r in releases if r.threshold is not None for note in _keys(r))
+
+
+def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
+    """Where two private tables that both have many rows of a unit are joined, limits meant for rows are on pairs."""
+    found: list[str] = []
+    for release in releases:
+        bounding = release.inputs[0]
+        if isinstance(bounding.node, BoundContributions):
+            found += [
+                f"pairs of rows of {' and '.join(many)} are counted: limits are on pairs" for many in _many(bounding)
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def joined_releases(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
+    """Where private rows are joined with groups: whether the numbers of these are noisy, said once for each."""
+    found: list[str] = []
+    for release in releases:
+        for below in release.inputs[0].walk():
+            joined = isinstance(below.node, Join) and not below.fact.public
+            for side in (t for t in below.inputs if joined and t.fact.public):
+                for inner in (t.node for t in side.walk()):
+                    if isinstance(inner, Release) and inner.keys and inner.outputs:
+                        what, of = ", ".join(o.label for o in inner.outputs), ", ".join(k.name for k in inner.keys)
+                        found.append(f"{what} by {of} is released before private rows are joined with it: it is noisy")
+    return tuple(dict.fromkeys(map(one_line, found)))
+
+
+def _many(below: Tagged[Facts]) -> Iterator[list[str]]:
+    """Tables at both sides of each such join."""
+    waiting = [below]
+    while waiting:
+        below = waiting.pop()
+        node = below.node
+        if isinstance(node, Release):
+            continue
+        waiting += below.inputs[::-1]
+        if isinstance(node, Join) and not node.kind.filters and not any(side.fact.public for side in below.inputs):
+            left, right = below.inputs
+            sides = (left, [e.left for e in node.equalities]), (right, [e.right for e in node.equalities])
+            if all(_repeats(side.fact, ends) for side, ends in sides):
+                yield [
+                    ", ".join(sorted({t.node.table for t in side.walk() if isinstance(t.node, Scan)}))
+                    for side, _ in sides
+                ]
+
+
+def _repeats(facts: Facts, ends: Sequence[Expr]) -> bool:
+    """Whether several rows may agree on what is joined by."""
+    most = facts.most_rows(frozenset(e.uid for e in ends if isinstance(e, Column)))
+    return not isinstance(most, Finite) or most.value > 1
+
+
+def drawn_by(noise: str) -> tuple[str, ...]:
+    """Who draws the noise, where it is not dpsql itself."""
+    return ("the noise is drawn by OpenDP, at scales rounded up to doubles",) if noise == "opendp" else ()
+
+
+def _public(release: MeasuredRelease) -> Iterator[str]:
+    """Numbers that follow from a public number of rows."""
+    size = release.contribution.size
+    if size is not None and any(m.known is not None for m in release.measurements):
+        yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
+
+
+def _clips(release: MeasuredRelease, source: Source | None) -> Iterator[str]:
+    for m in release.measurements:
+        c = m.component
+        if c.quantile is not None and (moments := ends(c)) is not None:
+            yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
+        elif (rule(c).adds_values or c.quantile is not None) and SATURATED not in (-c.lo, c.hi):
+            for arg, low, high in clips_of(c):
+                yield f"{unclipped(arg, source)} is clipped to [{_show(low)}, {_show(high)}]"
+
+
+def clips_of(c: Component) -> Iterator[tuple[Expr, Fraction, Fraction]]:
+    """The arguments of a sum, each with the ends to which it is clipped, in its own unit."""
+    factors = (c.arg, c), (None if c.times is None else c.times.arg, c.times)
+    for arg, of in factors:
+        if arg is not None and of is not None and columns_of(arg):
+            yield arg, (of.lo + of.center) * of.grid, (of.hi + of.center) * of.grid
+
+
+def unclipped(arg: Expr, source: Source | None = None) -> str:
+    """The argument as a person would write it; of those rows alone in which something else is known, too.
+
+    source: of the query, whose own words stand where columns of several tables have one name.
+    """
+    match arg:
+        case Call(function="case", args=(Call(function="is_not_null"), then, Literal(value=None))):
+            return unclipped(then, source)
+        case Call(function="clip", args=(inner, *_)):
+            return _as_written(inner, source)
+        case _:
+            return _as_written(arg, source)
+
+
+def _as_written(expr: Expr, source: Source | None) -> str:
+    found = {e.uid: e.name for e in walk(expr) if isinstance(e, Column)}
+    if source is None or expr.span is None or len(set(found.values())) == len(found):
+        return expression(expr)
+    return source.text[expr.span.start : expr.span.end] or expression(expr)
+
+
+def _own(release: MeasuredRelease, source: Source) -> Iterator[str]:
+    """Bounds that single aggregates bring."""
+    group = " and group" if release.node.keys else ""
+    for m in release.measurements:
+        if m.component.of_unit is not None:
+            yield _total_of_unit(m.component, m.component.of_unit, release, source)
+        if m.component.per_group is not None:
+            low, high = map(_show, m.component.per_group)
+            what = "rows" if m.component.arg is None else unclipped(m.component.arg, source)
+            yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
+
+
+def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease, source: Source) -> str:
+    """What one unit may add in all groups together."""
+    most = _show(limit.most * c.worth)
+    if rule(c).adds_values:
+        assert c.arg is not None
+        shown = unclipped(c.arg, source)
+        counted, noun = f"a total of {shown} up to {most}", f"totals of {shown}"
+    else:
+        noun = "different values" if rule(c).counts == "values" else "rows"
+        counted = f"at most {most} {noun.removesuffix('s') if limit.most == 1 else noun}"
+    if limit.norm == "l1" or not release.node.keys:
+        return f"{counted} per {release.unit} counted"
+    return f"{noun} per {release.unit} and group counted up to {most}: the root of their squares' sum over all groups"
+
+
+def _choices(release: MeasuredRelease) -> Iterator[str]:
+    """Rows whose value is none of those that one is chosen from."""
+    for c in release.node.components:
+        if c.arg is not None and c.choices is not None and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
+            what = expression(c.arg)
+            other = f"rows with another value than the {len(c.choices.keys):,} listed"
+            yield f"{other} do not count in {f'MODE({what})' if c.pick is None else what}"
+
+
+def _keys(release: MeasuredRelease) -> Iterator[str]:
+    """What becomes of rows whose group is not shown."""
+    if release.threshold is not None:
+        keys = ", ".join(identifier(k.name) for k in release.node.keys)
+        least = release.threshold.threshold
+        shown = f"groups of {keys} are shown only where the noisy number of units reaches {least}"
+        yield f"{shown}: less with more ε or a smaller max_groups_per_unit, none with a public list (domain)"
+        if keyed_by(release.node).within:
+            yield f"more groups of {keys} are listed than may be released; rows with other values are left out"
+    for source in key_sources(release.node) or ():
+        (first, *_) = source.positions
+        key = release.node.keys[first]
+        if not (source.covers or source.closed):
+            yield f"rows with another {identifier(key.name)} than the {len(source.keys):,} listed are left out"
+
+
+def _limits(release: MeasuredRelease) -> list[str]:
+    bounding = release.node.input
+    if not isinstance(bounding, BoundContributions):
+        return []
+    if all(_whole(c, bounding, release.contribution) for c in release.node.components):
+        return []
+    unit = release.unit
+    own = [c.per_group is not None or c.of_unit is not None for c in release.node.components if rule(c).counts != "ids"]
+    if (
+        own and all(own) and bounding.rows is None
+    ) or not release.contribution.limits_rows:  # what each may contribute is said below
+        counted = bounding.groups if bounding.keys and not bounding.few_groups else None
+        return [] if counted is None else [f"at most {counted} group{'s' * (counted != 1)} per {unit} counted"]
+    rows, in_one = _counted(release, bounding.rows), _counted(release, bounding.per_group)
+    if bounding.rows is not None:
+        found = [f"at most {rows} per {unit} counted"]
+    elif not bounding.keys or bounding.groups == 1:
+        found = [f"at most {in_one} per {unit} counted"]
+    elif bounding.few_groups:
+        found = [f"at most {in_one} per {unit} and group counted"]
+    else:
+        found = [f"at most {bounding.groups} groups per {unit}, and {in_one} in each, counted"]
+    if bounding.truncate_groups:
+        kept = "1 group" if bounding.groups == 1 else f"{bounding.groups} groups"
+        found.append(f"only {kept} of each {unit} {'is' if bounding.groups == 1 else 'are'} kept")
+    return found
+
+
+def _whole(c: Component, bounding: BoundContributions, limits: Contribution) -> bool:
+    """Whether no limit takes anything away: an id counts once in each group, a value once for each id and group."""
+    counts = rule(c).counts
+    if not bounding.few_groups or counts == "rows":
+        return False
+    return counts == "ids" or (c.values is not None and rule(c).kept(c, limits) == limits.most_groups * c.values)
+
+
+def _counted(release: MeasuredRelease, most: int | None) -> str:
+    """What a limit is on: of a COUNT(DISTINCT …) it is on the values that are counted."""
+    counted = {rule(c).counts for c in release.node.components} - {"ids"}
+    one, many = ("value", "different values") if counted == {"values"} else ("row", "rows")
+    return f"1 {one}" if most == 1 else f"{most} {many}"
+
+
+def _show(x: Fraction) -> str:
+    return str(x.numerator) if x.denominator == 1 else f"{float(x):g}"

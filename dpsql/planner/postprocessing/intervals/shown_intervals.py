@@ -1,0 +1,102 @@
+"""What an answer tells of a column that was computed: intervals at one level, and why there is none.
+
+An interval always holds the number that is shown. Where the sum or quotient that a form gives is not the number that
+the engine shows, the row was not followed, and there is no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpsql.core.noise.integer_columns import Floats
+from dpsql.planner.postprocessing.intervals.column_enclosures import ELSEWHERE, LOST, WHY, Bounds
+from dpsql.planner.postprocessing.intervals.derived_columns import (
+    IntervalColumn,
+    KnownColumn,
+    Picked,
+    Quotient,
+    TotalColumn,
+    nothing,
+)
+from dpsql.planner.postprocessing.planning.forms import Form
+
+_MOST_LEVELS = 24
+"""Different numbers of atoms in the rows of one column; more are put together, which only widens."""
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True)
+class ShownIntervals:
+    """Of one column of the answer, row by row: (low, high), or None; and why it is None, unless there is no noise.
+
+    single: the column has intervals, so that a reason is one of this number alone.
+    """
+
+    bounds: list[tuple[float, float] | None]
+    why: list[str]
+    single: bool = False
+
+    @classmethod
+    def nothing(cls, height: int, why: str = "") -> ShownIntervals:
+        """No interval anywhere."""
+        return cls([None] * height, [why] * height)
+
+
+def simultaneous(column: IntervalColumn, outside: Fraction) -> Bounds:
+    """Intervals of which each row's hold together with this probability."""
+    atoms = column.atoms()
+    number = np.maximum(1, sum((np.asarray(c) for c in atoms.values()), np.zeros(len(column), dtype=np.int64)))
+    levels = np.unique(number)
+    if len(levels) > _MOST_LEVELS:
+        grid = np.unique(np.ceil(np.geomspace(levels[0], levels[-1], _MOST_LEVELS)).astype(np.int64))
+        number = grid[np.searchsorted(grid, number)]
+        levels = np.unique(number)
+    if len(levels) <= 1:
+        return column.bounds(outside / int(levels[0]) if len(levels) else outside)
+    whole = nothing(len(column), ELSEWHERE, np.zeros(len(column), dtype=np.bool_))
+    for level in levels.tolist():
+        rows = np.flatnonzero(number == level)
+        whole = whole.replaced(rows, column.taken(rows).bounds(outside / level))
+    return whole
+
+
+def shown_intervals(column: IntervalColumn, found: Bounds, values: Sequence[Any], form: Form) -> ShownIntervals:
+    """What is shown of a column, given where it lies and the values that the engine shows."""
+    shown = KnownColumn.of(values)
+    lost = _lost(column, shown.values) & ~shown.missing
+    known = ~np.isnan(found.low) & ~shown.missing & ~lost & ~np.isnan(shown.values)
+    noisy = column.noisy
+    low, high = np.minimum(found.low, shown.values), np.maximum(found.high, shown.values)
+    pairs = zip(low.tolist(), high.tolist(), (known & noisy).tolist(), strict=True)
+    why = np.where(lost, LOST, found.why)
+    why = np.where(known | ~noisy | found.missing, 0, why)
+    texts = {code: WHY.get(code, form.why) for code in np.unique(why).tolist()}
+    reasons = [texts[code] if code else "" for code in why.tolist()]
+    return ShownIntervals([(a, b) if there else None for a, b, there in pairs], reasons, single=True)
+
+
+def _lost(column: IntervalColumn, shown: Floats) -> np.ndarray:
+    """Where a sum or a quotient is not the number that is shown."""
+    match column:
+        case TotalColumn(sum=number):
+            value, error = number.valued()
+            room = number.slack + error + _NEAR * (np.abs(value) + np.abs(shown))
+            return np.abs(value - shown) > room
+        case Quotient(above=above, below=below):
+            (a, a_error), (b, b_error) = above.valued(), below.valued()
+            room = above.slack + a_error + np.abs(shown) * (below.slack + b_error)
+            room = room + _NEAR * (np.abs(a) + np.abs(shown * b))
+            return np.abs(a - shown * b) > room
+        case Picked(which=which, columns=columns):
+            found = np.zeros(len(column), dtype=np.bool_)
+            for i, own in enumerate(columns):
+                rows = np.flatnonzero(which == i)
+                found[rows] = _lost(own.taken(rows), shown[rows])
+            return found
+        case _:
+            return np.zeros(len(column), dtype=np.bool_)

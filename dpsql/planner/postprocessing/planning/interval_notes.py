@@ -1,0 +1,101 @@
+"""What a reader is told of the intervals of an answer's columns, before any number is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpsql.core.ir.expressions import Column
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.postprocessing.planning.forms import EXACT, NOTHING, Form, IntervalMethod, Sources, Taken
+from dpsql.planner.postprocessing.planning.steps import PostProcessing, Step
+
+_WORDS = {
+    IntervalMethod.LINEAR: "by the noise of all that it adds up",
+    IntervalMethod.QUOTIENT: "of a quotient, by the noise above and below; none where the denominator may be 0",
+    IntervalMethod.ENCLOSED: "by intervals of its parts that hold all at once",
+}
+
+
+def interval_notes(
+    columns: Sequence[Column], post: PostProcessing, releases: Sequence[PlannedRelease]
+) -> tuple[str, ...]:
+    """Columns without an interval, and those whose rows noisy numbers chose; by the query and the policy alone."""
+    if not post.steps:
+        return ()
+    forms = [(c.name, post.steps[-1].forms[c.uid]) for c in columns]
+    without: dict[str, list[str]] = {}
+    for name, form in forms:
+        if form.kind is IntervalMethod.NONE and form.why:
+            without.setdefault(form.why, []).append(name)
+    notes = [
+        f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}"
+        for why, names in without.items()
+    ]
+    selected = _selected(post.steps, len(post.steps) - 1)
+    if names := _of(forms, selected):
+        wider = f"the fewer are left, the wider is the ± of {names}, so that it holds as often"
+        notes.append(f"noisy numbers chose the rows: {wider}")
+    keys = ((i, r.measured.node.threshold) for i, r in enumerate(releases))
+    thresholds = frozenset((i, place) for i, place in keys if place is not None)
+    if names := _of(forms, thresholds):
+        notes.append(f"the ± of {names} is not for groups that this very number chose")
+    return tuple(notes)
+
+
+def column_json(column: Column, post: PostProcessing) -> dict[str, Any]:
+    """A column of the answer.
+
+    interval: what its intervals are made by: `released`, `linear`, `quotient`, `enclosed` or `none`; None without
+    noise. because: why there are none.
+    """
+    form = post.steps[-1].forms[column.uid] if post.steps else EXACT
+    made_by = "released" if _is_shown(form, post) else form.kind.value
+    return {
+        "name": column.name,
+        "type": str(column.type),
+        "interval": None if form.exact else made_by,
+        "because": form.why if form.kind is IntervalMethod.NONE and form.why else None,
+    }
+
+
+def interval_lines(columns: Sequence[Column], post: PostProcessing) -> list[str]:
+    """A line of EXPLAIN for each column that is computed from released numbers and has intervals."""
+    found = []
+    for column in columns if post.steps else ():
+        form = post.steps[-1].forms[column.uid]
+        if form.kind in _WORDS and not _is_shown(form, post):
+            found.append(f"± of {column.name}: {_WORDS[form.kind]}")
+    return list(dict.fromkeys(found))
+
+
+def _is_shown(form: Form, post: PostProcessing) -> bool:
+    """Whether it is an output of a release, unchanged."""
+    if not post.steps:
+        return False
+    step = post.steps[-1]
+    while isinstance(form.maker, Taken):
+        source = step.inputs[form.maker.input]
+        if source.step is None:
+            return True
+        step = post.steps[source.step]
+        form = step.forms[form.maker.uid]
+    return False
+
+
+def _selected(steps: Sequence[Step], at: int) -> Sources:
+    """The noisy numbers that chose among rows that single rows of a step show."""
+    found = NOTHING.union(*(s.sources for s in steps[at].selections))
+    below = (i.step for i in steps[at].inputs if i.step is not None and i.row is not None)
+    return found.union(*(_selected(steps, step) for step in below))
+
+
+def _of(forms: Sequence[tuple[str, Form]], sources: Sources) -> str:
+    """Names of the columns that have intervals of these noisy numbers."""
+    return _listed(
+        [name for name, form in forms if form.kind in (*_WORDS, IntervalMethod.CONDITION) and form.sources & sources]
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

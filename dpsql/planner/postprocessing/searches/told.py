@@ -1,0 +1,210 @@
+"""What a search tells beside the limit: its octaves, how much lies above the limit, and totals against other limits.
+
+All of it is computed from released counts. How sure it is rests on one event, whose probability is at least the level:
+no sum of counts from any key upwards is off by more than w. (Lévy's inequality: for independent symmetric Zᵢ,
+P(some |Z_j + … + Z_n| > w) ≤ 2·P(|Z_1 + … + Z_n| > w).) Since it speaks of all keys at once, the limit may be chosen
+by the same counts; and a sum of counts with weights that rise from 0 to a is off by at most w·a, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.diagnostics.layout import one_line
+from dpsql.planner.postprocessing.coverage import Covered, Units
+from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, cut_part
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Octave:
+    """Units whose total is above low and at most high (of negative values the other way round), as SQL has them.
+
+    number: of units, noisy, so that it may be negative. width: its ± at 95 % confidence.
+    """
+
+    low: Number
+    high: Number
+    number: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLimit:
+    """A limit that was found, and what it was read from.
+
+    what: the SQL whose totals per unit, or the expression whose values, have the limit. unit: the privacy unit.
+    limit: as SQL has it; (low, high) of values; None if nothing was found. beyond: about how many units lie beyond it,
+    with ±; None where they were not counted apart. octaves: all that were counted, from the lowest.
+    """
+
+    what: str
+    unit: str
+    limit: Number | tuple[Number, Number] | None
+    beyond: tuple[int, int] | None
+    octaves: tuple[Octave, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTotal:
+    """What all units have together if each is cut at `bound`: about so much, and from low to high. In integer units."""
+
+    bound: int
+    low: int
+    about: int
+    high: int
+
+
+def bounds(found: Sequence[SearchResult], level: Fraction = LEVEL) -> tuple[FoundLimit, ...]:
+    """The limits of an answer that were found, search by search. level: of each ±."""
+    return tuple(_bound(f, level) for f in distinct(found))
+
+
+def distinct(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
+    """Of searches that count the same and found the same, as those of an average and of a count may, one."""
+    return tuple({(f.octaves.what, f.octaves.counts, f.limit): f for f in found}.values())
+
+
+def search_notes(found: Sequence[SearchResult]) -> Iterator[str]:
+    """The same in plain words."""
+    for f in distinct(found):
+        yield from _notes(f)
+    if any(f.limit is not None and not f.octaves.ordered for f in found):
+        yield "an interval is about what the found limits leave: the part that was cut is not in it"
+
+
+def _notes(f: SearchResult) -> Iterator[str]:
+    o, what, unit = f.octaves, one_line(f.octaves.what), one_line(f.octaves.unit)
+    paid = "" if f.loss == NO_LOSS else f" (search {f.loss}, kept for later queries)"
+    match f.limit:
+        case None:
+            yield f"no limit of {what} found{paid}"
+            return
+        case (low, high):
+            yield f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}"
+            where = "outside them" + ": they count as the nearest one" * o.ordered
+        case limit:
+            yield f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}"
+            where = "above it"
+    number = beyond(o, f.limit)
+    if not o.seen:
+        yield f"{what}: no octave holds the {_units(o)} that the search can see; the declared limit stands"
+    elif number is None:
+        yield f"how many {unit} units lie above the declared limit of {what} is not known"
+    else:
+        yield f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}{'' if o.ordered else ' and were cut'}"
+    if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
+        # What is larger than the last octave's end was counted with it.
+        most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
+        yield f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer"
+
+
+def found_coverage(found: Sequence[SearchResult]) -> Iterator[Covered]:
+    """How many units lie above each limit that was found, for nothing."""
+    for f in distinct(found):
+        number = None if f.limit is None else beyond(f.octaves, f.limit)
+        if number is None or not isinstance(f.limit, int):
+            continue
+        within = _rounded(sum(f.octaves.counts), f.octaves) - _rounded(_beyond(f.octaves, f.limit), f.octaves)
+        words = f"a total of {one_line(f.octaves.what)} above {_shown(f.limit, f.octaves)}"
+        cells = ((True,), number[0]), ((False,), within)
+        yield Covered(f.octaves.unit, (words,), tuple(Units(k, n, (n - number[1], n + number[1])) for k, n in cells))
+
+
+def beyond(octaves: Octaves, limit: int | tuple[int, int], level: Fraction = LEVEL) -> tuple[int, int] | None:
+    """(number, ±) of units in octaves beyond a limit; None where it is the last one's end, and what lies above it was
+    counted with it. Below 0 there is nothing: then the number is 0, and its ± holds what it held.
+    """
+    if isinstance(limit, int) and limit >= octaves.ends(octaves.keys[-1])[1]:
+        return None
+    # Of values both sides are outside, and each is a sum from one end.
+    sides = 2 if octaves.signed else 1
+    width = sides * _off(octaves, 1 - (1 - level) / sides)
+    return max(0, _rounded(_beyond(octaves, limit), octaves)), -(-width // octaves.weight)
+
+
+def totals(octaves: Octaves, level: Fraction = LEVEL) -> tuple[FoundTotal, ...]:
+    """For each octave's end as the limit, what is left of all totals: what asking with each of them would tell.
+
+    The intervals hold all together. A unit in an octave counts from its low end to its high end, and fully cut if it
+    lies above the bound; w·bound is what noise can do (see above). What is left rises with the bound, and never faster
+    than the bound: each interval is narrowed by its neighbours'.
+    """
+    ends = [octaves.ends(key) for key in octaves.keys]
+    off, seen = _off(octaves, level), octaves.seen
+    tops = [high for _, high in ends]
+    low, about, high = [], [], []
+    for top in tops:
+        low.append(sum(n * min(a + 1, top) for n, (a, _) in zip(octaves.counts, ends, strict=True)) - off * top)
+        high.append(sum(n * min(b, top) for n, (_, b) in zip(octaves.counts, ends, strict=True)) + off * top)
+        about.append(sum(n * min(sum(octaves.ends(key)), 2 * top) for key, n in seen.items()) // 2)
+    for i in range(1, len(tops)):
+        low[i] = max(low[i], low[i - 1])
+        high[i] = min(high[i], -(-high[i - 1] * tops[i] // tops[i - 1]))
+    for i in range(len(tops) - 1, 0, -1):
+        low[i - 1] = max(low[i - 1], low[i] * tops[i - 1] // tops[i])
+        high[i - 1] = min(high[i - 1], high[i])
+    found = []
+    for top, *numbers in zip(tops, low, about, high, strict=True):
+        least, middle, most = (max(0, n) // octaves.weight for n in numbers)
+        most = max(least, most)
+        found.append(FoundTotal(top, least, min(max(middle, least), most), most))
+    return tuple(found)
+
+
+def in_sql(number: int, octaves: Octaves) -> Number:
+    """Integer units as a number of SQL."""
+    worth = number * octaves.grid
+    return worth.numerator if worth.denominator == 1 else float(worth)
+
+
+def _bound(f: SearchResult, level: Fraction) -> FoundLimit:
+    o = f.octaves
+    width = -(-o.noise.half_width(level) // o.weight)
+    cells = []
+    for key, count in zip(o.keys, o.counts, strict=True):
+        low, high = o.ends(key)
+        cells.append(Octave(in_sql(low, o), in_sql(high, o), _rounded(count, o), width))
+    limit = f.limit
+    if limit is None:
+        return FoundLimit(o.what, o.unit, None, None, tuple(cells))
+    shown = in_sql(limit, o) if isinstance(limit, int) else (in_sql(limit[0], o), in_sql(limit[1], o))
+    return FoundLimit(o.what, o.unit, shown, beyond(o, limit, level), tuple(cells))
+
+
+def _beyond(octaves: Octaves, limit: int | tuple[int, int]) -> int:
+    """The counts of all octaves that lie beyond."""
+    found = 0
+    for key, count in zip(octaves.keys, octaves.counts, strict=True):
+        low, high = octaves.ends(key)
+        if isinstance(limit, int):
+            outside = low >= limit
+        else:
+            outside = (high <= limit[0] and low < limit[0]) or (low >= limit[1] and high > limit[1])
+        found += count if outside else 0
+    return found
+
+
+def _off(octaves: Octaves, level: Fraction) -> int:
+    """w: what no sum of counts from any key upwards is off by more than."""
+    return octaves.noise.half_width_of_sum(len(octaves.counts), 1 - (1 - level) / 2)
+
+
+def _rounded(count: int, octaves: Octaves) -> int:
+    return round(Fraction(count, octaves.weight))
+
+
+def _units(octaves: Octaves) -> str:
+    """How many units an octave must hold to be taken for real."""
+    number = -(-octaves.threshold // octaves.weight)
+    return f"{number:,} {one_line(octaves.unit)} unit{'s' * (number != 1)}"
+
+
+def _shown(number: int, octaves: Octaves) -> str:
+    found = in_sql(number, octaves)
+    return f"{found:,}" if isinstance(found, int) else f"{found:,.6g}"

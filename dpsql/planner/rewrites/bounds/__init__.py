@@ -1,0 +1,1 @@
+"""Rewrites that bound what one unit contributes, and values with it."""

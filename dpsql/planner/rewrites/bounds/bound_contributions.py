@@ -1,0 +1,277 @@
+"""Contribution bounding: choose how much of one id counts, and put the bounding node under the release.
+
+The limits are C rows in all, M rows in each group, and G groups. Each is the smallest that the query or a private table
+whose rows are counted gives. Which of them is used:
+
+- without groups, or where the group is a function of the id: C, else M;
+- otherwise M and G if both are given, else C; of all three those that need less noise (`_noise`);
+- none, and no node, where the tree already proves that an id has few enough rows.
+
+Where an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
+
+Bounds of a single aggregate (`contribution_bounds_per_group`) take the place of M for its own component, never above
+what M or C allow. What a query asks for is enforced or refused. Its C stands beside the policy's M and G if it is at
+most both. Its G stands beside C: rows in any further groups are left out.
+
+Example:
+    >>> before_after(bound_contributions, "SELECT COUNT(*) FROM visits")
+    scan visits  →  bound contributions of each patient: 12 rows
+                    └─ scan visits
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import sqrt
+
+from dpsql.core.analysis.derive import derive_once
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.policy_limits import PolicyLimits, policy_limits
+from dpsql.core.analysis.public_groups import groups_of_an_id
+from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
+from dpsql.core.ir.walk import transform
+from dpsql.core.measures.all_measures import rule
+from dpsql.core.policy.units import Accountant
+from dpsql.core.value_classes import replace
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
+from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
+
+
+def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
+    """Insert the bounding node under every release of an id unit that needs one."""
+
+    def change(node: Release) -> Node:
+        return bounded(node, ctx)
+
+    return transform(root, Release, change)
+
+
+def bounded(node: Release, ctx: RewriteContext) -> Release:
+    """One release with its bounding node, if it needs one. Raises Rejected."""
+    facts = derive_once(node.input, ctx.analysis).fact
+    own = node.outputs[0] if node.outputs and any(c.per_group for c in node.components) else None
+    if not facts.ids:
+        if own is not None:
+            raise reject(
+                "DP014", "rows are the privacy unit here, so no unit has a total per group to bound", span=own.span,
+                help=["use contribution_bounds_per_row"],
+            )  # fmt: skip
+        return node
+    assert isinstance(node.input, GroupKeys)
+    limits = _limits(node, node.input, facts, ctx)
+    searched = _searched(node, facts, limits, ctx)
+    if searched is not None:
+        all_open = limits.none_declared and len(searched.open_sums(node)) == len(node.components)
+        if all_open or (ctx.searches_rows(node.input) and _are_missing(node, facts, limits, searched)):
+            return searched.bounded(node)
+    bounding = _choose(node, node.input, facts, limits, ctx)
+    if searched is not None and searched.open_sums(node):
+        return searched.sums_bounded(node, bounding, limits.proven)
+    if bounding is None:
+        return node
+    most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
+    return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
+
+
+def _within(c: Component, most: int | None, facts: Facts) -> Component:
+    """The component's own bounds per group, not above what `most` rows of an id can give."""
+    if c.per_group is None or most is None:
+        return c
+    low, high = c.per_group
+    if not rule(c).adds_values:
+        return replace(c, per_group=(low, min(high, Fraction(most))))
+    assert c.arg is not None
+    ends = facts.value(c.arg).interval
+    assert ends.lo is not None and ends.hi is not None
+    least, largest = Fraction(min(0, most * ends.lo)), Fraction(max(0, most * ends.hi))
+    return replace(c, per_group=(max(low, least), min(high, largest)))
+
+
+def _needs_limits(components: Sequence[Component]) -> bool:
+    """Whether a component needs the limits of the release: it has no bounds of its own, and counts more than ids."""
+    return any(c.per_group is None and rule(c).counts != "ids" for c in components)
+
+
+def _choose(
+    node: Release, keyed: GroupKeys, facts: Facts, limits: _Limits, ctx: RewriteContext
+) -> BoundContributions | None:
+    proven, total, per_group, groups = limits.proven, limits.rows, limits.per_group, limits.groups
+    id_column = _id_column(facts, keyed)
+    keys = tuple(i.column for i in keyed.items)
+    private_keys = keyed.sources is None
+    key_columns = frozenset(k.uid for k in keys)
+    one_group = not keys or key_columns <= facts.by_id
+    # A limit C of the query alone takes nothing away from the policy's M and G.
+    only_asked = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=ContributionLimits()))[0] is None
+    possible = groups_of_an_id(keyed, facts.by_id)
+    if not one_group and per_group is not None and groups is not None:
+        if total is not None and not only_asked and ctx.limits.per_group is None:
+            few, most = min(groups, possible or groups), min(total, (groups if private_keys else possible) or total)
+            noise = partial(_noise, node.components, ctx.analysis.policy.privacy.accountant)
+            if noise(most, total, total**2) < noise(few, per_group * few, per_group**2 * few):
+                per_group = None
+        asked = ctx.limits.rows
+        if per_group is not None and asked is not None and asked < per_group * groups:
+            if asked > min(per_group, groups):
+                raise _unreachable(node, asked, per_group, groups)
+            per_group = groups = None
+    if only_asked and total is not None and per_group is not None:
+        if one_group:
+            total = min(total, per_group)
+        elif groups is None and total > per_group:
+            raise _unreachable(node, total, per_group, None)
+    if private_keys and not one_group:
+        # An id must not decide how many keys it touches: keep G groups, or as many as it may have rows.
+        if proven is not None and (groups is None or proven <= groups) and (total is None or proven <= total):
+            return None
+        if per_group is not None and groups is not None:
+            return BoundContributions(keyed, id_column, keys, None, per_group, groups, truncate_groups=True)
+        rows = total if total is not None else proven
+        if rows is None:
+            raise _unlimited(node, facts, ctx)
+        return BoundContributions(keyed, id_column, keys, rows, None, min(rows, groups or rows), truncate_groups=True)
+    if one_group:
+        rows = total if total is not None else per_group
+        if proven is not None and (rows is None or proven <= rows):
+            return None
+        if rows is None and all(rule(c).counts == "ids" for c in node.components):
+            rows = 1  # an id counts once, however many rows it has
+        if rows is None:
+            raise _unlimited(node, facts, ctx)
+        return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
+    asked = groups if only_asked else ctx.limits.groups
+    few_enough = asked is None or any(n is not None and n <= asked for n in (proven, possible))
+    if per_group is not None and groups is not None:
+        if proven is not None and proven <= per_group * groups and few_enough:
+            return None
+        few = possible is not None and possible <= groups
+        return BoundContributions(keyed, id_column, keys, None, per_group, possible if few else groups, few_groups=few)
+    if proven is not None and (total is None or proven <= total):
+        if few_enough:
+            return None
+        total = proven
+    if total is None:
+        raise _unlimited(node, facts, ctx)
+    if not few_enough and asked is not None and asked < total:
+        return BoundContributions(keyed, id_column, keys, total, None, asked, truncate_groups=True)
+    if possible is not None and possible <= total:
+        return BoundContributions(keyed, id_column, keys, total, None, possible, few_groups=True)
+    return BoundContributions(keyed, id_column, keys, total)
+
+
+def _noise(components: Sequence[Component], accountant: Accountant, groups: int, l1: int, l2_squared: int) -> float:
+    """How much noise an id needs that is in at most so many groups, and moves what counts rows by l1, and √l2_squared.
+
+    Standard deviations of all components together, at ε = 1: Laplace's, and the Gaussian one's at δ = 10⁻⁶. Any choice
+    by it is private, since it is made of declared numbers alone.
+    """
+    ids = sum(rule(c).counts == "ids" for c in components)
+    others = len(components) - ids
+    laplace, gaussian = sqrt(2) * (ids * groups + others * l1), 4.2 * sqrt(ids * groups + others * l2_squared)
+    return {"pure_dp": laplace, "zcdp": gaussian, "approx_dp": min(laplace, gaussian)}[accountant]
+
+
+def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) -> Rejected:
+    beside = f"{per_group} rows in each {'group' if groups is None else f'of {groups} groups'}"
+    return reject(
+        "DP014", f"at most {asked} rows in all cannot be enforced beside {beside}",
+        span=node.span, help=[f"use at most {min(per_group, groups or per_group)}, or max_groups_contributed"],
+    )  # fmt: skip
+
+
+def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext) -> SearchedLimits | None:
+    """Who finds limits of a release; None where nobody asks for that, or where single aggregates bring their own."""
+    keyed = node.input
+    assert isinstance(keyed, GroupKeys)
+    searching = ctx.searching_in(keyed)
+    if searching is None or any(c.per_group is not None for c in node.components):
+        return None
+    searching = searching.aside() if facts.empty else searching
+    one_group = frozenset(item.column.uid for item in keyed.items) <= facts.by_id
+    rows = limits.per_group if one_group and limits.rows is None else limits.rows
+    declared = Declared(rows, limits.groups)
+    return SearchedLimits(searching, keyed, _id_column(facts, keyed), facts, one_group, declared, ctx.analysis.table)
+
+
+def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits) -> bool:
+    """Whether limits on rows are to be searched: not where they are proven, or where M and G are declared."""
+    if limits.proven is not None and (searched.declared.rows is None or limits.proven <= searched.declared.rows):
+        return False
+    if searched.one_group:
+        return any(rule(c).counts != "ids" for c in node.components)  # an id counts once
+    return limits.per_group is None or limits.groups is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What bounds a release: rows per id that the tree proves, and C, M, G as given by policy and query.
+
+    for_all: whether M limits every component, and is not only a stand-in where each component brings its own bounds.
+    """
+
+    proven: int | None
+    rows: int | None
+    per_group: int | None
+    groups: int | None
+    for_all: bool = True
+
+    @property
+    def none_declared(self) -> bool:
+        """Whether nothing says how many rows of an id count."""
+        return self.proven is None and self.rows is None and self.per_group is None
+
+
+def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
+    """The limits of a release, the bounds of its own components taken into account."""
+    proven = proven_rows(keyed, facts)
+    rows, per_group, groups = _declared(keyed, ctx)
+    if one_row_per_group(keyed, facts):
+        per_group = 1
+    own = [c for c in node.components if c.per_group is not None]
+    if not own:
+        return _Limits(proven, rows, per_group, groups)
+    if proven is not None:
+        # Totals per id are computed anyway, so what is proven is one more limit.
+        rows = proven if rows is None else min(rows, proven)
+        if per_group is None or groups is None or per_group * groups > rows:
+            per_group = groups = None
+    if rows is not None or per_group is not None or _needs_limits(node.components):
+        return _Limits(None, rows, per_group, groups)
+    most = max((int(c.per_group[1]) for c in own if c.per_group and not rule(c).adds_values), default=1)
+    return _Limits(None, None, most, groups, for_all=False)
+
+
+def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:
+    """(C, M, G): the smallest of each over the private tables whose rows are counted below, and the query."""
+    found, own = policy_limits(node.input, ctx.analysis), ctx.limits
+    found = found.smaller(PolicyLimits(own.rows, own.per_group, own.groups))
+    return found.rows, found.per_group, found.groups
+
+
+def _id_column(facts: Facts, keyed: GroupKeys) -> Column:
+    return next(c for c in output_columns(keyed) if c.uid in facts.ids)
+
+
+def _unlimited(node: Release, facts: Facts, ctx: RewriteContext) -> Rejected:
+    """Nothing limits the rows of an id; in the table that `units` names as theirs, each may have one."""
+    reason = no_limit(node, facts)
+    names = {c.hint.table for c in facts.columns.values() if c.hint is not None and not c.hint.public}
+    (table,) = map(ctx.analysis.table, names) if len(names) == 1 and all(names) else (None,)
+    if table is None or table.id_column is None:
+        return Rejected([Diagnostic.from_reason(reason)])
+    unit, column = str(table.unit), table.id_column.name
+    home = ctx.analysis.policy.document.get("units", {}).get(unit, {}).get("table") or ""
+    if home.casefold() == table.name.casefold() and not table.keys:
+        column = column if re.fullmatch(r"[A-Za-z_]\w*", column) else f"'{column}'"
+        first = f"where each {unit} has one row, custodian: add to tables.{table.name}:  primary_key: [{column}]"
+        reason = replace(reason, help=(first, *reason.help))
+    return Rejected([Diagnostic.from_reason(reason)])

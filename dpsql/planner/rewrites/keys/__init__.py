@@ -1,0 +1,1 @@
+"""Rewrites that find the groups of a release."""

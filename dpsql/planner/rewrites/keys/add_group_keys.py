@@ -1,0 +1,205 @@
+"""Group-by keys of a release: a public list if every group column has one, else private keys by partition selection.
+
+`public_keys` finds the lists; here they are put into the plan, and their combinations counted. Where a list is longer
+than may be released, the policy says which: a refusal, or partition selection among the keys that are listed.
+
+Example:
+    >>> before_after(add_group_keys, "SELECT region, COUNT(*) FROM patients GROUP BY region")
+    group by region   →  group by region ∈ ('north', 'south')
+    └─ scan patients     └─ scan patients
+    >>> before_after(add_group_keys, "SELECT town, COUNT(*) FROM patients GROUP BY town")
+    release COUNT(*)     →  release COUNT(*), where COUNT(*) is large enough
+    └─ group by town        └─ group by town
+       └─ scan patients        └─ scan patients
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+from dpsql.core.analysis.derive import derive_once
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.functions.signature import WITHOUT_A_ZONE
+from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
+from dpsql.core.ir.expressions import transform as transform_expr
+from dpsql.core.ir.nodes import GroupKeys, Item, Node, Release, key_sources, keyed_by
+from dpsql.core.ir.short_text import expression
+from dpsql.core.ir.types import Kind
+from dpsql.core.ir.walk import transform
+from dpsql.core.value_classes import replace
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.group_keys.key_search import KeyPart, TooLong
+from dpsql.planner.group_keys.long_lists import long_lists_give_way, within_lists
+from dpsql.planner.group_keys.public import public_keys, source_of
+from dpsql.planner.group_keys.single_unit_groups import single_unit_keys
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
+
+KEY_KINDS = frozenset(
+    {Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.UUID, Kind.TIME}
+)
+"""What can be a key, and be listed."""
+
+
+def add_group_keys(root: Node, ctx: RewriteContext) -> Node:
+    """Give every release its public key lists, or the component that decides on private keys (partition selection).
+
+    Raises Rejected DP301 for columns that cannot be a key, or whose groups are one unit's each, DP302 for more public
+    keys than may be released.
+    """
+    total = 0
+
+    def change(node: Release) -> Node:
+        nonlocal total
+        found = _with_keys(node, total, ctx)
+        sources = key_sources(found)
+        if sources:
+            total += _size(sources)
+        return found
+
+    return transform(root, Release, change)
+
+
+def _size(sources: Sequence[KeySource]) -> int:
+    """The number of combinations. No list may be written out before it is known to be short enough."""
+    return prod(max(1, len(source.keys)) for source in sources)
+
+
+def _too_many(items: Sequence[Item], sources: Sequence[KeySource], others: int, ctx: RewriteContext) -> Rejected:
+    several = len(sources) > 1 and all(len(s.keys) for s in sources)
+    factors = " × ".join(f"{', '.join(items[at].column.name for at in s.positions)} {len(s.keys):,}" for s in sources)
+    return reject(
+        "DP302",
+        f"{_size(sources) + others:,} groups are possible"
+        f"{' over all sets of groups of the query' if others else ''}; "
+        f"at most {ctx.analysis.max_keys:,} are released",
+        span=_place(items), label=factors if several else "",
+        help=["group by fewer or coarser columns, or restrict them in WHERE", *_by_threshold(ctx)],
+    )  # fmt: skip
+
+
+def _by_threshold(ctx: RewriteContext) -> list[str]:
+    """What the custodian can do about a list that is too long."""
+    if ctx.analysis.policy.privacy.accountant == "pure_dp":
+        return ["custodian: defaults.max_keys"]
+    return [
+        "custodian: defaults.max_keys; or  defaults: {private_keys: auto}  shows groups of enough units instead, and "
+        "needs a δ"
+    ]
+
+
+def _place(items: Sequence[Item]) -> Span | None:
+    return items[0].column.span or items[0].expr.span
+
+
+def _listed(node: Release, others: int, ctx: RewriteContext) -> Release:
+    """The release with its public keys, if there are lists that are short enough. others: groups of other releases."""
+    keyed = keyed_by(node)
+    try:
+        parts = public_keys([i.expr for i in keyed.items], keyed.input, ctx)
+    except TooLong as long:
+        if not long_lists_give_way(ctx.analysis.policy):
+            raise reject(
+                "DP302", f"{long.table} has more than {ctx.analysis.max_keys:,} keys", span=_place(keyed.items),
+                help=["group by a coarser column, or restrict it in WHERE", *_by_threshold(ctx)],
+            ) from None  # fmt: skip
+        return replace(node, input=within_lists(keyed, ctx))
+    if parts is None:
+        return node
+    facts = derive_once(keyed.input, ctx.analysis).fact
+    sources = tuple(source_of(p, origin_of_keys([keyed.items[at] for at in p.positions], p, facts)) for p in parts)
+    if _size(sources) + others <= ctx.analysis.max_keys:
+        return replace(node, input=replace(keyed, sources=sources))
+    if not long_lists_give_way(ctx.analysis.policy):
+        raise _too_many(keyed.items, sources, others, ctx)
+    return replace(node, input=within_lists(keyed, ctx))
+
+
+def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
+    assert isinstance(node.input, GroupKeys)
+    facts = derive_once(node.input.input, ctx.analysis).fact
+    items = node.input.items
+    for item in items:
+        _check_kind(item, facts)
+    if not items:
+        return replace(node, input=replace(node.input, sources=()))
+    node = _listed(node, others, ctx)
+    if key_sources(node) is not None:
+        return node
+    single = single_unit_keys(items, facts, ctx.analysis)
+    if single:
+        whom = facts.units[0] if facts.ids else "row"
+        names = ", ".join(i.column.name for i in single)
+        advice = ["group by something that many share"]
+        if facts.ids:
+            own = min(
+                (c.hint.column for uid in facts.ids if (c := facts.columns.get(uid)) and c.hint), default="the id"
+            )
+            advice.append(f"or, below another aggregate, group by the id as well:  GROUP BY {own}, {names}")
+        raise reject(
+            "DP301", f"each group of {names} belongs to one {whom}: none could be shown",
+            span=single[0].expr.span or single[0].column.span, help=advice,
+        )  # fmt: skip
+    # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
+    deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)
+    components = node.components if deciding in node.components else (*node.components, deciding)
+    return replace(node, components=components, threshold=components.index(deciding), min_units=ctx.limits.min_units)
+
+
+def _check_kind(item: Item, facts: Facts) -> None:
+    kind = facts.value(item.expr).type.kind
+    if kind not in KEY_KINDS:
+        advice = {
+            Kind.DOUBLE: as_whole(item.expr, facts),
+            Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
+        }.get(kind, "group by a number, text, date or boolean")
+        raise reject(
+            "DP301", f"{item.column.name} cannot be a group key: it is {item.column.type}",
+            span=item.expr.span or item.column.span, help=[advice],
+        )  # fmt: skip
+    if facts.ids and columns_of(item.expr) & facts.ids:
+        raise reject(
+            "DP301",
+            f"{item.column.name} is {'' if isinstance(item.expr, Column) else 'made from '}the id of the privacy unit: "
+            f"one group per {facts.units[0]} would show everybody",
+            span=item.expr.span or item.column.span, help=["group by something that many share"],
+        )  # fmt: skip
+
+
+def as_whole(expr: Expr, facts: Facts) -> str:
+    """How a key that is a DOUBLE becomes a whole number."""
+
+    def floored(e: Expr) -> Expr:
+        match e:
+            case Call(function="div", args=args) if all(facts.value(a).type.kind is Kind.INTEGER for a in args):
+                return replace(e, function="intdiv")
+            case _:
+                return e
+
+    divided = transform_expr(expr, floored)
+    if divided is not expr and facts.value(divided).type.kind is Kind.INTEGER:
+        return f"divide by whole numbers:  {expression(divided)}, or use CASE"
+    text = expression(expr)
+    is_whole = re.fullmatch(r"(floor|ceil|round)\([^()]*\)( [*+-] \d+)*", text) is not None
+    return f"round it to whole numbers:  CAST({text if is_whole else f'floor({text})'} AS INTEGER), or use CASE"
+
+
+def origin_of_keys(items: Sequence[Item], part: KeyPart, facts: Facts) -> str:
+    """Where keys come from, for EXPLAIN."""
+    names = ", ".join(i.column.name for i in items)
+    if part.tables == ("VALUES",):
+        return f"values of {names}"
+    if len(part.tables) == 1:
+        return ", ".join(f"{part.tables[0]}.{i.column.name}" for i in items)
+    if part.tables:
+        return f"{names} of {' ⋈ '.join(part.tables)}"
+    if part.listed:
+        return f"conditions on {names}"
+    if len(items) == 1 and isinstance(items[0].expr, Column):
+        hint = facts.columns[items[0].expr.uid].hint
+        if hint is not None and hint.table:
+            return f"domain of {hint.table}.{hint.column}"
+    return f"image of {names}"

@@ -1,0 +1,1 @@
+"""Rewrites that say what becomes a release, and of which components."""

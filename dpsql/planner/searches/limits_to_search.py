@@ -1,0 +1,157 @@
+"""The limits that a query leaves to searches: collected while it is rewritten, each with the release that finds it.
+
+A limit that is not known yet stands as 1: what a query costs does not depend on it, for noise is a multiple of it. Once
+all are found, the same question is compiled again with the numbers, as an ordinary plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+from itertools import count
+from typing import Final
+
+from dpsql.core.ir.components import Norm
+from dpsql.core.ir.expressions import Call, Expr
+from dpsql.core.ir.fingerprint import fingerprint
+from dpsql.core.ir.nodes import GroupKeys, Release
+
+SHARE: Final = Fraction(1, 4)
+"""Of all searches of a query together."""
+MOST_SHARE: Final = Fraction(3, 10)
+"""The same where averages or quantiles need both a limit on rows and bounds."""
+
+
+class Rule(Enum):
+    """How a limit is read from octaves (`planner/postprocessing/searches/octaves.py`)."""
+
+    SUM = "sum"
+    AVERAGE = "average"
+    GROUPS = "groups"
+    RANGE = "range"
+    QUANTILE = "quantile"
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it finds bounds of values, and not a limit on totals."""
+        return self in (Rule.RANGE, Rule.QUANTILE)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitToSearch:
+    """One limit that a search finds.
+
+    label: the same whenever the same question is compiled. octaves: the release that counts units by their totals. of:
+    the rows of the release that is limited, with their group columns. what: whose totals, in SQL. at_most: a declared
+    cap. grid: what one integer unit of the limit is worth. within: ends that bounds which are found do not leave.
+    norm: whether totals of all groups are added up, or their squares. quantiles: whether a limit on the rows that are
+    divided is one of quantiles alone.
+    """
+
+    label: str
+    octaves: Release
+    of: GroupKeys | None
+    what: str
+    rule: Rule
+    at_most: int | None = None
+    grid: Fraction = Fraction(1)
+    within: tuple[int | None, int | None] = (None, None)
+    norm: Norm = "l1"
+    quantiles: bool = False
+
+    @property
+    def words(self) -> str:
+        """Whose totals, and what for: averages, quantiles and totals may each have a limit on the same."""
+        if self.norm == "l2":
+            return f"{self.what} (root of the sum of squares over groups)"
+        if self.rule is Rule.QUANTILE or self.quantiles:
+            return f"{self.what} (of quantiles)"
+        return f"{self.what} (of averages)" if self.rule is Rule.AVERAGE else self.what
+
+
+@dataclass(slots=True)
+class Searching:
+    """What one compilation may leave to searches, what is found already, and what it wants.
+
+    everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
+    values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
+    found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
+    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. gaussian:
+    whether the noise of the query is Gaussian, which follows the root of a sum of squares. rooted: whether a limit is
+    on such a root, or would be under such noise.
+    """
+
+    everywhere: bool
+    found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
+    asked: set[Expr] = field(default_factory=set)
+    values_everywhere: bool = False
+    wanted: dict[str, LimitToSearch] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
+    clips: dict[str, Call] = field(default_factory=dict)
+    withheld: bool = False
+    gaussian: bool = False
+    rooted: bool = False
+
+    def limit(
+        self,
+        octaves: Release,
+        of: GroupKeys,
+        what: str,
+        rule: Rule,
+        at_most: int | None = None,
+        grid: Fraction = Fraction(1),
+        norm: Norm = "l1",
+        quantiles: bool = False,
+    ) -> tuple[str, int]:
+        """The label of a limit, and the limit as far as it is known."""
+        label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
+        wanted = LimitToSearch(label, octaves, of, what, rule, at_most, grid, norm=norm, quantiles=quantiles)
+        self.wanted.setdefault(label, wanted)
+        known = self.found.get(label, 1)
+        assert isinstance(known, int)
+        return label, known
+
+    def bounds(
+        self, octaves: Release, what: str, rule: Rule, grid: Fraction, within: tuple[int | None, int | None]
+    ) -> tuple[str, tuple[int, int]]:
+        """The label of bounds of values, and the bounds as far as they are known."""
+        label = fingerprint((rule.value, within), octaves, numbered=True)[:16]
+        self.wanted.setdefault(label, LimitToSearch(label, octaves, None, what, rule, None, grid, within))
+        known = self.found.get(label, (0, 1))
+        assert isinstance(known, tuple)
+        return label, known
+
+    def aside(self) -> Searching:
+        """For what has no rows whatever the data hold: any limit will do, and nothing is to be found."""
+        return replace(self, wanted={}, clips={})
+
+    @property
+    def share(self) -> Fraction:
+        """Of all searches of a query together."""
+        return share_of({limit.rule for limit in self.wanted.values()})
+
+    @property
+    def weights(self) -> dict[int, Fraction]:
+        """Number of an output column of a search → its weight, where they differ: bounds have twice the share."""
+        if self.share == SHARE:
+            return {}
+        ranges = (limit.octaves for limit in self.wanted.values() if limit.rule.of_values)
+        return {octaves.outputs[0].column.uid: Fraction(2) for octaves in ranges}
+
+    @property
+    def missing(self) -> tuple[LimitToSearch, ...]:
+        """What is left to find."""
+        return tuple(limit for label, limit in self.wanted.items() if label not in self.found)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to find."""
+        return not self.missing
+
+
+def share_of(rules: Collection[Rule]) -> Fraction:
+    """Of all searches of a query together; more where averages and quantiles need a limit on rows and bounds, too."""
+    both = Rule.AVERAGE in rules and any(rule.of_values for rule in rules)
+    return MOST_SHARE if both else SHARE

@@ -1,0 +1,74 @@
+"""A privacy clause in the text of a query: strongest of all settings, and never looser than the policy.
+
+Policy → session → keyword → comment → clause: the last that says something wins. Limits only ever tighten what the
+policy enforces: the rewrites take the smaller of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.rules.release import contribution
+from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.walk import Tagged
+from dpsql.diagnostics.errors import reject
+from dpsql.frontend.google.privacy_clause import Clause
+from dpsql.planner.settings.query_settings import QuerySettings
+
+
+def with_clause(settings: QuerySettings, clause: Clause | None) -> QuerySettings:
+    """The settings with what the clause says in place of what it overrides. Raises Rejected DP406."""
+    if clause is None:
+        return settings
+    if clause.epsilon is not None and settings.max_error:
+        raise reject(
+            "DP406", "the query gives an epsilon, and max_error was given, too: each says how much to spend",
+            span=clause.span, help=["leave one of them out"],
+        )  # fmt: skip
+    limits = settings.limits
+    if clause.max_groups is not None:
+        limits = replace(limits, groups=clause.max_groups)
+    if clause.max_rows is not None:
+        limits = replace(limits, rows=clause.max_rows)
+    if clause.min_units is not None:
+        limits = replace(limits, min_units=clause.min_units)
+    return replace(
+        settings,
+        epsilon=settings.epsilon if clause.epsilon is None else clause.epsilon,
+        rho=settings.rho if clause.epsilon is None else None,
+        delta=settings.delta if clause.delta is None else clause.delta,
+        limits=limits,
+        search=settings.search or bool(clause.search),
+        consistent_totals=settings.consistent_totals if clause.consistent_totals is None else clause.consistent_totals,
+    )
+
+
+def require_clause(clause: Clause, releases: Sequence[Tagged[Facts]]) -> None:
+    """What the clause demands and no rewrite enforces. Raises Rejected DP303, DP014."""
+    for tagged in releases:
+        node, below = tagged.node, tagged.inputs[0].fact
+        assert isinstance(node, Release)
+        if clause.public_groups and node.threshold is not None:
+            raise reject(
+                "DP303", "PUBLIC_GROUPS needs public group keys", span=node.keys[0].span or clause.span,
+                label="no public list of these values is known",
+                help=[
+                    f"write {node.keys[0].name} IN (…), or leave group_selection_strategy out and give a delta",
+                    f"custodian: declare  domain: […]  for {node.keys[0].name}",
+                ],
+            )  # fmt: skip
+        if below.ids:
+            continue
+        # Rows are the unit: how many of them change is a fact of the query, and no rewrite can make it smaller.
+        found = contribution(node, below)
+        for asked, actual, what in (
+            (clause.max_rows, found.rows, "rows"),
+            (clause.max_groups, found.most_groups if node.keys else 1, "groups"),
+        ):
+            if asked is not None and actual > asked:
+                raise reject(
+                    "DP014", f"max_{what}_contributed = {asked} cannot be enforced: rows are the privacy unit",
+                    span=clause.span, label=f"one unit changes up to {actual} {what} here", help=["leave it out"],
+                )  # fmt: skip

@@ -1,0 +1,50 @@
+"""What a query may set for itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpsql.core.numbers.confidence import LEVEL
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySettings:
+    """What a query may set for itself.
+
+    epsilon: ε of the whole query; None is an error (DP401). rho: its ρ instead, under zCDP. max_error: output column →
+    the largest half-width of its interval at `confidence`, in place of both: the least that meets all of them.
+    delta: δ, charged only if private keys or Gaussian noise use it. weights: output column → its part of the whole,
+    where others have 1. limits: contribution limits that tighten the policy's. dialect: the SQL dialect of the text.
+    allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
+    coverage: a part of ε tells how many units are above the limits.
+    consistent_totals: totals of ROLLUP and the like are the sums of their parts.
+    search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
+    family: the noise that was chosen before limits were found, and stays; empty: whichever errs least.
+    found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
+    asked: what CURRENT_DATE and NOW() mean, in UTC; None where the text asks for neither, or for a check: now.
+    unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
+        that weigh a row as counts do: marginals of a batch.
+    shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    limits: ContributionLimits = field(default_factory=ContributionLimits)
+    dialect: str = "duckdb"
+    rho: Fraction | None = None
+    max_error: Mapping[str, Fraction] = field(default_factory=dict)
+    confidence: Fraction = LEVEL
+    weights: Mapping[str, Fraction] = field(default_factory=dict)
+    allow_dearer: bool | None = None
+    coverage: bool = False
+    consistent_totals: bool = False
+    search: bool = False
+    family: str = ""
+    found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
+    asked: dt.datetime | None = None
+    unlisted: bool = False
+    shares: tuple[Fraction, ...] = ()

@@ -1,0 +1,1 @@
+"""Who may spend what, and in which ledger."""

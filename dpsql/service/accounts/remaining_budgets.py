@@ -1,0 +1,116 @@
+"""What an analyst may still spend, as the ledger and the policy's limits have it now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.core.ledger.ledger import Caps, Ledger
+from dpsql.core.ledger.losses.fixed_budgets import in_force
+from dpsql.core.ledger.refusals import CapReached, key, over_budget
+from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
+from dpsql.planner.plan import Charge
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What has been spent of a privacy unit and what is left, for this analyst and in total. None: no cap declared."""
+
+    unit: str
+    spent: PrivacyLoss
+    remaining: PrivacyLoss | None
+    total_spent: PrivacyLoss
+    total_remaining: PrivacyLoss | None
+
+    def __str__(self) -> str:
+        """One line; what is spent is rounded up and what is left down."""
+        own = f"spent {self.spent}, {_left(self.remaining)}"
+        return f"{self.unit}: {own}; in total spent {self.total_spent}, {_left(self.total_remaining)}"
+
+
+def _left(left: PrivacyLoss | None) -> str:
+    return "no limit" if left is None else f"left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
+
+
+class Budgets(dict[str, Budget]):
+    """Privacy unit → Budget, with the tightest numbers over all units in front."""
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """The most that this analyst has spent of any one unit."""
+        return _each(max, [b.spent for b in self.values()]) or PrivacyLoss()
+
+    @property
+    def remaining(self) -> PrivacyLoss | None:
+        """What a query that touches every unit could still spend; None if no cap is declared."""
+        return _each(min, [r for b in self.values() for r in (b.remaining, b.total_remaining) if r is not None])
+
+    def __str__(self) -> str:
+        """One line per unit."""
+        return "\n".join(map(str, self.values()))
+
+    __repr__ = __str__
+
+
+def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss]) -> PrivacyLoss | None:
+    if not losses:
+        return None
+    return PrivacyLoss(
+        choose([x.epsilon for x in losses]), choose([x.delta for x in losses]), choose([x.rho for x in losses])
+    )
+
+
+def limits_of(policy: Policy, ledger: Ledger | None, analyst: str) -> Caps:
+    """What limits an account (`*`: the shared one): the policy's numbers, or what the ledger has fixed below them."""
+    caps = policy.caps_for(None if analyst == "*" else analyst)
+    limits = Caps(caps.total, caps.analyst, caps.per_query)
+    return limits if ledger is None else in_force(limits, analyst, ledger.fixed())
+
+
+def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
+    """The budgets of one account (`*`: the shared one). Raises CannotOpen."""
+    caps = limits_of(policy, ledger, analyst)
+    found = Budgets()
+    for unit in policy.units:
+        own, total = ledger.spent(unit, analyst), ledger.spent(unit)
+        own_cap, total_cap = caps.analyst.get(unit), caps.total.get(unit)
+        found[unit] = Budget(
+            unit,
+            own,
+            None if own_cap is None else remaining(own_cap, own),
+            total,
+            None if total_cap is None else remaining(total_cap, total),
+        )
+    return found
+
+
+def total(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:
+    """What they charge together, unit by unit."""
+    made: dict[str, PrivacyLoss] = {}
+    for charge in charges:
+        for unit, loss in charge.by_unit.items():
+            made[unit] = made.get(unit, NO_LOSS) + loss
+    return made
+
+
+def require_left(what: str, charges: Sequence[Charge], caps: Caps, left: Budgets, analyst: str) -> None:
+    """Refuse before the first of several runs what would be refused before the last. what: all of them, in words.
+
+    Raises BudgetExceeded.
+    """
+    account, limits = f"budgets.analysts.{key(analyst)}", list[CapReached]()
+    of_new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
+    for unit, loss in total(charges).items():
+        if unit in caps.analyst:
+            name = f"{what}: budget of analyst {analyst!r} on unit {unit!r}"
+            limits.append(CapReached("DP404", name, account, loss, caps.analyst[unit], left[unit].spent))
+        if unit in caps.total and unit in of_new:
+            name = f"{what}: total budget of unit {unit!r}"
+            limits.append(
+                CapReached("DP403", name, "budgets.total", of_new[unit], caps.total[unit], left[unit].total_spent)
+            )
+    refusal = over_budget(limits)
+    if refusal is not None:
+        raise refusal

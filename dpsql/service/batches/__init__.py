@@ -1,0 +1,1 @@
+"""Batches: many counts and sums, measured together."""

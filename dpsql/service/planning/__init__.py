@@ -1,0 +1,1 @@
+"""From a query to its plan, with what is public."""

@@ -1,0 +1,68 @@
+"""From a query and its settings to its plan, with one policy and its public facts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpsql.core.policy.policy import Policy
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.bind.expressions.clock import may_ask, moment
+from dpsql.planner.compile import compile_query
+from dpsql.planner.plan import Plan
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.checks.check import NOMINAL_DELTA, to_look
+from dpsql.service.planning.kept_plans import Plans
+from dpsql.service.planning.public_facts import FactStore
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenQuery:
+    """One SELECT as it was written, its parameters and its dialect, and when it was asked (UTC)."""
+
+    sql: str
+    parameters: Sequence[Any] | Mapping[str, Any] = ()
+    dialect: str = "duckdb"
+    asked: dt.datetime = field(default_factory=moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes plans, one at a time, whatever runs meanwhile. kept: those that were asked for last."""
+
+    policy: Policy
+    facts: FactStore
+    kept: Plans = field(default_factory=Plans)
+
+    def plan(self, question: WrittenQuery, settings: QuerySettings) -> Plan:
+        """The plan of a run. Raises Rejected."""
+        source, settings = Source(question.sql), replace(settings, dialect=question.dialect)
+        if settings.asked is None and may_ask(question.sql):
+            settings = replace(settings, asked=question.asked)
+
+        def make(tables: Callable[[str], str]) -> Plan:
+            return self.facts.compile(
+                lambda public: compile_query(
+                    source, self.policy, public, settings, question.parameters, tables, self.facts.engine.dialect
+                )
+            )
+
+        with self.facts.lock:
+            tables: Callable[[str], str] = self.facts.engine.table_sql
+            return self.kept.get(self.policy, source.text, settings, question.parameters, self.facts, tables, make)
+
+    def preview(self, question: WrittenQuery, settings: QuerySettings) -> Plan:
+        """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.
+
+        A nominal δ only where private keys need one: elsewhere it would show noise that a run without δ does not draw.
+        """
+        settings = to_look(settings, self.policy)
+        try:
+            return self.plan(question, settings)
+        except Rejected as refusal:
+            if settings.delta is not None or all(d.code != "DP402" for d in refusal.diagnostics):
+                raise
+        return self.plan(question, replace(settings, delta=NOMINAL_DELTA))

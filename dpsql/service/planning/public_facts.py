@@ -1,0 +1,98 @@
+"""Measures the public facts a compilation asks for, and checks them again before a run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from dpsql.core.engine import Engine
+from dpsql.core.ir.public_facts import FrequencyOf, Keys, KeysOf, PublicFacts, RowsOf
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.engines import public_facts as public
+from dpsql.planner.plan import Plan
+from dpsql.policy.tools.assumptions import PAGES
+
+T = TypeVar("T")
+MOST_ROUNDS = 20
+"""Each round of compiling can ask for new facts only after the previous ones are known; queries need two or three."""
+
+
+class FactStore:
+    """Public facts measured so far.
+
+    lock: held while plans are made of them.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """engine: where queries run; facts for plans are measured by its sibling, which waits for none of them."""
+        self._running = engine
+        self._sibling: Engine | None = None
+        self.lock = threading.RLock()
+        self._numbers: dict[FrequencyOf | RowsOf, int] = {}
+        self._keys: dict[KeysOf, Keys | None] = {}
+        self.changes = 0
+        """How often anything here has changed."""
+
+    @property
+    def engine(self) -> Engine:
+        """The one that plans are made with."""
+        if self._sibling is None:
+            self._sibling = self._running.sibling()
+        return self._sibling
+
+    def compile(self, compile_with: Callable[[PublicFacts], T]) -> T:
+        """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
+        for _ in range(MOST_ROUNDS):
+            known = PublicFacts(dict(self._numbers), dict(self._keys))
+            refusal: Rejected | None = None
+            plan: T | None = None
+            try:
+                plan = compile_with(known)
+            except Rejected as error:
+                refusal = error
+            if not known.missing:
+                if refusal is not None:
+                    raise refusal
+                assert plan is not None
+                return plan
+            for request in known.missing:
+                self._measure(request)
+        raise reject("DP101", "the query asks for too many public facts")
+
+    def _measure(self, request: FrequencyOf | RowsOf | KeysOf) -> None:
+        self.changes += 1
+        match request:
+            case KeysOf(table=table, columns=columns, limit=limit):
+                found = public.key_list(self.engine, table, columns, limit)
+                self._keys[request] = None if found is None else Keys(found)
+            case FrequencyOf() | RowsOf():
+                self._numbers[request] = _number(self.engine, request)
+
+    def check_again(self, plan: Plan) -> None:
+        """In the run's transaction: no public fact may be larger than planned. Raises Rejected DP409."""
+        for request, planned in plan.public.items():
+            now = _number(self._running, request)
+            if now > planned:
+                with self.lock:
+                    self._numbers[request] = now
+                    self.changes += 1
+                counted = "rows"
+                if isinstance(request, FrequencyOf):
+                    counted = f"most rows per value of ({', '.join(request.columns)})"
+                raise reject(
+                    "DP409", f"the public table {request.table} has changed since the query was planned",
+                    source=plan.source, help=["run the query again: it will be planned anew"],
+                    notes=[
+                        f"{counted}: {planned:,} when planned, {now:,} now",
+                        f"the noise covers what was planned ({PAGES}/README.md)",
+                    ],
+                )  # fmt: skip
+
+
+def _number(engine: Engine, request: FrequencyOf | RowsOf) -> int:
+    match request:
+        case FrequencyOf(table=table, columns=columns):
+            return public.frequency(engine, table, columns)
+        case RowsOf(table=table):
+            return public.row_count(engine, table)

@@ -1,0 +1,93 @@
+"""From the numbers of searches to the plan that they lead to: the same question, compiled with the limits found.
+
+*Claim.* What a plan says of its limits depends on noisy numbers that its reader has paid for, and a run draws nothing
+that costs more than was charged. *Why.* Limits of held searches are looked up for the account itself (`resolve`); those
+that a run draws are read after its charge, and the core compares what follows with what was reserved
+(`core/release/charge.py`). *When it would be false.* If a limit were read from stored numbers of an account that has
+not got them. *Tested by* tests/service/test_searches.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.resolve import resolve
+from dpsql.core.release.charge import Charged
+from dpsql.core.release.noisy import NoisyRelease, assembled
+from dpsql.diagnostics.errors import NothingFound, Rejected
+from dpsql.planner.plan import Plan
+from dpsql.planner.postprocessing.searches.octaves import SearchResult
+from dpsql.planner.searches.found import limits_found, nothing_found
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.planning.planning import WrittenQuery
+
+if TYPE_CHECKING:
+    from dpsql.service.service import Service
+
+
+def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
+    """The plan of a question, with the limits that its searches have found, if it has any. charged: for these.
+
+    Raises NothingFound: DP212, or DP409 if a public table has changed meanwhile.
+    """
+    if plan.searches is None:
+        return plan
+    ids = [g.answers[0].id if g.answers else charged.ids[at, 0] for at, g in enumerate(charged.given)]
+    found = limits_found(plan.searches, noisy, ids)
+    if any(each.limit is None for each in found):
+        raise nothing_found(plan, found)
+    try:
+        limited = _compiled(service, plan, found)
+        service.facts.check_again(limited)
+    except Rejected as refusal:
+        spent = f"{charged.spent} was charged; the noisy octaves are kept"
+        raise NothingFound([replace(d, notes=(*d.notes, spent)) for d in refusal.diagnostics]) from None
+    return limited
+
+
+def with_held_limits(
+    service: Service, plan: Plan, account: AnalystAccount, settings: QuerySettings | None = None
+) -> Plan:
+    """The plan with its limits, if the account holds what all its searches have found. Raises CannotOpen.
+
+    settings: in place of those that the plan was made with.
+    """
+    if plan.searches is None:
+        return plan
+    resolution = resolve(plan, account)
+    if not resolution.is_held(plan):
+        return plan
+    held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
+    ids = [given.answers[0].id for given in resolution.given]
+    return _compiled(service, plan, limits_found(plan.searches, held, ids), settings)
+
+
+def _compiled(
+    service: Service, plan: Plan, found: Sequence[SearchResult], settings: QuerySettings | None = None
+) -> Plan:
+    assert plan.searches is not None
+    settings = settings or plan.searches.settings
+    limits = {each.octaves.label: each.limit for each in found if each.limit is not None}
+    limited = _with(service, plan, limits, replace(settings, family=plan.searches.settings.family))
+    if limited.searches is not None:
+        raise AssertionError("a question that asks for other limits than it did before")
+    return replace(limited, found=tuple(found))
+
+
+def one_search(service: Service, plan: Plan, label: str) -> Plan:
+    """The plan in which one search is left: what the others would find stands as 1. Raises Rejected."""
+    assert plan.searches is not None
+    others = [s.limit for s in plan.searches.limits if s.limit.label != label]
+    known = {limit.label: (0, 1) if limit.rule.of_values else 1 for limit in others}
+    return _with(service, plan, known, plan.searches.settings) if known else plan
+
+
+def _with(service: Service, plan: Plan, limits: Mapping[str, int | tuple[int, int]], settings: QuerySettings) -> Plan:
+    """The same question with further limits."""
+    assert plan.searches is not None
+    question = WrittenQuery(plan.source.text, plan.searches.parameters, settings.dialect)
+    known = {**plan.searches.settings.found, **limits}
+    return service.planner.plan(question, replace(settings, found=known))

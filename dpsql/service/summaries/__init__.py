@@ -1,0 +1,1 @@
+"""Summaries: made once, read by later queries."""

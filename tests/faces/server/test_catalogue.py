@@ -1,0 +1,177 @@
+"""What clients ask about the schema is answered as PostgreSQL 15 answered it, from the policy alone."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.engines.policy_catalogue import TooMuch
+from dpsql.faces.server.catalogue.login_catalogue import LoginCatalogue
+from dpsql.frontend.catalogue.known import NotListed
+from dpsql.policy.load import load_policy
+from tests.support import recorded_catalogue as r
+
+RECORDED = r.recorded()
+SYSTEM = (
+    "plpgsql",
+    "pg_global",
+    "template",
+    "postgres",
+    "reader",
+    "pg_",
+    "_stem",
+    "simple",
+    "sql_identifier",
+    "_ops",
+    "boolin",
+)
+"""A row that says one of these is of the system's own: we may have it or not."""
+
+NOT_TOLD = ("size", "cardinality", "pages", "access privileges", "elements_opclass", "relacl")
+"""What is left out on purpose: sizes of tables, rights, and the operator classes of indexes that there are not."""
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> LoginCatalogue:
+    place = Path(tmp_path_factory.mktemp("catalogue")) / "clinic.yaml"
+    place.write_text(r.POLICY, encoding="utf-8")
+    return LoginCatalogue(load_policy(place), "ana")
+
+
+@pytest.fixture(scope="module")
+def numbers(catalogue: LoginCatalogue) -> dict[str, int]:
+    """The oids of the tables."""
+    return {
+        name: int(catalogue.answer(f"SELECT oid FROM pg_class WHERE relname = '{name}'").rows[0][0]) for name in r.NAMES
+    }
+
+
+def text(value: Any, type_: str) -> str | None:
+    """As PostgreSQL writes a value."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "t" if value else "f"
+        case list():
+            items = ["NULL" if v is None else str(text(v, "")) for v in value]
+            return " ".join(items) if type_.endswith("vector") else "{" + ",".join(items) + "}"
+        case float() if value.is_integer():
+            return str(int(value))
+    return str(value)
+
+
+def of_the_system(row: list[str | None], sql: str) -> bool:
+    """Whether a row need not be there. In PostgreSQL each table is a type, too; here it is not."""
+    if "typname" in sql and "pg_attribute" not in sql and any(str(v).strip("_") in r.NAMES for v in row):
+        return True
+    return any(word in str(v) for v in row for word in SYSTEM)
+
+
+@pytest.mark.parametrize("statement", RECORDED, ids=[f"{i}-{s['client']}" for i, s in enumerate(RECORDED)])
+def test_as_postgresql_answered(statement: dict[str, Any], catalogue: LoginCatalogue, numbers: dict[str, int]) -> None:
+    """Names, types, and rows, but for those of PostgreSQL's own tables, types and functions."""
+    sql = str(r.with_oids(statement["sql"], numbers))
+    assert LoginCatalogue.concerns(sql)
+    answer = catalogue.answer(sql, [r.with_oids(v, numbers) for v in statement["values"]])
+    assert [n for n, _ in answer.columns] == statement["names"]
+    assert [t for _, t in answer.columns] == statement["types"]
+    types = statement["types"]
+    kept = [i for i, name in enumerate(statement["names"]) if name.lower() not in NOT_TOLD]
+    got = [[r.without_oids(text(row[i], types[i]), numbers) for i in kept] for row in answer.rows]
+    wanted = [[row[i] for i in kept] for row in statement["rows"]]
+    if statement["whole"]:
+        assert not [row for row in got if row not in wanted and not of_the_system(row, sql)]
+    assert not [row for row in wanted if row not in got and not of_the_system(row, sql)]
+
+
+def test_functions_of_types_are_compared_by_their_names(catalogue: LoginCatalogue) -> None:
+    """So ADBC reads which bytes a value comes in."""
+    asked = "SELECT typname, typreceive FROM pg_type WHERE (typreceive != 0 OR typsend != 0) AND typreceive::TEXT != "
+    rows = dict(catalogue.answer(f"{asked}'array_recv'").rows)
+    assert (rows["int8"], rows["varchar"], rows["float8"]) == ("int8recv", "varcharrecv", "float8recv")
+    assert "_int8" not in rows and all(of.endswith("recv") for of in rows.values())
+    assert catalogue.answer("SELECT typname FROM pg_type WHERE typmodin = 0 AND typname = 'bool'").rows == [("bool",)]
+    with pytest.raises(NotListed):
+        catalogue.answer("SELECT typname FROM pg_type WHERE typsend = 31")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM duckdb_settings()",
+        "SELECT relname, (SELECT max(value) FROM duckdb_settings) FROM pg_class",
+        "WITH duckdb_settings AS (SELECT 1 AS value FROM pg_class) SELECT value FROM pg_class, duckdb_settings()",
+        "SELECT * FROM pg_class, read_text('/etc/passwd')",
+        "SELECT relname FROM pg_class, '/etc/passwd'",
+        "SELECT pg_sleep(100), relname FROM pg_class",
+        "SELECT repeat('x', 300000000) FROM pg_class",
+        "SELECT range(50000000) FROM pg_class",
+        "SELECT relname FROM pg_class, generate_series(1, 1000000000) x",
+        "SELECT getenv('HOME') FROM pg_class",
+        "SELECT current_setting('x', relname) || lpad('x', 100000000) FROM pg_class",
+        "SELECT pg_read_file('/etc/passwd') FROM pg_class",
+        "SELECT '/etc/passwd'::regclass FROM pg_class",
+        "SELECT x FROM pg_class, LATERAL (SELECT * FROM sqlite_master) AS t(x)",
+        "SELECT * FROM pg_catalog.pg_class JOIN main.visits ON true",
+        "SELECT relname FROM pg_class; SELECT 1",
+        "CREATE TABLE pg_catalog.x AS SELECT 1",
+        "SELECT * FROM pg_catalog.pg_shadow_nothing",
+    ],
+)
+def test_what_is_not_listed_is_refused(sql: str, catalogue: LoginCatalogue) -> None:
+    """Relations, functions and nodes by name; DuckDB is never asked."""
+    with pytest.raises(NotListed):
+        catalogue.answer(sql)
+
+
+def test_names_of_a_with_reach_nothing_else(catalogue: LoginCatalogue) -> None:
+    """A WITH of a name that DuckDB knows is that WITH, and outside of it there is none."""
+    inside = "WITH duckdb_settings AS (SELECT relname AS name FROM pg_class) SELECT count(*) FROM duckdb_settings"
+    own = catalogue.answer("SELECT count(*) FROM pg_class").rows
+    assert catalogue.answer(inside).rows == own
+    inner = "WITH duckdb_settings AS (SELECT 'x' AS name) SELECT name FROM duckdb_settings"
+    outside = f"SELECT ({inner}), x.name FROM duckdb_settings x"
+    with pytest.raises((NotListed, TooMuch)):
+        catalogue.answer(outside)
+
+
+def test_a_question_that_takes_long_is_stopped(catalogue: LoginCatalogue) -> None:
+    """A product of all types with themselves would not end in a lifetime."""
+    many = ", ".join(f"pg_type t{i}" for i in range(12))
+    with pytest.raises(TooMuch):
+        catalogue.answer(f"SELECT count(*) FROM {many} WHERE t0.oid + t11.oid = 7")
+
+
+def test_questions_of_the_data_go_elsewhere() -> None:
+    """Whatever reads a table that is none of the catalogue's is asked of the planner."""
+    for sql in (
+        "SELECT count(*) FROM visits", "SELECT 1", "SELECT count(*) FROM public.pg_visits", "SELECT 'pg_class'",
+        "SELECT count(*) FROM visits WHERE ward IN (SELECT relname FROM pg_class)", "SELECT current_date",
+    ):  # fmt: skip
+        assert not LoginCatalogue.concerns(sql), sql
+    for sql in ("SELECT version()", "SELECT current_database(), current_user", "select current_schema()"):
+        assert LoginCatalogue.concerns(sql), sql
+
+
+@given(st.lists(st.sampled_from(sorted({w for s in RECORDED[::7] for w in s["sql"].split()})), max_size=40))
+def test_words_in_any_order_are_answered_or_refused(catalogue: LoginCatalogue, words: list[str]) -> None:
+    """No text raises anything else."""
+    sql = "SELECT " + " ".join(words)
+    LoginCatalogue.concerns(sql)
+    with contextlib.suppress(NotListed, TooMuch):
+        catalogue.answer(sql)
+
+
+@pytest.mark.parametrize("depth, why", [(8, "an array of arrays"), (14, "this spelling")])
+def test_a_text_that_is_read_in_many_ways_is_given_up_while_it_is_read(
+    catalogue: LoginCatalogue, depth: int, why: str
+) -> None:
+    """Each `ARRAY[` doubles what sqlglot makes of all within it: fourteen make 16,000 nodes, forty would take years."""
+    with pytest.raises(NotListed, match=why):
+        catalogue.read(f"SELECT {'ARRAY[' * depth}1{']' * depth} FROM pg_class")
