@@ -22,6 +22,7 @@ from dpsql.core.ir.nodes import Filter
 from dpsql.core.ir.walk import transform
 from dpsql.core.ledger.accountant import cost
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.regions import everywhere
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.core.release.noisy import GivenAnswers, wanted
@@ -227,7 +228,7 @@ def test_fresh_noise_for_nothing_would_be_noticed(monkeypatch: pytest.MonkeyPatc
     store.load(world)
     session = Watched(world, store, monkeypatch, world.policy.privacy.accountant)
     session.run("SELECT COUNT(*) AS n FROM visits", "1")
-    little = {"person": PrivacyLoss(Fraction(1, 1000))}
+    little = {"person": everywhere(PrivacyLoss(Fraction(1, 1000)))}
     monkeypatch.setattr(charge._Parts, "price", lambda *_: charge.Price(little, little))
     with pytest.raises(AssertionError):
         session.run("SELECT COUNT(*) AS n FROM visits WHERE age > 0", "1")
