@@ -21,8 +21,8 @@ from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Filter
 from dpsql.core.ir.walk import transform
 from dpsql.core.ledger.accountant import cost
+from dpsql.core.ledger.losses.regions import everywhere
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.core.ledger.regions import everywhere
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.core.release.noisy import GivenAnswers, wanted

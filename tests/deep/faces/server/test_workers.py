@@ -53,7 +53,7 @@ STEPS = {
     "before it looks": ("wrap(dpsql.answers.stored.store.sqlite.SqliteAnswers, 'find', before=die)", 0, False),
     "while it waits its turn": ("wrap(dpsql.answers.stored.store.sqlite.SqliteAnswers, 'alone', before=die)", 0, False),
     "before the reservation": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, 'reserve', before=die)", 0, False),
-    "in its transaction": ("wrap(dpsql.core.ledger.sqlite.Stored, 'add', after=die)", 0, False),
+    "in its transaction": ("wrap(dpsql.core.ledger.sqlite.StoredEntries, 'add', after=die)", 0, False),
     "after the reservation": ("wrap(dpsql.core.ledger.sqlite.SqliteLedger, 'reserve', after=die)", 1, False),
     "after the fetch": ("wrap(dpsql.core.release.noisy, '_fetch', after=die)", 1, False),
     "after the noise": (

@@ -231,10 +231,10 @@ STEPS = {
     "before it looks": ("wrap(PostgresAnswers, 'find', before=die)", 0, False),
     "while it waits its turn": ("wrap(PostgresAnswers, 'alone', before=die)", 0, False),
     "holding the names": ("wrap(dpsql.service.pipeline.AnalystAccount, 'charge', before=die)", 0, False),
-    "with the lock": ("wrap(postgres.Stored, 'take_turn', after=die)", 0, False),
-    "after the entry is added": ("wrap(postgres.Stored, 'add', after=die)", 0, False),
+    "with the lock": ("wrap(postgres.StoredEntries, 'take_turn', after=die)", 0, False),
+    "after the entry is added": ("wrap(postgres.StoredEntries, 'add', after=die)", 0, False),
     "after the commit, before the head": (
-        "wrap(postgres.Stored, 'add', after=lambda: wrap(Head, 'advance', before=die))", 1, False,
+        "wrap(postgres.StoredEntries, 'add', after=lambda: wrap(Head, 'advance', before=die))", 1, False,
     ),
     "after the reservation": ("wrap(PostgresLedger, 'reserve', after=die)", 1, False),
     "after the fetch, before the noise": ("wrap(dpsql.core.release.noisy, '_fetch', after=die)", 1, False),

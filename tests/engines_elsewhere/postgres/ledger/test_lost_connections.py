@@ -11,7 +11,7 @@ import pytest
 from dpsql.core.ledger.chain.hash_chain import LedgerRow
 from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
-from dpsql.core.ledger.postgres import Stored
+from dpsql.core.ledger.postgres import StoredEntries
 from dpsql.core.ledger.refusals import CHARGED, NOTHING_RAN, PERHAPS_CHARGED
 from dpsql.diagnostics.errors import CannotOpen
 from tests.engines_elsewhere.postgres.ledger.conftest import Cluster, Database, made
@@ -208,16 +208,16 @@ def test_who_waits_in_vain_for_another_gateway_is_told(database: Database, charg
 def test_a_transaction_that_the_server_took_back_is_no_charge(database: Database, charge: Charge) -> None:
     """COMMIT of a transaction that failed is answered ROLLBACK, and that is no error."""
     with database.open() as ledger:
-        added = Stored.add
+        added = StoredEntries.add
 
-        def fails(stored: Stored, row: LedgerRow) -> bool:
+        def fails(stored: StoredEntries, row: LedgerRow) -> bool:
             done = added(stored, row)
             with pytest.raises(CannotOpen):
                 stored._session.rows("SELECT 1 / 0")
             return done
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Stored, "add", fails)
+            patch.setattr(StoredEntries, "add", fails)
             with pytest.raises(CannotOpen, match="took the transaction back") as refusal:
                 ledger.reserve(charge("a"), Caps())
         assert refusal.value.diagnostics[0].notes == (NOTHING_RAN,)
