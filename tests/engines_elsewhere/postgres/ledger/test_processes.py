@@ -129,7 +129,9 @@ STEPS = {
     "after the entry is added": ("wrap(postgres.StoredEntries, 'add', after=die)", 0),
     "before the commit": ("wrap(postgres_server.LedgerConnection, 'commit', before=die)", 0),
     "after the commit, before its answer is looked at": (
-        "wrap(postgres_server.LedgerConnection, 'commit', before=lambda: wrap(postgres_server.LedgerConnection, 'run', after=die))", 1,
+        "wrap(postgres_server.LedgerConnection, 'commit', "
+        "before=lambda: wrap(postgres_server.LedgerConnection, 'run', after=die))",
+        1,
     ),
     "after the commit": ("wrap(postgres_server.LedgerConnection, 'commit', after=die)", 1),
     "before the head": ("wrap(Head, 'advance', before=die)", 1),
