@@ -167,7 +167,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
     ),
     "the chain's refusals are not caught": (
         "ledger/smaller-charge",
-        lambda m: m.setattr("dpsql.core.ledger.sqlite.BrokenChain", OSError),
+        lambda m: m.setattr("dpsql.core.ledger.chained.BrokenChain", OSError),
     ),
     "the identity's kinds are not looked at": (
         "ledger/nonce-as-blob",

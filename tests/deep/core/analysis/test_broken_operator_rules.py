@@ -116,9 +116,13 @@ def partners_known(m: pytest.MonkeyPatch) -> None:
     original = slices._joined
 
     def mutated(node: Join, ctx: Any) -> Any:
-        theirs = {c.uid: replace(c, uid=100 + i) for i, c in enumerate(output_columns(node.right))}
+        def read(s: Any) -> Any:
+            places = len(s.scan.columns)
+            theirs = {c.uid: replace(c, uid=i % places) for i, c in enumerate(output_columns(node.right))}
+            return replace(s, columns={**s.columns, **theirs})
+
         found = original(node, ctx)
-        return found and tuple(tuple(replace(s, columns={**s.columns, **theirs}) for s in members) for members in found)
+        return found and tuple(tuple(read(s) for s in members) for members in found)
 
     m.setattr(slices, "_joined", mutated)
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.ir import expressions
 from dpsql.core.ir.components import Quantile
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.all_measures import rule
@@ -355,7 +356,8 @@ def test_cells_counted_as_groups_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     plain = weighted._histogram
 
     def by_cells(parts: Any, at: tuple[int, ...]) -> Statement:
-        made = plain(replace(parts, keys=(*parts.keys, '"x"')), at)
+        x = next(e for e in expressions.walk(parts.node.components[at[0]].arg) if isinstance(e, expressions.Column))
+        made = plain(replace(parts, node=replace(parts.node, keys=(*parts.node.keys, x))), at)
         return replace(made, sql=f"SELECT k0, c, CAST(SUM(m) AS BIGINT) AS m FROM ({made.sql}) GROUP BY 1, 2")
 
     form = Form(M_AND_G, BY_GROUP, rows=4, full=4, groups=TWO, values=("65533", "70000"))
