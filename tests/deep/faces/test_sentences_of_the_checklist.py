@@ -32,7 +32,7 @@ def test_item_67_another_parameter_policy_or_data_version_is_another_question(ma
     for old, new, price in (
         ("version: 1\n", 'version: 1\ndata_version: "2"\n', 1),
         ("bounds: [0, 110]", "bounds: [0, 111]", 0),  # which no clip of this question reads
-        ("max_rows_per_unit: 3", "max_rows_per_unit: 4", 1),
+        ("max_rows_per_unit: 3", "max_rows_per_unit: 4", 0),  # of a table that it does not read
     ):
         clinic.policy.write_text(clinic.policy.read_text().replace(old, new))
         assert [paid(30), paid(30)] == [price, 0], new
