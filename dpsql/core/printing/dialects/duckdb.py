@@ -1,4 +1,4 @@
-"""DuckDB, 1.5 and 2.x."""
+"""DuckDB 2.0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
-from dpsql.core.printing.conversions import held, safe
+from dpsql.core.printing.conversions import held
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
@@ -97,9 +97,6 @@ class DuckDB(Dialect):
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         if known.type == target:
             return sql
-        if target.kind is Kind.TIME and known.type.kind is Kind.TIMESTAMP:
-            # DuckDB 1.5 raises an error for infinite timestamps even here.
-            sql = safe(self, sql, known)
         if known.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
             sql = held(self, sql, known)
         if known.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
