@@ -13,7 +13,7 @@ from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
-from dpsql.core.printing.conversions import held
+from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
@@ -97,6 +97,9 @@ class DuckDB(Dialect):
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         if known.type == target:
             return sql
+        if target.kind is Kind.TIME and known.type.kind is Kind.TIMESTAMP:
+            # An infinite timestamp fails in DuckDB, and is NULL in PostgreSQL.
+            sql = safe(self, sql, known)
         if known.type.kind is Kind.DOUBLE and target.kind in (Kind.INTEGER, Kind.DECIMAL):
             sql = held(self, sql, known)
         if known.type.kind is Kind.DOUBLE and target.kind is Kind.VARCHAR:
