@@ -170,7 +170,7 @@ def partial(c: Component, rows: Sequence[Row]) -> int:
     rows = chosen(c, rows)
     match c:
         case RowCount():
-            return sum(c.arg is None or argument(replace(c, lo=0, hi=0), r) is not None for r in rows)
+            return sum(c.arg is None or argument(ValueSum(c.arg), r) is not None for r in rows)
         case ValueSum() | ProductSum():
             return sum(v for r in rows if (v := argument(c, r)) is not None)
         case UnitCount():
