@@ -184,4 +184,4 @@ def test_twins_that_lose_a_null_or_a_failure_are_found(joined: Database, as_writ
         ([("i", "i"), ("s", "s")], lambda sql: sql.replace("(NULL, ", "(")),
         (OTHERS["cast"][:2], lambda sql: sql.replace("CAST(", "TRY_CAST(")),
     ):
-        assert differences(joined, as_written, pairs) == [] != differences(joined, as_written, pairs, lose)
+        assert differences(joined, as_written, pairs, lose)  # and none without, as above
