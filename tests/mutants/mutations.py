@@ -5260,6 +5260,31 @@ MUTATIONS = (
         "a query reads a column that the policy does not list",
         ("tests/core/policy/test_prepared.py",),
     ),
+    # --- calls that can fail ---
+    Mutation(
+        "calls-without-a-try",
+        "dpsql/core/printing/dialects/duckdb_total.py",
+        'else f"TRY{sql}"',
+        "else sql",
+        "a row makes a statement fail, which tells of it",
+        ("tests/core/printing/test_attempts.py", "tests/deep/core/functions/test_hostile_failures.py"),
+    ),
+    Mutation(
+        "functions-nobody-ran-are-total",
+        "dpsql/core/printing/dialects/duckdb_total.py",
+        "sql if total is not None and total(",
+        "sql if total is None or total(",
+        "a function that is in no table fails for a row",
+        ("tests/core/printing/test_attempts.py",),
+    ),
+    Mutation(
+        "arithmetic-that-is-believed-to-fit",
+        "dpsql/core/printing/dialects/duckdb_total.py",
+        "made(held).within(type_range(result.type))",
+        "True",
+        "a sum overflows where an interval was believed",
+        ("tests/core/printing/test_attempts.py", "tests/deep/core/functions/test_hostile_failures.py"),
+    ),
     # --- totals that are the sums of their parts ---
     Mutation(
         "totals-of-unlisted-rows",

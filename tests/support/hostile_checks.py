@@ -68,17 +68,17 @@ class Table:
         disable(self.con, {OURS: off, NONE: off | ALLOWED, ALL: frozenset[str]()}[optimizers])
         return self.con.execute(sql).fetchall()  # type: ignore[no-any-return]
 
-    def values(self, printed: Sequence[tuple[str, SqlType]], optimizers: str = OURS) -> list[Values]:
-        """The values of each text in every row; of one that fails, what the engine says."""
+    def values(self, printed: Sequence[tuple[str, SqlType]], optimizers: str = OURS, where: str = "") -> list[Values]:
+        """The values of each text in every row, or in those of a WHERE; of one that fails, what the engine says."""
         inner = ", ".join(f"{sql} AS r{i}" for i, (sql, _) in enumerate(printed))
         outer = ", ".join(_plain(f"r{i}", type_) for i, (_, type_) in enumerate(printed))
         try:
-            found = self.run(f"SELECT {outer} FROM (SELECT n, {inner} FROM t) ORDER BY n", optimizers)
+            found = self.run(f"SELECT {outer} FROM (SELECT n, {inner} FROM t {where}) ORDER BY n", optimizers)
         except duckdb.Error as error:
             if len(printed) == 1:
                 return [Values("", (), str(error).splitlines()[0])]
             half = len(printed) // 2
-            return self.values(printed[:half], optimizers) + self.values(printed[half:], optimizers)
+            return self.values(printed[:half], optimizers, where) + self.values(printed[half:], optimizers, where)
         types = [str(d[1]) for d in self.con.description]
         types = [t.name if t.temporal else told for told, (_, t) in zip(types, printed, strict=True)]
         return [Values(t, held) for t, held in zip(types, zip(*found, strict=True), strict=True)]
