@@ -134,8 +134,8 @@ class Component:
         same in all groups together, however its rows are grouped.
     per_group: ends, in the argument's own unit, to which each id's total in each group is clipped (a COUNT's rows:
         from 0); never of a paired sum.
-    values: of COUNT and SUM(DISTINCT arg), the most different values that arg can have, by construction; None: not
-        known.
+    values: V, of COUNT and SUM(DISTINCT arg): how many different values count in a group, at most. A guess, which the
+        emitted SQL makes true; None: any number.
     of_unit: what one id may add in all groups together, in place of the limits of the release; never of a paired sum.
     quantile: of a QUANTILE alone. Its integer units are those of the scores of its cells.
     choices: of a MODE or LARGEST alone, the public values of arg that one is chosen from; a row with another value

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from itertools import islice, product
 
-from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, HopFact
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Item, Project
@@ -65,7 +64,7 @@ def with_columns(items: tuple[Item, ...], below: Facts, keep: bool = False) -> F
     by_id: set[int] = set(below.by_id) if keep else set()
     for item in items:
         hint = below.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
-        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint, most_values(item.expr, below))
+        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint)
         if isinstance(item.expr, Column):
             renamed.setdefault(item.expr.uid, set()).add(item.column.uid)
         if below.by_id and columns_of(item.expr) <= below.by_id:
