@@ -73,6 +73,18 @@ PEOPLE = "FROM visits JOIN people ON visits.pid = people.pid"
         ("w", "FROM people LEFT JOIN visits ON people.pid = visits.pid AND best = number", {"w"}),
         ("w", "FROM people LEFT JOIN visits ON people.pid = visits.pid AND best = number AND w > 'a'", set()),
         ("w", "FROM people JOIN visits ON people.pid = visits.pid", set()),
+        # computed: a guess, which is enforced
+        ("a, w", f"FROM (SELECT visits.pid, abs(people.area) AS a, w {PEOPLE}) AS q", set()),
+        (
+            "b, w",
+            f"{PEOPLE} JOIN (SELECT area, upper(name) AS b FROM nations) AS n ON people.area = n.area",
+            set(),
+        ),
+        (
+            "c, w",
+            f"{PEOPLE} JOIN (SELECT abs(area) AS c, tongue FROM tongues) AS t ON people.area = c",
+            set(),
+        ),
         # totals of an id
         ("m, w", "FROM visits JOIN (SELECT pid, MIN(w) AS m FROM visits GROUP BY pid) AS f USING (pid)", {"m"}),
         (
