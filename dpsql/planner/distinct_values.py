@@ -3,10 +3,10 @@
 A guess: no privacy rests on it, the emitted SQL counts no more than V (`core/printing/few_values.py`). What is guessed
 too low is missing from answers, so nothing is guessed from promises: a declared domain, bounds or `nullable: false`.
 
-A column of a type has the type's values; a condition that every row satisfies leaves a stored column those that it
-lists. Whole numbers lie in the range that their type or CLIP keeps them in. CASE and the like give a value of one of
-their branches. Any function of exact values, being one, gives no more values than its arguments have combinations,
-each place where a column stands counted for itself.
+A column of a type has the type's values; a condition that every row satisfies leaves a column those that it lists, or
+whole numbers up to an end. Whole numbers lie in the range that their type or CLIP keeps them in. CASE and the like give
+a value of one of their branches. Any function of exact values, being one, gives no more values than its arguments have
+combinations, each place where a column stands counted for itself.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from collections.abc import Sequence
 from math import prod
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.function import null_if_any_is_null
 from dpsql.core.functions.registry import lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, larger_than
-from dpsql.core.ir.nodes import Aggregate, Filter, GroupKeys, Item, Project, SetOperation
+from dpsql.core.ir.nodes import Aggregate, Filter, GroupKeys, Item, Project, SetOperation, output_columns
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
+from dpsql.planner.functions_of_the_id import functions_of_the_id
 
 _NOT_STRICT = frozenset({"and", "or", "list_contains"})
 """`TRUE OR NULL` is TRUE, and a list may hold NULL or not."""
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "is_not_null"})
 LARGEST = 200
 """Nodes of an expression up to which its parts are looked at."""
 MOST = 2**20
@@ -68,6 +69,34 @@ def _constants(items: Sequence[Expr], column: Column) -> int | None:
     return len({i.value for i in found}) if same else None
 
 
+def most_rows_of_an_id(rows: Tagged[Facts]) -> int | None:
+    """How many of these rows an id seems to have at most, by the values of the other columns of a key that holds it."""
+    seem, best = functions_of_the_id(rows), None
+    columns = {c.uid: c for c in output_columns(rows.node)}
+    for key in sorted(rows.fact.keys, key=sorted):
+        if not key & rows.fact.ids:
+            continue
+        each = [most_values(columns[uid], rows) if uid in columns else None for uid in sorted(key - seem)]
+        nulls = [int(uid in columns and _seems_null(columns[uid], rows)) for uid in sorted(key - seem)]
+        best = _least(best, _product([None if n is None else n + null for n, null in zip(each, nulls, strict=True)]))
+    return None if best is None else max(1, best)
+
+
+def _seems_null(column: Column, rows: Tagged[Facts]) -> bool:
+    """Whether a column may be NULL: not if it never is, or if a comparison leaves these rows out."""
+    if not rows.fact.columns[column.uid].value.nullable:
+        return False
+    match rows.node:
+        case Filter(predicate=predicate):
+            terms = [t for t in conjuncts(predicate) if isinstance(t, Call) and t.function in _COMPARISONS]
+            return not any(column in t.args for t in terms) and _seems_null(column, rows.inputs[0])
+        case Project(items=items) | GroupKeys(items=items) if any(i.column == column for i in items):
+            behind = [i.expr for i in items if i.column == column and isinstance(i.expr, Column)]
+            return not behind or _seems_null(behind[0], rows.inputs[0])
+    (below, *others) = rows.inputs or (rows,)
+    return bool(others) or column.uid not in below.fact.columns or below is rows or _seems_null(column, below)
+
+
 class _Images:
     """How many values expressions have over relations. Each column is followed down once."""
 
@@ -78,7 +107,7 @@ class _Images:
         """Over these rows, of which this is true besides."""
         if larger_than(expr, LARGEST):
             return _held(rows.fact.value(expr))
-        return self._image(expr, rows, _listing(condition, rows))
+        return self._image(expr, rows, [] if condition is None else conjuncts(condition))
 
     def _image(self, expr: Expr, rows: Tagged[Facts], terms: Sequence[Expr]) -> int | None:
         facts = rows.fact
@@ -86,7 +115,7 @@ class _Images:
             case Literal(value=value):
                 return int(value is not None)
             case Column():
-                return _least(self._column(expr, rows), *(listed_values(t, expr) for t in terms))
+                return _least(self._column(expr, rows), *(_left(t, expr, facts) for t in terms))
             case Cast(arg=arg):
                 return _least(self._image(arg, rows, terms), _held(facts.value(expr)))
             case Call(function="case" | "if", args=args):
@@ -118,8 +147,8 @@ class _Images:
                 return None
             case Filter(predicate=predicate):
                 below = rows.inputs[0]
-                listed = (listed_values(t, column) for t in _listing(predicate, below))
-                return _least(self._column(column, below), *listed)
+                left = (_left(t, column, below.fact) for t in conjuncts(predicate))
+                return _least(self._column(column, below), *left)
             case Aggregate(keys=keys, calls=calls):
                 for call in calls:
                     if call.column == column and call.function in ("min", "max") and call.arg is not None:
@@ -134,10 +163,15 @@ class _Images:
         return self._column(column, passed[0]) if passed else None
 
 
-def _listing(condition: Expr | None, rows: Tagged[Facts]) -> list[Expr]:
-    """What a condition says of bare columns of tables alone, which are the same wherever they stand."""
-    stored = frozenset() if condition is None else stored_columns(rows.node)
-    return [term for term in ([] if condition is None else conjuncts(condition)) if columns_of(term) <= stored]
+def _left(term: Expr, column: Column, facts: Facts) -> int | None:
+    """How many values a condition leaves to a column, by listing them, or by the end that they begin with."""
+    match term:
+        case Call(function="le" | "lt" as name, args=(Column() as compared, Literal(value=int(most)))) if (
+            compared == column and column.type.kind is Kind.INTEGER
+        ):
+            least = facts.value(column).interval.lo
+            return None if least is None else max(0, most - (name == "lt") - int(-(-least // 1)) + 1)
+    return listed_values(term, column)
 
 
 def strict(name: str) -> bool:

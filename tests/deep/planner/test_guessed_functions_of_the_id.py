@@ -1,4 +1,4 @@
-"""That a key is a function of the id is a guess: whatever is guessed, no id moves an answer beyond the price.
+"""That a key is a function of the id is a guess, as are the rows of an id: no guess moves an answer beyond the price.
 
 All tiny databases, in which the keys that are guessed to be functions of the id are none. Where one group of an id is
 priced and nothing enforces it, an id is found that moves too far.
@@ -82,3 +82,20 @@ def test_public_groups_that_nothing_limits_are_found(form: str, monkeypatch: pyt
 def test_groups_that_are_all_kept_are_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighted, "_kept", lambda parts, source: f"SELECT * FROM {source}")
     assert _broken(FORMS[form], "add_remove")
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if "promised" not in f])
+@pytest.mark.parametrize("most", [1, 2])
+def test_guessed_rows_move_nothing_beyond_the_price(form: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_contributions, "most_rows_of_an_id", lambda rows: most)
+    assert not _broken(FORMS[form], "add_remove")
+    monkeypatch.setattr(bound_contributions, "functions_of_the_id", lambda rows: rows.fact.by_id)
+    assert not _broken(FORMS[form], "add_remove")
+
+
+def test_guessed_rows_that_nothing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_contributions, "most_rows_of_an_id", lambda rows: 1)
+    monkeypatch.setattr(bound_contributions, "functions_of_the_id", lambda rows: rows.fact.by_id)
+    assert not _broken(FORMS["C"], "add_remove")
+    monkeypatch.setattr(weighted, "over_all_rows", lambda d, partial, F, B, most: WeightedTerm(f"{F} * {partial}"))
+    assert _broken(FORMS["C"], "add_remove")

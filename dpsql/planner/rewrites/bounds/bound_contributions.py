@@ -38,12 +38,13 @@ from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, prove
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.policy.units import Accountant
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.distinct_values import most_rows_of_an_id
 from dpsql.planner.functions_of_the_id import functions_of_the_id
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
 from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
@@ -71,7 +72,7 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
             )  # fmt: skip
         return node
     assert isinstance(node.input, GroupKeys)
-    limits = _limits(node, node.input, facts, ctx)
+    limits = _limits(node, node.input, below, ctx)
     seem = functions_of_the_id(below)
     searched = _searched(node, facts, seem, limits, ctx)
     if searched is not None:
@@ -250,10 +251,18 @@ class _Limits:
         return self.proven is None and self.rows is None and self.per_group is None
 
 
-def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
-    """The limits of a release, the bounds of its own components taken into account."""
+def _limits(node: Release, keyed: GroupKeys, below: Tagged[Facts], ctx: RewriteContext) -> _Limits:
+    """The limits of a release, the bounds of its own components taken into account.
+
+    Of rows that an id seems to have few of, no more count: what seems so is enforced like a limit.
+    """
+    facts = below.fact
     proven = proven_rows(keyed, facts)
     rows, per_group, groups = _declared(keyed, ctx)
+    seem = most_rows_of_an_id(below)
+    known = (proven, rows, None if per_group is None or groups is None else per_group * groups)
+    if seem is not None and all(n is None or seem < n for n in known):
+        rows = seem
     if one_row_per_group(keyed, facts):
         per_group = 1
     own = [c for c in node.components if c.per_group is not None]
