@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.expressions import columns_of
-from dpsql.core.ir.nodes import Aggregate, GroupKeys, Item, Join, Project, Release, SetOperation
+from dpsql.core.ir.nodes import Aggregate, GroupKeys, Item, Join, JoinKind, Project, Release, SetOperation
 from dpsql.core.ir.walk import Tagged
 
 
@@ -29,8 +29,9 @@ def functions_of_the_id(rows: Tagged[Facts]) -> Columns:
             found |= _computed(keys, below[0])
             if {k.column.uid for k in keys} <= found:
                 found |= {c.column.uid for c in calls}
-        case Join():
-            for side, known in zip(rows.inputs, below, strict=True):
+        case Join(kind=kind, residual=residual):
+            padded = kind is not JoinKind.INNER and residual is not None  # some rows of an id, and not others
+            for side, known in [*zip(rows.inputs, below, strict=True)][: 1 if padded else 2]:
                 stored = stored_columns(side.node)
                 alike = bool(stored) and stored <= rows.fact.by_id  # all rows of an id found the same one
                 found |= side.fact.columns.keys() if alike else known

@@ -15,23 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.ir.components import Component
-from dpsql.core.measures.all_measures import rule
+from dpsql.core.ir.components import DistinctCount, DistinctSum
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.kept_first import first
 
 
-def at_most_values(d: Dialect, counted: str, c: Component) -> str:
+def at_most_values(d: Dialect, counted: str, c: DistinctCount | DistinctSum) -> str:
     """The number of different values of a group, or their sum, cut to what V of them give."""
     if c.values is None:
         return counted
-    if not rule(c).adds_values:
+    if isinstance(c, DistinctCount):
         return d.least(counted, str(c.values))
     low, high = (d.wide(str(c.values * end)) for end in (min(c.lo, 0), max(c.hi, 0)))
     return d.least(d.greatest(counted, low), high)
 
 
-def kept_values(d: Dialect, most: int, c: Component, group: Sequence[Typed], value: Typed) -> str:
+def kept_values(d: Dialect, most: int, c: DistinctCount | DistinctSum, group: Sequence[Typed], value: Typed) -> str:
     """The condition on windows that keeps `most` values of an id, and V of each of its groups.
 
     group: the id, then the keys. value: x.

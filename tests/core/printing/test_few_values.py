@@ -7,18 +7,20 @@ from collections import Counter
 import duckdb
 import pytest
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import DistinctCount, DistinctSum
+from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import INTEGER
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.few_values import at_most_values, kept_values
 from dpsql.core.printing.kept_first import SALT
 
 ROWS = [(u, k, x) for u in (1, 2) for k in ("a", "b", None) for x in range(4)]
+X = Column(1, "x", INTEGER)
 GROUP = [("u", INTEGER), ("k", INTEGER)]
 
 
 def kept(most: int, values: int | None) -> list[tuple[int, str | None, int]]:
-    c = Component(Measure.DISTINCT, values=values)
+    c = DistinctCount(X, values=values)
     con = duckdb.connect()
     con.execute("CREATE TABLE b (u INTEGER, k VARCHAR, x INTEGER)")
     con.executemany("INSERT INTO b VALUES (?, ?, ?)", ROWS)
@@ -41,15 +43,15 @@ def test_what_lies_within_the_limits_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "sql", "found"),
+    ("added", "sql", "found"),
     [
-        (Measure.DISTINCT, "3", 2),
-        (Measure.DISTINCT, "1", 1),
-        (Measure.DISTINCT_SUM, "15", 14),
-        (Measure.DISTINCT_SUM, "-9", -6),
-        (Measure.DISTINCT_SUM, "5", 5),
+        (False, "3", 2),
+        (False, "1", 1),
+        (True, "15", 14),
+        (True, "-9", -6),
+        (True, "5", 5),
     ],
 )
-def test_numbers_and_sums_are_cut(measure: Measure, sql: str, found: int) -> None:
-    c = Component(measure, lo=-3, hi=7, values=2)
+def test_numbers_and_sums_are_cut(added: bool, sql: str, found: int) -> None:
+    c = DistinctSum(X, lo=-3, hi=7, values=2) if added else DistinctCount(X, values=2)
     assert duckdb.sql(f"SELECT {at_most_values(DUCKDB, sql, c)}").fetchall() == [(found,)]
