@@ -40,7 +40,7 @@ def waist(block: Block, listed: Listed, levels: str = LEVELS) -> tuple[list[str]
     if not apart:
         return found, block
     alias, columns = levels[0], {key: f"a{place}" for place, keys in enumerate(apart) for key in keys}
-    read = _Columns(alias)
+    read = ReadColumns(alias)
     known = {key: replace(kept[key], sql=f"{alias}.{name}") for key, name in columns.items()}
     outer = Names(read, names.env, names.dialect, known)
     items = listed(outer)
@@ -69,7 +69,7 @@ def _repeated(text: str, kept: dict[object, Kept]) -> list[list[object]]:
     return found
 
 
-class _Columns(dict[int, str]):
+class ReadColumns(dict[int, str]):
     """How the columns of a subquery are printed; knows of which it was asked."""
 
     def __init__(self, alias: str) -> None:

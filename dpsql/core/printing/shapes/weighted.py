@@ -38,6 +38,15 @@ from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.sliced import (
+    Sets,
+    grouped,
+    in_slice,
+    least_rows,
+    places,
+    sliced_sets,
+    unfiltered,
+)
 from dpsql.core.printing.shapes.weights import (
     WeightedTerm,
     divisors,
@@ -116,34 +125,42 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
     if parts.early is not None:
         return _joined_later(parts, parts.early, components)
 
+    sets = sliced_sets(parts.node, components)
+
     def listed(names: Names) -> list[str]:
         given = zip((names.sql[k.uid] for k in parts.keys), coded or [()] * len(parts.keys), strict=True)
         keys = [f"{parts.dialect.listed(sql, texts) or sql} AS k{i}" for i, (sql, texts) in enumerate(given)]
-        return [f"{names.sql[parts.unit]} AS u", *keys, "COUNT(*) AS n", *_aggregates(parts, names, components)]
+        return [f"{names.sql[parts.unit]} AS u", *keys, *_aggregates(parts, names, components, sets)]
 
-    items, block = waist(parts.block, listed)
-    by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
-    return f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
+    return grouped(parts.block, sets, parts.node.components, listed, 1 + len(parts.keys))
 
 
 def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
     """p: per id, then joined to the one row that holds its group."""
 
-    def listed(names: Names) -> list[str]:
-        return [f"{names.sql[early.unit]} AS u", "COUNT(*) AS n", *_aggregates(parts, names, components)]
+    sets = sliced_sets(parts.node, components)
 
-    items, many = waist(early.many, listed)
-    inner = f"SELECT {', '.join(items)}\n{many.clause()}\nGROUP BY 1"
+    def listed(names: Names) -> list[str]:
+        return [f"{names.sql[early.unit]} AS u", *_aggregates(parts, names, components, sets)]
+
+    inner = grouped(early.many, sets, parts.node.components, listed, 1)
     keys = [f"{early.one.names.sql[k.uid]} AS k{i}" for i, k in enumerate(parts.node.keys)]
     later = replace(early.one, source=f"({inner}) AS s\nJOIN {early.one.source} ON s.u = {early.match}")
     return f"SELECT s.*, {', '.join(keys)}\n{later.clause()}"
 
 
-def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...]) -> list[str]:
-    """The partial aggregates of a group of rows, as m<component>."""
-    listed = []
+def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: Sets) -> list[str]:
+    """The number n of rows of a group, and its partial aggregates, as m<component>."""
+    listed = [
+        "COUNT(*) AS n",
+        *(f"{sql} AS {name}" for name, sql in least_rows(sets, parts.node.components)[0].items()),
+    ]
+    at, plain = places(sets), unfiltered(parts.node.components, sets)
     for i in components:
         c = parts.node.components[i]
+        if i in at:
+            listed.append(f"{total(plain[i], names, plain, [], slice_=in_slice(*at[i]))} AS m{i}")
+            continue
         if _counts_rows(c):
             continue
         if rule(c).counts == "ids":
