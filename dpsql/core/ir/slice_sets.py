@@ -15,7 +15,9 @@ from dpsql.core.value_classes import value
 
 @value(frozen=True, slots=True)
 class SliceSet:
-    """slices: in order, each the numbers of the components that count its rows. These share one filter, its condition."""
+    """slices: in order, each the numbers of the components that count its rows. Their filter, which is one, is its
+    condition.
+    """
 
     slices: tuple[tuple[int, ...], ...]
 

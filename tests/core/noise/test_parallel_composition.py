@@ -1,4 +1,4 @@
-"""Filters that exclude each other: their components share what one of them costs, and the price says so."""
+"""Slices of one set: their components share what one of them costs, and the price says so."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Measure, UnitTotal
 from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.parallel_composition import cases_that_count, parallel_groups
+from dpsql.core.noise.parallel_composition import parallel_groups
 from dpsql.core.release.charge import price
 from dpsql.core.release.noisy import GivenAnswers
 from dpsql.diagnostics.diagnostic import Source
@@ -23,6 +22,7 @@ from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
 from dpsql.planner.plan import Plan
+from dpsql.planner.rewrites.releases.cut_slices import _as_filter
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
@@ -255,10 +255,10 @@ def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> N
 def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
     found = plan("SELECT SUM(CASE WHEN status = 'a' THEN x ELSE 0 END) FROM orders").releases[0].measured.node
     (total,) = found.components
-    stored = stored_columns(found.input)
-    assert cases_that_count(total, stored) == cases_of(total.arg.args[0], stored) != ANY  # type: ignore[union-attr]
+    assert _as_filter(total).filter == total.arg.args[0] and _as_filter(total).arg == total.arg.args[1]  # type: ignore[union-attr]
     for changed in ({"center": 3}, {"lo": 1}, {"hi": -1}, {"squared": True}, {"measure": Measure.DISTINCT}):
-        assert cases_that_count(replace(total, **changed), stored) == ANY  # type: ignore[arg-type]
+        same = replace(total, **changed)  # type: ignore[arg-type]
+        assert _as_filter(same) is same
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:
@@ -275,15 +275,34 @@ def test_averages_have_a_parallel_group_for_sums_and_one_for_counts() -> None:
 
 
 def test_an_edited_plan_does_not_become_cheaper() -> None:
-    """Which components are in parallel is found anew from the filters and the contribution of the release itself."""
-    found = plan(PIVOT)
-    (release,) = found.releases
-    same = replace(release.measured.node.components[0], filter=None)
-    node = replace(release.measured.node, components=(same, *release.measured.node.components[1:]))
-    assert cost_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 2
+    """Which components are in parallel is found anew from the slices and the contribution of the release itself."""
+    (release,) = plan(PIVOT).releases
+    node = replace(release.measured.node, slices=())
+    assert cost_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 3
     contributions = {u: replace(c, ids=2) for u, c in release.measured.contributions.items()}
     edited = replace(release.measured, contributions=contributions)
     assert cost_of([edited], POLICIES["pure_dp"])["orders"].epsilon == 3
+
+
+def test_those_of_one_slice_add_up() -> None:
+    sql = "COUNT(*) FILTER (WHERE status = 'a') AS n, SUM(x) FILTER (WHERE status = 'a') AS s, "
+    found = plan(f"SELECT {sql} COUNT(*) FILTER (WHERE status <> 'a') AS m FROM orders")
+    measured = found.releases[0].measured
+    assert measured.parallel_groups == ((0, 2), (1,)) and losses(found) == [
+        Fraction(2, 3),
+        Fraction(1, 3),
+        Fraction(2, 3),
+    ]
+    one = replace(measured.node, slices=(SliceSet(((0, 1, 2),)),))
+    assert parallel_groups(one, measured.contributions) == ((0,), (1,), (2,))
+
+
+def test_conditions_of_computed_values_are_slices_too() -> None:
+    """That they exclude each other is a guess, which the number of a row's slice makes true."""
+    found = plan("SELECT COUNT(*) FILTER (WHERE x % 3 = 0) AS a, COUNT(*) FILTER (WHERE x % 3 = 1) AS b FROM orders")
+    assert losses(found) == [1, 1]
+    (statement,) = found.releases[0].statements
+    assert statement.shape == "sliced" and statement.sql.count("FILTER") == 2
 
 
 def test_parts_of_a_parallel_group_cost_the_largest_of_their_own_losses() -> None:
@@ -319,7 +338,10 @@ def test_of_two_errors_for_one_number_the_smaller_is_met() -> None:
 
 def test_explain_says_what_is_paid_once() -> None:
     found = plan(WITH_ALL)
-    assert "  components 1–3: no row counts in two of them, so together they cost ε 0.75\n" in as_text(found)
+    assert (
+        "  components 1–3: each row counts in the first that it satisfies, so together they cost ε 0.75\n"
+        in as_text(found)
+    )
     assert as_json(found)["releases"][0]["together"] == [[0, 1, 2]]
     apart = plan(PIVOT.replace("orders", "replaced"))
     assert "components" not in as_text(apart) and as_json(apart)["releases"][0]["together"] == []

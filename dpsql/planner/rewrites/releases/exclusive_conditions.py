@@ -3,8 +3,8 @@
 Nothing rests on it: where it is wrong, a row counts in the first slice that it satisfies, and EXPLAIN says so. So it
 may say more than `core/analysis/disjoint_conditions.py`, which is about stored columns: a term is taken for the same
 wherever it stands, and a comparison for what SQL says. AND, OR and NOT follow three-valued logic; a term that is not
-understood is an expression of its own, which is TRUE or FALSE; so of P and NOT P no row has both, nor of P and `P IS NOT
-TRUE`. An AND that holds is one more expression that is TRUE.
+understood is an expression of its own, which is TRUE or FALSE; so of P and NOT P no row has both, nor of P and `P IS
+NOT TRUE`. An AND that holds is one more expression that is TRUE.
 
 Example:
     `age < 30 AND lower(city) = 'oslo'` and `age >= 30`;  `express` and `NOT express`;  `x % 2 = 0` and `x % 2 = 1`
