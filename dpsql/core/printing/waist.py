@@ -47,7 +47,7 @@ def waist(block: Block, listed: Listed, levels: str = LEVELS) -> tuple[list[str]
     uids, again = sorted(read), [kept[keys[0]].again for keys in apart]
 
     def below(inner: Names) -> list[str]:
-        own = [f"{inner.sql[uid]} AS c{uid}" for uid in uids]
+        own = [f"{inner.sql[uid]} AS {column_name(uid)}" for uid in uids]
         return [*own, *(f"{print_(inner)} AS a{place}" for place, print_ in enumerate(again))]
 
     computed, source = waist(block, below, levels[1:])
@@ -77,5 +77,10 @@ class ReadColumns(dict[int, str]):
         self._alias = alias
 
     def __missing__(self, uid: int) -> str:
-        found = self[uid] = f"{self._alias}.c{uid}"
+        found = self[uid] = f"{self._alias}.{column_name(uid)}"
         return found
+
+
+def column_name(uid: int) -> str:
+    """How a subquery calls a column; below 0 are the numbers of slices (`shapes/sliced.py`)."""
+    return f"c{uid}" if uid >= 0 else f"s{-uid - 1}"

@@ -12,11 +12,14 @@ import pytest
 from dpsql.core.ir.components import Measure, UnitTotal
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.slice_sets import SliceSet
+from dpsql.core.ir.well_formed import require_well_formed
+from dpsql.core.ledger.paid import draw_of
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.parallel_composition import parallel_groups
-from dpsql.core.release.charge import price
+from dpsql.core.release.charge import _names, price
 from dpsql.core.release.noisy import GivenAnswers
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.explain.explain_text import as_text
@@ -288,10 +291,10 @@ def test_those_of_one_slice_add_up() -> None:
     sql = "COUNT(*) FILTER (WHERE status = 'a') AS n, SUM(x) FILTER (WHERE status = 'a') AS s, "
     found = plan(f"SELECT {sql} COUNT(*) FILTER (WHERE status <> 'a') AS m FROM orders")
     measured = found.releases[0].measured
-    assert measured.parallel_groups == ((0, 2), (1,)) and losses(found) == [
+    assert measured.parallel_groups == ((0, 1), (2,)) and losses(found) == [
+        Fraction(2, 3),
         Fraction(2, 3),
         Fraction(1, 3),
-        Fraction(2, 3),
     ]
     one = replace(measured.node, slices=(SliceSet(((0, 1, 2),)),))
     assert parallel_groups(one, measured.contributions) == ((0,), (1,), (2,))
@@ -345,3 +348,22 @@ def test_explain_says_what_is_paid_once() -> None:
     assert as_json(found)["releases"][0]["together"] == [[0, 1, 2]]
     apart = plan(PIVOT.replace("orders", "replaced"))
     assert "components" not in as_text(apart) and as_json(apart)["releases"][0]["together"] == []
+
+
+def test_slices_of_one_set_have_one_draw_and_nothing_else_has_it() -> None:
+    """What has one draw is received at the price of one."""
+    measured = plan(WITH_ALL).releases[0].measured
+    *slices, alone = [draw_of(name) for name in _names(measured, GivenAnswers()).values()]
+    assert len(set(slices)) == 1 and alone not in slices
+    two = plan("SELECT COUNT(*) AS n, SUM(x) AS s FROM orders").releases[0].measured
+    assert len({draw_of(name) for name in _names(two, GivenAnswers()).values()}) == 2
+
+
+@pytest.mark.parametrize(
+    "slices", [((0, 1), (2,)), ((0,), (0,)), ((0,), (7,)), ((0,), (1,), (2, 3)), ((0, 1, 2), (3,))]
+)
+def test_a_slice_is_of_one_condition(slices: tuple[tuple[int, ...], ...]) -> None:
+    node = plan(WITH_ALL).releases[0].measured.node
+    require_well_formed(node)
+    with pytest.raises(Rejected, match="slice"):
+        require_well_formed(replace(node, slices=(SliceSet(slices),)))

@@ -20,7 +20,7 @@ from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, divided, in_slice, number, places, unfiltered
+from dpsql.core.printing.shapes.sliced import Sets, divided, number, places, unfiltered
 from dpsql.core.printing.waist import waist
 
 
@@ -76,7 +76,8 @@ def _sliced(
     inner = f"SELECT {', '.join(items)}\n{block.clause()}{grouping([*node.keys, *sets])}{_having(block, asked)}"
     totals = []
     for i in own:
-        where, counts = in_slice(*at[i], "g") if i in at else "", not rule(components[i]).adds_values
+        where = f" FILTER (WHERE g.s{at[i][0]} = {at[i][1]})" if i in at else ""
+        counts = not rule(components[i]).adds_values
         added = f"COALESCE({d.total(f'g.{named[i]}', BIGINT if counts else HUGEINT, where)}, 0)"
         totals.append(f"{d.cast(added, BIGINT) if counts else added} AS m{i}")
     keys = [f"g.k{i}" for i in range(len(node.keys))]

@@ -86,7 +86,7 @@ def numbered(block: Block, sets: Sets, components: Sequence[Component], listed: 
     listed(outer)
 
     def below(names: Names) -> list[str]:
-        own = [f"{names.sql[uid]} AS c{uid}" for uid in sorted(read)]
+        own = [f"{names.sql[uid]} AS c{uid}" for uid in sorted(read) if uid >= 0]
         return [*own, *(f"{number(each, components, names)} AS s{at}" for at, each in enumerate(sets))]
 
     columns, source = waist(block, below, "yz")
@@ -108,29 +108,24 @@ def grouped(block: Block, sets: Sets, components: Sequence[Component], listed: L
     return f"SELECT {', '.join([*kept, f'{rows} AS n'])}\nFROM ({found}) AS b"
 
 
-def least_rows(sets: Sets, components: Sequence[Component]) -> tuple[dict[str, str], list[str]]:
-    """Under limits: what each slice counts that has no COUNT(*), name → aggregate; and for each set the sum of all."""
-    more: dict[str, str] = {}
+def least_rows(sets: Sets, components: Sequence[Component]) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Under limits: name → slice whose rows are counted besides, as it has no COUNT(*); for each set the sum of all."""
+    more: dict[str, tuple[int, int]] = {}
     sums = []
     for at, each in enumerate(sets):
         counted = []
         for slice_, own in enumerate(each.slices):
-            whole = [i for i in own if counts_all(components[i])]
+            whole = [i for i in own if components[i].measure is Measure.COUNT and components[i].arg is None]
             counted.append(f"m{whole[0]}" if whole else f"n{at}_{slice_}")
             if not whole:
-                more[counted[-1]] = f"COUNT(*){in_slice(at, slice_)}"
+                more[counted[-1]] = at, slice_
         sums.append(" + ".join(counted))
     return more, sums
 
 
-def counts_all(c: Component) -> bool:
-    """Whether it counts every row that its condition lets count."""
-    return c.measure is Measure.COUNT and c.arg is None and c.of_unit is None
-
-
-def in_slice(at: int, slice_: int, table: str = "x") -> str:
-    """Behind an aggregate of the rows in a slice."""
-    return f" FILTER (WHERE {table}.s{at} = {slice_})"
+def in_slice(at: int, slice_: int, names: Names) -> str:
+    """Behind an aggregate of the rows in a slice of the set at this place."""
+    return f" FILTER (WHERE {names.sql[-at - 1]} = {slice_})"
 
 
 def sliced_sets(node: Release, components: Sequence[int]) -> Sets:

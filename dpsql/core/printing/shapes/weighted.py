@@ -1,6 +1,6 @@
 """Bounded contributions of ids: partial sums per (id, group), then exact integer weights.
 
-    p: one row per (id, group) with n rows and partial aggregates
+    p: one row per (id, group) with n rows and partial aggregates, those of slices by their numbers (sliced.py)
     q: what weights need of p, and g: of each id above a limit its K groups or N rows; only if a weight needs them
     result: Σ over p of weight · partial, by group; with g, Σ over q of what an id adds that is within its limits, and
         Σ over q and g of what those above add more, or less (weights.py)
@@ -38,15 +38,7 @@ from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import (
-    Sets,
-    grouped,
-    in_slice,
-    least_rows,
-    places,
-    sliced_sets,
-    unfiltered,
-)
+from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, least_rows, places, sliced_sets, unfiltered
 from dpsql.core.printing.shapes.weights import (
     WeightedTerm,
     divisors,
@@ -151,25 +143,20 @@ def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> s
 
 def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: Sets) -> list[str]:
     """The number n of rows of a group, and its partial aggregates, as m<component>."""
-    listed = [
-        "COUNT(*) AS n",
-        *(f"{sql} AS {name}" for name, sql in least_rows(sets, parts.node.components)[0].items()),
-    ]
+    more = least_rows(sets, parts.node.components)[0]
+    listed = ["COUNT(*) AS n", *(f"COUNT(*){in_slice(*slice_, names)} AS {name}" for name, slice_ in more.items())]
     at, plain = places(sets), unfiltered(parts.node.components, sets)
     for i in components:
-        c = parts.node.components[i]
-        if i in at:
-            listed.append(f"{total(plain[i], names, plain, [], slice_=in_slice(*at[i]))} AS m{i}")
-            continue
-        if _counts_rows(c):
+        c, slice_ = plain[i], in_slice(*at[i], names) if i in at else ""
+        if _counts_rows(c) and not slice_:
             continue
         if rule(c).counts == "ids":
-            where = "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+            where = slice_ if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
             listed.append(f"COUNT(*){where} AS m{i}")
-        else:
-            sql = total(c, names, parts.node.components, [], rising=_rises(c, parts))
-            end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
-            listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
+            continue
+        sql = total(c, names, plain, [], rising=_rises(c, parts), slice_=slice_)
+        end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
+        listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
     return listed
 
 
