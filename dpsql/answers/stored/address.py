@@ -33,7 +33,7 @@ from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.components import Component, KeySource, ListChoice
 from dpsql.core.ir.expressions import Expr, LiteralValue
 from dpsql.core.ir.fingerprint import Numbered
 from dpsql.core.ir.nodes import (
@@ -91,7 +91,7 @@ class ReleaseAddress:
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
         own = "" if component.of_unit is None else self.octaves.get(component.of_unit.label, "")
         earlier = self._earlier(component)
-        if component.choices is not None:
+        if isinstance(component, ListChoice) and component.choices is not None:
             component = replace(component, choices=hashed(component.choices))
         return self._begun.ended(order, keys, own, component, *earlier, column=self._declared)
 

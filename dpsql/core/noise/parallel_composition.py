@@ -33,6 +33,7 @@ from collections.abc import Mapping
 
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import Component
+from dpsql.core.ir.contributions import PerGroup, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.measures.all_measures import rule
 
@@ -88,7 +89,7 @@ def _weighs_rows(c: Contribution) -> bool:
 
 def _weighed_by_all_rows(component: Component) -> bool:
     """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all."""
-    if component.per_group is not None or component.of_unit is not None:
+    if isinstance(component.contribution, PerGroup | UnitTotal):
         return False  # its own total is clipped, or divides: two of them may both be full
     own = rule(component)
     return own.counts == "rows" and not own.alone(component) and not own.chosen
@@ -99,5 +100,5 @@ def _bounded_by_each_row(component: Component) -> bool:
 
     And whether c rows are priced as c times that: the values of a small image are not.
     """
-    own = component.per_group is not None or component.of_unit is not None or component.values is not None
+    own = isinstance(component.contribution, PerGroup | UnitTotal) or component.values is not None
     return not own and rule(component).counts != "ids" and not rule(component).chosen

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.components import Measure, UnitTotal
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, ProductSum, UnitCount, ValueSum
+from dpsql.core.ir.contributions import Contributing, PerGroup, UnitTotal, Weighing
+from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.slice_sets import SliceSet
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.core.ledger.paid import draw_of
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -172,21 +175,28 @@ def test_only_an_id_that_comes_or_goes_is_weighed_once(changed: dict[str, Any]) 
     assert found == ((0,), (1,), (2,), (3,), (4,))
 
 
+def _changed(c: Component, other: Contributing | Component) -> Component:
+    """Another component of the same rows, or the same one of which otherwise much is counted."""
+    if isinstance(other, Component):
+        return replace(other, filter=c.filter)
+    return replace(c, contribution=other)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     "changed",
     [
-        {"per_group": (Fraction(0), Fraction(9))},
-        {"measure": Measure.DISTINCT},
-        {"paired": False},
-        {"of_unit": UnitTotal(9)},
+        PerGroup((Fraction(0), Fraction(9))),
+        DistinctCount(Literal(1, BIGINT)),
+        Weighing.ALONE,
+        UnitTotal(9),
     ],
 )
-def test_a_member_of_another_form_is_alone(changed: dict[str, Any]) -> None:
+def test_a_member_of_another_form_is_alone(changed: Contributing | Component) -> None:
     """However a plan came by it: of a paired sum no plan clips the total, and none has a count that decides."""
     measured = plan(PAIRS).releases[0].measured
     a, s, *others = measured.node.components
     found = parallel_groups(
-        replace(measured.node, components=(a, replace(s, **changed), *others)), measured.contributions
+        replace(measured.node, components=(a, _changed(s, changed), *others)), measured.contributions
     )
     assert sorted(found) == [(0, 2, 3), (1,), (4,)]
     assert (1,) in parallel_groups(replace(measured.node, threshold=1), measured.contributions)
@@ -242,26 +252,29 @@ def test_rows_of_which_each_is_in_a_group_of_its_own_share_as_others_do() -> Non
 @pytest.mark.parametrize(
     "changed",
     [
-        {"per_group": (Fraction(0), Fraction(9))},
-        {"measure": Measure.UNITS},
-        {"measure": Measure.DISTINCT, "values": 2},
-        {"of_unit": UnitTotal(9)},
+        PerGroup((Fraction(0), Fraction(9))),
+        UnitCount(),
+        DistinctCount(Literal(1, BIGINT), values=2),
+        UnitTotal(9),
     ],
 )
-def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> None:
+def test_what_one_id_does_in_each_part_is_added_up(changed: Contributing | Component) -> None:
     node = plan(PIVOT).releases[0].measured.node
     first, *others = node.components
-    edited = replace(node, components=(replace(first, **changed), *others))
+    edited = replace(node, components=(_changed(first, changed), *others))
     assert parallel_groups(edited, plan(PIVOT).releases[0].measured.contributions) == ((0,), (1, 2))
 
 
 def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
     found = plan("SELECT SUM(CASE WHEN status = 'a' THEN x ELSE 0 END) FROM orders").releases[0].measured.node
     (total,) = found.components
-    assert _as_filter(total).filter == total.arg.args[0] and _as_filter(total).arg == total.arg.args[1]  # type: ignore[union-attr]
-    for changed in ({"center": 3}, {"lo": 1}, {"hi": -1}, {"squared": True}, {"measure": Measure.DISTINCT}):
-        same = replace(total, **changed)  # type: ignore[arg-type]
-        assert _as_filter(same) is same
+    assert isinstance(total, ValueSum) and total.arg is not None
+    assert _as_filter(total).filter == total.arg.args[0] and _as_filter(total).arg == total.arg.args[1]  # type: ignore[attr-defined]
+    product, different = (kind(total.arg, lo=total.lo, hi=total.hi) for kind in (ProductSum, DistinctSum))
+    assert _as_filter(different).filter == _as_filter(total).filter
+    beyond = (replace(total, center=3), replace(total, lo=1), replace(total, hi=-1))
+    for other in (*beyond, product, DistinctCount(total.arg)):
+        assert _as_filter(other) is other
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, ValueSum
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.printing.block import Block
@@ -49,7 +49,8 @@ def number(each: SliceSet, components: Sequence[Component], names: Names) -> str
 
 def divided(node: Release, plain: Sequence[int]) -> list[tuple[Sets, tuple[int, ...]]]:
     """The components of a release whose rows count as they are, by statements, each with its slice sets."""
-    adds = {i for i in plain if node.components[i].measure in (Measure.COUNT, Measure.SUM)}
+    once = (RowCount, ValueSum, ProductSum)
+    adds = {i for i in plain if isinstance(c := node.components[i], once) and not isinstance(c, Comoment)}
     found: list[tuple[Sets, tuple[int, ...]]] = []
     left = list(plain)
     for each in node.slices:
@@ -115,7 +116,7 @@ def least_rows(sets: Sets, components: Sequence[Component]) -> tuple[dict[str, t
     for at, each in enumerate(sets):
         counted = []
         for slice_, own in enumerate(each.slices):
-            whole = [i for i in own if components[i].measure is Measure.COUNT and components[i].arg is None]
+            whole = [i for i in own if isinstance(components[i], RowCount) and components[i].arg is None]
             counted.append(f"m{whole[0]}" if whole else f"n{at}_{slice_}")
             if not whole:
                 more[counted[-1]] = at, slice_

@@ -18,13 +18,12 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.disjoint_conditions import ANY, are_disjoint
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.release import contributions
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, DistinctSum, RowCount, ValueSum
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform
-from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.parallel_composition import may_join
 from dpsql.core.value_classes import replace
 from dpsql.planner.rewrites.releases.exclusive_conditions import Cases, cases_of, signed
@@ -93,7 +92,7 @@ def _as_filter(c: Component) -> Component:
             other == 0 and _zero_is_nothing(c)
         ):
             both = condition if c.filter is None else Call("and", (c.filter, condition), BOOLEAN)
-            counts = c.measure is Measure.COUNT and isinstance(value, Literal) and value.value is not None
+            counts = isinstance(c, RowCount) and isinstance(value, Literal) and value.value is not None
             return replace(c, filter=both, arg=None if counts else value)
         case _:
             return c
@@ -101,4 +100,4 @@ def _as_filter(c: Component) -> Component:
 
 def _zero_is_nothing(c: Component) -> bool:
     """Whether a row with the value 0 adds 0."""
-    return rule(c).adds_values and not c.center and not c.multiplied and c.lo <= 0 <= c.hi
+    return isinstance(c, ValueSum | DistinctSum) and not c.center and c.lo <= 0 <= c.hi
