@@ -222,6 +222,11 @@ class Dialect(Protocol):
         return False
 
     @property
+    def barrier(self) -> str:
+        """What ends a subquery of which nothing above computes a column again; nothing where that is never done."""
+        return ""
+
+    @property
     def weighs_in_windows(self) -> bool:
         """Whether limits of an id are compared with window aggregates over its partial sums, which are read once.
 

@@ -40,14 +40,14 @@ def waist(block: Block, listed: Listed, levels: str = LEVELS) -> tuple[list[str]
     if not apart:
         return found, block
     alias, columns = levels[0], {key: f"a{place}" for place, keys in enumerate(apart) for key in keys}
-    read = _Columns(alias)
+    read = ReadColumns(alias)
     known = {key: replace(kept[key], sql=f"{alias}.{name}") for key, name in columns.items()}
     outer = Names(read, names.env, names.dialect, known)
     items = listed(outer)
     uids, again = sorted(read), [kept[keys[0]].again for keys in apart]
 
     def below(inner: Names) -> list[str]:
-        own = [f"{inner.sql[uid]} AS c{uid}" for uid in uids]
+        own = [f"{inner.sql[uid]} AS {column_name(uid)}" for uid in uids]
         return [*own, *(f"{print_(inner)} AS a{place}" for place, print_ in enumerate(again))]
 
     computed, source = waist(block, below, levels[1:])
@@ -69,7 +69,7 @@ def _repeated(text: str, kept: dict[object, Kept]) -> list[list[object]]:
     return found
 
 
-class _Columns(dict[int, str]):
+class ReadColumns(dict[int, str]):
     """How the columns of a subquery are printed; knows of which it was asked."""
 
     def __init__(self, alias: str) -> None:
@@ -77,5 +77,10 @@ class _Columns(dict[int, str]):
         self._alias = alias
 
     def __missing__(self, uid: int) -> str:
-        found = self[uid] = f"{self._alias}.c{uid}"
+        found = self[uid] = f"{self._alias}.{column_name(uid)}"
         return found
+
+
+def column_name(uid: int) -> str:
+    """How a subquery calls a column; below 0 are the numbers of slices (`shapes/sliced.py`)."""
+    return f"c{uid}" if uid >= 0 else f"s{-uid - 1}"

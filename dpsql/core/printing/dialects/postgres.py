@@ -155,6 +155,10 @@ class Postgres(Dialect):
             sql = f"{sql} * {self.constant(factor, DOUBLE)}" if larger else times_constant(self, sql, factor)
         return self.cast(f"{sql} - {center}" if center else sql, type_)
 
+    @property
+    def barrier(self) -> str:
+        return "\nOFFSET 0"  # a subquery with one is planned by itself, and costs nothing more
+
     # --- choice ----------------------------------------------------------------------------------------------------
 
     def greatest(self, a: str, b: str) -> str:

@@ -17,6 +17,7 @@ from dpsql.core.ir.components import (
     ValueSum,
 )
 from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
+from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
@@ -29,6 +30,7 @@ from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.sliced import Sets, divided, number, places, unfiltered
 from dpsql.core.printing.waist import waist
 
 
@@ -37,24 +39,60 @@ def direct(
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
     found, ids = [], sorted(below.fact.ids)
-    plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
-    if plain:
+    plain = [i for i, c in enumerate(node.components) if not rule(c).chosen]
+    for sets, own in divided(node, plain):
         asked: list[OfGroups] = []
         block = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
-
-        def listed(names: Names) -> list[str]:
-            keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
-            return [*keys, *(f"{_total(i, node.components, names, ids)} AS m{i}" for i in plain)]
-
-        items, block = waist(block, listed)
-        terms = [each.printed(d, block.names.sql[each.key.uid]) for each in asked]
-        having = f"\n{d.having(' AND '.join(terms))}" if terms else ""
-        sql = f"SELECT {', '.join(items)}\n{block.clause()}{grouping(node.keys)}{having}"
-        found.append(Statement(sql, plain, "direct"))
+        sql = _one_level(node, own, block, asked, ids) if not sets else _sliced(node, own, block, asked, ids, sets)
+        found.append(Statement(sql, own, "sliced" if sets else "direct"))
     if chosen := histograms(node.components):
         block = _rows(node, below, Emitter(d, tables, released, Aliases()))
         found += [histogram(block, node.keys, node.components[at[0]], at, ids[:1]) for at in chosen]
     return tuple(found)
+
+
+def _one_level(node: Release, own: Sequence[int], block: Block, asked: list[OfGroups], ids: Sequence[int]) -> str:
+    def listed(names: Names) -> list[str]:
+        keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
+        return [*keys, *(f"{_total(i, node.components, names, ids)} AS m{i}" for i in own)]
+
+    items, block = waist(block, listed)
+    return f"SELECT {', '.join(items)}\n{block.clause()}{grouping(node.keys)}{_having(block, asked)}"
+
+
+def _having(block: Block, asked: list[OfGroups]) -> str:
+    d = block.names.dialect
+    terms = [each.printed(d, block.names.sql[each.key.uid]) for each in asked]
+    return f"\n{d.having(' AND '.join(terms))}" if terms else ""
+
+
+def _sliced(
+    node: Release, own: Sequence[int], block: Block, asked: list[OfGroups], ids: Sequence[int], sets: Sets
+) -> str:
+    """By (keys, slices), and then by keys."""
+    d, components, at = block.names.dialect, unfiltered(node.components, sets), places(sets)
+    columns: dict[str, str] = {}
+    named: dict[int, str] = {}
+
+    def listed(names: Names) -> list[str]:
+        columns.clear()
+        for i in own:
+            named[i] = columns.setdefault(_total(i, components, names, ids), f"a{len(columns)}")
+        keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
+        numbers = [f"{number(each, node.components, names)} AS s{i}" for i, each in enumerate(sets)]
+        return [*keys, *numbers, *(f"{sql} AS {name}" for sql, name in columns.items())]
+
+    items, block = waist(block, listed)
+    inner = f"SELECT {', '.join(items)}\n{block.clause()}{grouping([*node.keys, *sets])}{_having(block, asked)}"
+    totals = []
+    for i in own:
+        where = f" FILTER (WHERE g.s{at[i][0]} = {at[i][1]})" if i in at else ""
+        counts = not rule(components[i]).adds_values
+        added = f"COALESCE({d.total(f'g.{named[i]}', BIGINT if counts else HUGEINT, where)}, 0)"
+        totals.append(f"{d.cast(added, BIGINT) if counts else added} AS m{i}")
+    keys = [f"g.k{i}" for i in range(len(node.keys))]
+    by = f"\nGROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join([*keys, *totals])}\nFROM ({inner}) AS g{by}"
 
 
 def _rows(node: Release, below: Tagged[Facts], emitter: Emitter, asked: list[OfGroups] | None = None) -> Block:
@@ -88,10 +126,19 @@ def grouping(keys: Sequence[object]) -> str:
 
 
 def total(
-    c: Component, names: Names, components: Sequence[Component], ids: Sequence[int], *, rising: bool = False
+    c: Component,
+    names: Names,
+    components: Sequence[Component],
+    ids: Sequence[int],
+    *,
+    rising: bool = False,
+    slice_: str = "",
 ) -> str:
-    """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
-    where = _where(c, names)
+    """The exact integer of one component over a group of rows; never NULL.
+
+    rising: a sum, as `rising_total` has it. slice_: what stands in place of its filter.
+    """
+    where = slice_ or _where(c, names)
     match c:
         case RowCount():
             return f"COUNT({counted(c, names, components)}){where}"

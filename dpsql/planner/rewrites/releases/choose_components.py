@@ -12,6 +12,7 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.bounds.choose_grids import gridded
+from dpsql.planner.rewrites.releases.cut_slices import in_slices
 from dpsql.planner.rewrites.releases.same_rows import families
 from dpsql.planner.rewrites.releases.share_sums import shared_sums, sum_forms
 from dpsql.planner.rewrites.releases.size_covariances import size_covariances
@@ -35,7 +36,11 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
             for form in (plain, split_counts(plain, facts), size_covariances(plain, facts))
         ]
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
-        return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, rows), facts))
+        return (
+            node
+            if len(different) == 1
+            else min(different, key=lambda form: error(in_slices(gridded(form, rows), facts), facts))
+        )
 
     return transform(root, Release, change)
 
