@@ -168,7 +168,8 @@ async def _proven(link: ClientLink, decoder: m.Decoder, door: Door, name: str) -
         first = _initial(await _password(link, decoder))
         link.send(replies.authentication_sasl_continue(exchange.first(first)))
         proof = await _password(link, decoder)
-        await door.sleep(door.patience.try_begins(name, address))
+        if wait := door.patience.try_begins(name, address):  # else the try ends before another one begins
+            await door.sleep(wait)
         last = exchange.final(proof)
         login = door.users.login(name, link.common_name)
         if login is None or door.users.secret_of(name) != secret:  # the file was read anew
