@@ -12,8 +12,8 @@ from typing import Final
 
 from dpsql.core.policy.catalogue import CatalogueKey
 from dpsql.core.policy.server_address import DEFAULT_SCHEMA, Stored
+from dpsql.engines.postgres.catalogue_reader import CatalogueReader
 from dpsql.engines.postgres.engine_types import Read, ServerType, read_as
-from dpsql.engines.postgres.reader import CatalogueReader
 from dpsql.engines.postgres.view_contents import refused_contents
 
 _RELATIONS: Final = """

@@ -17,7 +17,7 @@ from dpsql.engines.postgres.catalogue import (
     listed,
     signature,
 )
-from dpsql.engines.postgres.reader import CatalogueReader
+from dpsql.engines.postgres.catalogue_reader import CatalogueReader
 
 _UNUSABLE: Final = "unusable"
 """In place of a type that policies do not have: no spelling of theirs is one of these."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from dpsql.engines.postgres.reader import CatalogueReader
+from dpsql.engines.postgres.catalogue_reader import CatalogueReader
 from dpsql.engines.postgres.settings import FIRST_OF_USERS
 
 _NOTED: Final = """

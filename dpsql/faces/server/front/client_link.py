@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-from dpsql.faces.server.front.unread import Unread
+from dpsql.faces.server.front.slow_readers import UnreadBytes
 
 _BEFORE_LOGIN: Final = 4 * 1024
 _AFTER_LOGIN: Final = 16 * 1024
@@ -47,7 +47,7 @@ class ClientLink(asyncio.BufferedProtocol):
         self.gone = asyncio.Event()
         self._left: Callable[[], object] = _nobody_asks
         self.spoke = False
-        self._unread: Unread
+        self._unread: UnreadBytes
         self.transport: asyncio.Transport
 
     # --- what asyncio calls ----------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class ClientLink(asyncio.BufferedProtocol):
         self.transport = transport
         transport.pause_reading()
         transport.set_write_buffer_limits(_WAITING_TO_BE_SENT)
-        self._unread = Unread(lambda: self.transport, UNREAD_SECONDS)
+        self._unread = UnreadBytes(lambda: self.transport, UNREAD_SECONDS)
         self._started(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:

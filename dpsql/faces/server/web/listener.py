@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 
 from dpsql.faces.server.front.listen import require_tls
 from dpsql.faces.server.front.patience import network
-from dpsql.faces.server.front.unread import Unread
+from dpsql.faces.server.front.slow_readers import UnreadBytes
 from dpsql.faces.server.web.guard import MOST_HEAD, Guard
 
 HEAD_SECONDS: Final = 15.0
@@ -48,7 +48,7 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._number, self._gives_way = next(self._numbers), False
-        self._unread = Unread(lambda: transport, UNREAD_SECONDS)
+        self._unread = UnreadBytes(lambda: transport, UNREAD_SECONDS)
         if self._has_place():
             self._await_head()
         else:

@@ -313,7 +313,7 @@ def test_values_of_portals_end_somewhere() -> None:
 
 def test_answers_of_portals_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a stored answer, which is free, each portal holds a copy."""
-    monkeypatch.setattr(kept, "MOST_HELD", 5_000)
+    monkeypatch.setattr(kept, "MOST_HELD", 300_000)
     with Served(Answers()) as served, ExitStack() as open:
         client = logged_in(served, open)
         client.query("BEGIN")

@@ -4,7 +4,7 @@
 sent is looked at again and again, from the first byte of the connection to its last, and not by whoever sends: where
 bytes waited at one look and at the next, and none has left, or the room for more was full all the time, the connection
 is aborted, also where it was closed already and only waits for its last bytes to leave. *When it would be false.* If a
-transport did not tell what waits in it. *Tested by* tests/faces/server/front/test_unread.py,
+transport did not tell what waits in it. *Tested by* tests/faces/server/front/test_slow_readers.py,
 tests/faces/server/web/test_listener.py.
 """
 
@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class Unread:
+class UnreadBytes:
     """Looks at a connection. seconds: between two looks. transport: the one that it has now."""
 
     def __init__(self, transport: Callable[[], asyncio.Transport], seconds: float) -> None:
