@@ -983,7 +983,7 @@ MUTATIONS = (
     Mutation(
         "front-answers-of-others-count",
         "dpsql/faces/server/packed_rows.py",
-        "return cls.alive[account] > MOST_OF_ACCOUNT or ",
+        "return own > MOST_OF_ACCOUNT or ",
         "return ",
         "one account's answers leave no room for those of others",
         ("tests/faces/server/test_packed_rows.py",),

@@ -9,13 +9,12 @@ of the rows. *Tested by* tests/faces/server/test_packed_rows.py.
 from __future__ import annotations
 
 import json
-import weakref
 import zlib
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar, Final, overload
+from weakref import WeakSet
 
 from dpsql.faces.server.packed_values import pack, unpack
 from dpsql.faces.server.statements import Value
@@ -60,38 +59,35 @@ def _compressed(texts: list[str]) -> bytes:
 class Pieces:
     """Pieces in order. account: who has asked for them. held: their bytes."""
 
-    alive: ClassVar[Counter[str]] = Counter()
-    """Account → bytes of all its pieces that this process holds."""
+    alive: ClassVar[WeakSet[Pieces]] = WeakSet()
+    """All that this process holds."""
 
     def __init__(self, pieces: Sequence[tuple[int, bytes]], account: str = "") -> None:
         self._data = [data for _, data in pieces]
         self._ends = list(accumulate(count for count, _ in pieces))
         self._unpacked: tuple[int, list[tuple[Value, ...]]] = (-1, [])
-        self.held = sum(map(len, self._data))
-        Pieces.alive[account] += self.held
-        weakref.finalize(self, Pieces._let_go, account, self.held)
-
-    @staticmethod
-    def _let_go(account: str, held: int) -> None:
-        Pieces.alive[account] -= held
-        if not Pieces.alive[account]:
-            del Pieces.alive[account]
+        self.account, self.held = account, sum(map(len, self._data))
+        Pieces.alive.add(self)
 
     @classmethod
     def crowded_for(cls, account: str) -> bool:
         """Whether there is no room for an answer more of this account's."""
-        return cls.alive[account] > MOST_OF_ACCOUNT or cls.alive.total() > MOST_OF_ALL
+        own = whole = 0
+        for pieces in list(cls.alive):
+            whole += pieces.held
+            own += pieces.held if pieces.account == account else 0
+        return own > MOST_OF_ACCOUNT or whole > MOST_OF_ALL
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
     def row(self, number: int) -> tuple[Value, ...]:
         """One of them; its piece is unpacked unless it is the one that was last."""
-        piece = bisect_right(self._ends, number)
-        if self._unpacked[0] != piece:
+        piece, unpacked = bisect_right(self._ends, number), self._unpacked
+        if unpacked[0] != piece:
             found: list[list[Any]] = json.loads(zlib.decompress(self._data[piece]))
-            self._unpacked = piece, [tuple(map(unpack, row)) for row in found]
-        return self._unpacked[1][number - (self._ends[piece - 1] if piece else 0)]
+            self._unpacked = unpacked = piece, [tuple(map(unpack, row)) for row in found]
+        return unpacked[1][number - (self._ends[piece - 1] if piece else 0)]
 
     def written(self) -> list[tuple[int, bytes]]:
         """As they were given."""
