@@ -973,6 +973,14 @@ MUTATIONS = (
         ("tests/faces/server/front/test_login.py",),
     ),
     Mutation(
+        "check-comments-that-are-executed",
+        "dpsql/faces/check/examine/examination.py",
+        "(*ignores, *given.wrong, *_executed(parts, dialect)),",
+        "(*ignores, *given.wrong),",
+        "a file is clean whose comments MySQL executes",
+        ("tests/faces/check/test_executed_comments.py",),
+    ),
+    Mutation(
         "worker-answers-of-any-size",
         "dpsql/faces/server/packed_rows.py",
         "            raise TooManyBytes\n",
