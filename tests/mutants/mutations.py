@@ -997,6 +997,14 @@ MUTATIONS = (
         ("tests/faces/server/test_packed_rows.py",),
     ),
     Mutation(
+        "front-anybody-is-a-proxy",
+        "dpsql/faces/server/front/login.py",
+        "    if door.is_proxy(link.address):\n",
+        "    if door.proxies:\n",
+        "whoever guesses passwords says that he comes from elsewhere each time",
+        ("tests/faces/server/front/test_opening.py",),
+    ),
+    Mutation(
         "front-who-does-not-read-stays",
         "dpsql/faces/server/front/slow_readers.py",
         "            self._transport().abort()\n",

@@ -46,7 +46,7 @@ class ClientLink(asyncio.BufferedProtocol):
         self._ending: asyncio.TimerHandle | None = None
         self.gone = asyncio.Event()
         self._left: Callable[[], object] = _nobody_asks
-        self.spoke = False
+        self.spoke, self.said_address = False, ""
         self._unread: UnreadBytes
         self.transport: asyncio.Transport
 
@@ -164,7 +164,9 @@ class ClientLink(asyncio.BufferedProtocol):
 
     @property
     def address(self) -> str:
-        """From where the client came: an IP address; "" where there is none."""
+        """From where the client came: an IP address; "" where there is none. said_address: as a proxy says it."""
+        if self.said_address:
+            return self.said_address
         found = self.transport.get_extra_info("peername")
         return str(found[0]) if isinstance(found, tuple) and found else ""
 

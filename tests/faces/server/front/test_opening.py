@@ -253,6 +253,35 @@ def test_who_finds_no_place_is_told_as_libpq_prints_it(secure: Served) -> None:
                 assert stranger.recv(1) == b""
 
 
+PROXY = b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 5432\r\n"
+
+
+def test_a_proxy_says_where_a_client_comes_from(context: ssl.SSLContext) -> None:
+    """Under the same rules: from another machine, TLS is needed."""
+    with Served(Answers(), tls=context, proxies=["127.0.0.0/8"]) as served:
+        with served.raw() as connection:
+            client = Client(connection)
+            client.send(PROXY)
+            with client.secure():
+                assert shape(client.login(NAME, PASSWORD)).endswith("ZI")
+        with served.raw() as plain:
+            plain.sendall(PROXY + startup(user=NAME, database="clinic"))
+            assert last_error(plain) == "28000"
+        with served.raw() as together:
+            together.sendall(PROXY + SSL_REQUEST + b"x")
+            assert last_error(together) == "08P01"
+        with served.raw() as silent:
+            silent.sendall(startup(user=NAME, database="clinic"))
+            assert last_error(silent) == "08P01"
+        assert {event.address for event in served.log.events} == {"192.0.2.7"}
+
+
+def test_nobody_else_says_where_he_comes_from() -> None:
+    with Served(Answers(), proxies=["192.0.2.0/24"]) as served, served.raw() as connection:
+        connection.sendall(PROXY + startup(user=NAME, database="clinic"))
+        assert last_error(connection) == "08P01"
+
+
 def test_fifty_right_passwords_of_one_address_at_one_time() -> None:
     """All of them are there before the first proof comes."""
     others = {f"user{i}": Login(f"user{i}", f"user{i}") for i in range(5)}
