@@ -15,7 +15,16 @@ from dpsql.faces.server.pace import Clock
 from dpsql.faces.server.statements import Answer, Ceilings, ChargedRun, Login, Refused, StatementSettings, Value
 from dpsql.faces.server.workers.answering import WorkerAnswering
 from dpsql.faces.server.workers.worker_link import Starting, WorkerLink, command, started
-from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply, Waiting, read, write
+from dpsql.faces.server.workers.worker_messages import (
+    Ask,
+    Part,
+    Ready,
+    Reply,
+    Waiting,
+    parts_of,
+    read,
+    write,
+)
 from dpsql.policy.load import load_policy
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
@@ -165,7 +174,9 @@ class Inside:
         return await self._reply()
 
     async def _reply(self) -> Reply:
-        reply = read(write(await self._answered))
+        given = await self._answered
+        parts = [part for part in map(read, map(write, parts_of(given))) if isinstance(part, Part)]
+        reply = read(write(given), parts)
         assert isinstance(reply, Reply)
         return reply
 

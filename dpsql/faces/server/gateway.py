@@ -29,7 +29,8 @@ from dpsql.faces.server.account_relations import named_in, require_own, with_no_
 from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
-from dpsql.faces.server.size_limits import stopped
+from dpsql.faces.server.packed_rows import Pieces
+from dpsql.faces.server.size_limits import no_room, stopped
 from dpsql.faces.server.speech import EXPLAINED, Spoken, spoken
 from dpsql.faces.server.statements import (
     Answer,
@@ -155,6 +156,8 @@ class Gateway:
         run_id: str,
     ) -> Answer:
         """See Answering."""
+        if Pieces.crowded_for(login.account):
+            raise no_room()
         self._asked[run_id] = False
         try:
             return await self._answered(login, described, values, settings, run_id)

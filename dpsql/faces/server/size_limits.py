@@ -17,6 +17,13 @@ def queue_full(most: int) -> Refused:
     return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(_NOTHING_RAN,))], TOO_MANY)
 
 
+def no_room() -> Refused:
+    """The answers that this account's connections hold, or those of all, have too many bytes."""
+    message = "the answers that the server holds for its clients have too many bytes for a further one"
+    help = ("read them, close cursors and connections:  CLOSE ALL", _LATER)
+    return Refused([Diagnostic("DP414", message, help=help, notes=(_NOTHING_RAN,))], TOO_MANY)
+
+
 def ending() -> Refused:
     """The server stops, and begins nothing more."""
     return Refused([Diagnostic("DP414", "the server is stopping", help=(_LATER,), notes=(_NOTHING_RAN,))], ENDING)

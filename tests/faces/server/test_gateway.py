@@ -15,6 +15,7 @@ import pytest
 
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.faces.server import packed_rows
 from dpsql.faces.server.account_relations import OF_CUSTODIANS, RELATIONS
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.statements import Ceilings, ChargedRun, DescribedStatement, Login, Refused, StatementSettings
@@ -374,6 +375,32 @@ def test_more_rows_than_the_server_gives_are_paid_and_stored(server: Served, sho
         server.ask(sql)  # stored by now
     assert refusal.value.charge is None and "charged" not in refusal.value.diagnostics[0].notes[0]
     assert shop.spent() == paid
+
+
+def test_more_bytes_than_the_server_gives_are_paid_and_stored(
+    server: Served, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT city, COUNT(*) AS n FROM orders WHERE amount < 12.5 GROUP BY city"
+    before = shop.spent()
+    with monkeypatch.context() as patched, pytest.raises(Refused) as refusal:
+        patched.setattr(packed_rows, "MOST_BYTES", 20)
+        server.ask(sql)
+    assert codes(refusal) == ["DP415"] and "bytes" in refusal.value.diagnostics[0].message
+    assert shop.spent() == before + PRICE and server.charge_of(refusal.value)[0] == "ε 0.1"
+    monkeypatch.setattr(packed_rows, "FEW", 1)
+    found = server.ask(sql)
+    assert isinstance(found.rows, packed_rows.PackedRows) and len(list(found.rows)) == len(found.rows) > 1
+    assert shop.spent() == before + PRICE
+
+
+def test_who_holds_many_bytes_is_given_no_further_answer(server: Served, shop: Shop) -> None:
+    before = shop.spent()
+    held = packed_rows.Pieces([(1, b"x" * (packed_rows.MOST_OF_ACCOUNT + 1))], "ana")
+    with pytest.raises(Refused) as refusal:
+        server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 13.5")
+    assert codes(refusal) == ["DP414"] and refusal.value.charge is None and shop.spent() == before
+    del held
+    server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 13.5")
 
 
 def test_more_rows_of_public_keys_than_the_server_gives_are_refused_unpaid(server: Served, shop: Shop) -> None:

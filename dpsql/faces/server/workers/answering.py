@@ -24,7 +24,7 @@ from dpsql.faces.server.statements import Answer, Value
 from dpsql.faces.server.workers.batch_runs import batch_reply
 from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now
 from dpsql.faces.server.workers.kept_answers import KeptAnswers
-from dpsql.faces.server.workers.notices import cost_told, summary_cost_told, told, too_many_rows
+from dpsql.faces.server.workers.notices import cost_told, sendable, summary_cost_told, told, too_many_rows
 from dpsql.faces.server.workers.own_account import rows_of, standing
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
@@ -179,7 +179,7 @@ class WorkerAnswering:
         rows: Any = rows_with_ends(release, LEVEL) if ends else release.rows
         return Answer(
             columns,
-            rows,
+            sendable(rows, release.spent != NO_LOSS),
             told(session, release) if ask.settings.notices else (),
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,

@@ -33,6 +33,7 @@ from dpsql.faces.server.workers.worker_messages import (
     Ready,
     Reply,
     Waiting,
+    parts_of,
     read,
     write,
 )
@@ -149,6 +150,8 @@ def _serve(
         found = answering.answer(ask)
         running.clear()
         try:
+            for part in parts_of(found):
+                send(part)
             send(found)
         except ValueError:  # a number with more digits than Python writes
             send(Reply(ask.id, refused=(_UNSENDABLE,), plan=found.plan))

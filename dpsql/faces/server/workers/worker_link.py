@@ -20,6 +20,7 @@ from dpsql.faces.server.workers.worker_messages import (
     Broken,
     Charging,
     Go,
+    Part,
     Ready,
     Reply,
     Waiting,
@@ -79,6 +80,7 @@ class Streams:
     process: asyncio.subprocess.Process | None
     ready: Ready
     entry: str = ""
+    account: str = ""
 
     @classmethod
     async def opened(
@@ -94,11 +96,11 @@ class Streams:
 
     async def ask(self, ask: Ask) -> Reply | Waiting:
         """See Link."""
-        self.entry = ""
+        self.entry, self.account = "", ask.account
         found = await self._told(ask)
         while isinstance(found, Charging) and found.id == ask.id:
             self.entry = found.entry
-            found = await _next(self.reader)
+            found = await _next(self.reader, self.account)
         if isinstance(found, Reply | Waiting) and found.id == ask.id:
             return found
         raise Died
@@ -117,7 +119,7 @@ class Streams:
             await self.writer.drain()
         except OSError:
             raise Died from None
-        return await _next(self.reader)
+        return await _next(self.reader, self.account)
 
     def kill(self) -> None:
         """See Link. A worker that another user has started sees that nobody listens, and ends itself."""
@@ -139,12 +141,17 @@ class Streams:
             await self.process.wait()
 
 
-async def _next(reader: asyncio.StreamReader) -> object:
-    """The next message. Raises Died if there is none, or none that is understood."""
+async def _next(reader: asyncio.StreamReader, account: str = "") -> object:
+    """The next message, with the parts that come before it; between them others have their turn. Raises Died if there
+    is none, or none that is understood."""
+    parts = list[Part]()
     try:
-        line = await reader.readline()
-        if line.endswith(b"\n"):
-            return read(line)
+        while (line := await reader.readline()).endswith(b"\n"):
+            found = read(line, parts, account)
+            if not isinstance(found, Part):
+                return found
+            parts.append(found)
+            await asyncio.sleep(0)
     except (OSError, ValueError):
         pass
     raise Died

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from dpsql.faces.cli import exits
 from dpsql.faces.server.audit_log import AuditLog, NoLog, reason
 from dpsql.faces.server.front.listen import ConnectionLimits, Front, require_tls
 from dpsql.faces.server.front.login import AskingForCertificates, Door
+from dpsql.faces.server.front.patience import IPNetwork
 from dpsql.faces.server.gateway import spent_in_all
 from dpsql.faces.server.health import Health, place
 from dpsql.faces.server.metrics import Metrics
@@ -56,6 +58,7 @@ def run(
     custodian_http: str | None,
     made_up: MadeUp,
     tls_only: bool = False,
+    proxies: Sequence[str] = (),
 ) -> int:
     """Raises dpsql.Error if a policy, its data or ledger, users, the certificate or the log cannot be opened."""
     plan = planned(files, workers, made_up)
@@ -89,11 +92,22 @@ def run(
         made_up=of_made_up,
         wire=None if wire is None else AskingForCertificates(wire),
         tls_only=tls_only,
+        proxies=_networks(proxies),
     )
     exits.say(_started(plan, door))
     # What is said to whoever started this would stand among the lines of a log on standard output.
     show = exits.say if log == "-" else lambda text: print(text, flush=True)
     return asyncio.run(_serve(plan, door, metrics, refusals, listening, own, show))
+
+
+def _networks(proxies: Sequence[str]) -> tuple[IPNetwork, ...]:
+    """Raises Rejected DP903."""
+    try:
+        return tuple(ip_network(text) for text in proxies)
+    except ValueError:
+        raise reject(
+            "DP903", f"--proxy: {listed(proxies, 3)}: not all are addresses or networks", help=["--proxy 10.0.0.0/28"]
+        ) from None
 
 
 def _recording(log: str | None) -> Recording:
