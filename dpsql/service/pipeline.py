@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
@@ -48,6 +48,8 @@ from dpsql.service.planning.searches import with_held_limits, with_limits
 if TYPE_CHECKING:
     from dpsql.service.service import Service
 
+T = TypeVar("T")
+
 
 def compile(service: Service, question: WrittenQuery, settings: QuerySettings) -> Plan:
     """Text → plan, priced, with the SQL of its exact integers; from policy and public facts alone. Raises Rejected."""
@@ -74,6 +76,14 @@ def run(
     account = open_account()
     plan = with_held_limits(service, plan, account)
     return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
+
+
+def names(service: Service, plan: Plan, open_account: Callable[[], AnalystAccount]) -> set[str]:
+    """What a run holds until it may leave. Raises CannotOpen."""
+    if plan.known:
+        return set()
+    account = open_account()
+    return names_held(with_held_limits(service, plan, account), account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +166,15 @@ def _charged_and_run(
 ) -> Release:
     """Charge, draw, post-process and store; all but the last in one snapshot where any table is read.
 
-    running: held until all is drawn; whoever stores later, when he may leave, holds up no other run.
+    running: held while it is charged and while it is drawn; whoever waits before he draws, or until he may leave, holds
+    up no other run.
     """
     # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
     noise = backend(service.policy.noise) if resolution.draws(plan) else EXACT
 
     kept = _Kept(account)
 
-    def drawn() -> tuple[Charged, Plan, list[NoisyRelease], AnswerRows]:
-        charged = kept.charged(plan, resolution)
+    def drawn(charged: Charged) -> tuple[Charged, Plan, list[NoisyRelease], AnswerRows]:
         noisy = _drawn(service, plan.first, charged, noise, kept)
         limited = with_limits(service, plan, noisy, charged)
         if account is not None and limited is not plan:
@@ -172,14 +182,23 @@ def _charged_and_run(
         with service.post_processing:
             return charged, limited, noisy, post_process(limited.post, noisy, service.engine, service.scratch)
 
-    def checked() -> tuple[Charged, Plan, list[NoisyRelease], AnswerRows]:
-        service.facts.check_again(plan)
-        return drawn()
+    def alone(step: Callable[[], T]) -> T:
+        """Do a step that asks the engine, if any of it does; the public facts are as they were planned."""
+
+        def checked() -> T:
+            service.facts.check_again(plan)
+            return step()
+
+        with running or nullcontext():
+            return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else step()
 
     try:
-        with running or nullcontext():
-            reads = _reads_tables(plan, resolution)
-            charged, limited, noisy, rows = service.engine.in_snapshot(checked) if reads else drawn()
+        if running is None or account is None or account.drawing is None:
+            charged, limited, noisy, rows = alone(lambda: drawn(kept.charged(plan, resolution)))
+        else:
+            found = alone(lambda: kept.charged(plan, resolution))
+            account.drawing()
+            charged, limited, noisy, rows = alone(lambda: drawn(found))
     finally:
         kept.settle()
     if account is not None and charged.receipt is not None:
@@ -255,7 +274,7 @@ def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept:
         try:
             found = draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise)
         except Exception:
-            if not service.is_closed:  # which stops what runs
+            if not (service.is_closed or service.is_cut):  # which stop what runs
                 kept.failed()
             raise
         noisy.append(found)

@@ -70,17 +70,17 @@ class Turns(Generic[T]):
         """Those that wait."""
         return list(self._waiting)
 
-    def one(self, account: str) -> T:
-        """The account's turn, with its first statement."""
+    def served(self, account: str) -> None:
+        """The account had a turn without waiting."""
         self._last[account] = next(self._numbers)
-        found = self._waiting[account].popleft()
+
+    def take(self, account: str, most: int = 1) -> list[T]:
+        """The account's turn, with the first of what it has waiting."""
+        self.served(account)
+        own = self._waiting[account]
+        found = [own.popleft() for _ in range(min(most, len(own)))]
         self._tidy(account)
         return found
-
-    def all(self, account: str) -> list[T]:
-        """The account's turn, with all that it has waiting."""
-        self._last[account] = next(self._numbers)
-        return list(self._waiting.pop(account))
 
     def _tidy(self, account: str) -> None:
         if not self._waiting[account]:
@@ -99,6 +99,7 @@ class Seats:
         """When it is the account's turn, until the block ends. Raises Refused DP414."""
         if self._free:
             self._free -= 1
+            self._turns.served(account)
         else:
             woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._turns.add(account, woken)
@@ -116,7 +117,7 @@ class Seats:
 
     def _pass_on(self) -> None:
         while (account := self._turns.next()) is not None:
-            woken = self._turns.one(account)
+            (woken,) = self._turns.take(account)
             if not woken.done():
                 woken.set_result(None)
                 return

@@ -98,7 +98,7 @@ def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> No
 
             run = asyncio.create_task(one(MEANS))
             try:
-                while not server.gateway.pool._free.empty():
+                while server.gateway.pool._free:
                     await asyncio.sleep(0.01)
                 given = await asyncio.wait_for(one(COUNT), 60)
                 explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)

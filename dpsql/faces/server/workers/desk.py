@@ -1,4 +1,4 @@
-"""A worker in which nothing runs that is paid for: it answers one question after the other, each account in its turn."""
+"""A worker in which nothing runs that is paid for: it answers one question after the other, in turns of accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Desk:
     which its worker is ended. restarted: how often it was replaced."""
 
     def __init__(self, start: Starting, most: int, last: float, clock: Clock) -> None:
-        self._start, self._seats, self._last, self._clock = start, Seats(1, most), last, clock
+        self.start, self._seats, self._last, self._clock = start, Seats(1, most), last, clock
         self.link: WorkerLink | None = None
         self._begun = False
         self.restarted = 0
@@ -28,7 +28,7 @@ class Desk:
     async def open(self) -> WorkerLink:
         """Its worker. Raises CannotOpen, Died."""
         if self.link is None:
-            self.link = await self._start()
+            self.link = await self.start()
             self.restarted += self._begun
             self._begun = True
         return self.link

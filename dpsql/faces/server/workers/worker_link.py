@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -18,7 +18,9 @@ from dpsql.faces.server.workers.worker_messages import (
     LONGEST,
     Ask,
     Broken,
+    Charged,
     Charging,
+    Draw,
     Go,
     Ready,
     Reply,
@@ -32,21 +34,27 @@ class Died(Exception):
     """The worker is gone."""
 
 
+Said = Reply | Charged | Waiting
+
+
 class WorkerLink(Protocol):
-    """One worker. Asked one thing at a time."""
+    """One worker. Asked one thing at a time, or several runs, of which one draws at a time."""
 
     @property
     def ready(self) -> Ready:
         """What it said when it had opened the data."""
         ...
 
-    @property
-    def entry(self) -> str:
-        """The ledger's entry that the last statement was about to make, "" for none."""
+    def entry_of(self, id: str) -> str:
+        """The ledger's entry that a statement was about to make, "" for none; told once it is over."""
         ...
 
-    async def ask(self, ask: Ask) -> Reply | Waiting:
-        """Its reply, or that it waits for `go`. Raises Died."""
+    async def ask(self, ask: Ask) -> Said:
+        """Its reply, or that it waits for `draw`, or for `go`. Raises Died."""
+        ...
+
+    async def draw(self, id: str, within: float) -> Said:
+        """The reply of a run that is charged, or that it waits for `go`; see Draw. Raises Died."""
         ...
 
     async def go(self, id: str) -> Reply:
@@ -70,7 +78,7 @@ Starting = Callable[[], Awaitable[WorkerLink]]
 """How a worker is made. Raises CannotOpen, Died."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Streams:
     """A worker at the other end of two streams."""
 
@@ -78,7 +86,9 @@ class Streams:
     writer: asyncio.StreamWriter
     process: asyncio.subprocess.Process | None
     ready: Ready
-    entry: str = ""
+    _entries: dict[str, str] = field(default_factory=dict)
+    _expected: dict[str, asyncio.Future[Said]] = field(default_factory=dict)
+    _listening: asyncio.Task[None] | None = None
 
     @classmethod
     async def opened(
@@ -87,37 +97,64 @@ class Streams:
         """Once it has opened the data. Raises CannotOpen, Died."""
         match await _next(reader):
             case Ready() as ready:
-                return cls(reader, writer, process, ready)
+                found = cls(reader, writer, process, ready)
+                found._listening = asyncio.create_task(found._listen())
+                return found
             case Broken(refused=refused):
                 raise CannotOpen(refused)
         raise Died
 
-    async def ask(self, ask: Ask) -> Reply | Waiting:
+    async def ask(self, ask: Ask) -> Said:
         """See Link."""
-        self.entry = ""
-        found = await self._told(ask)
-        while isinstance(found, Charging) and found.id == ask.id:
-            self.entry = found.entry
-            found = await _next(self.reader)
-        if isinstance(found, Reply | Waiting) and found.id == ask.id:
-            return found
-        raise Died
+        return await self._told(ask)
+
+    async def draw(self, id: str, within: float) -> Said:
+        """See Link."""
+        return await self._told(Draw(id, within))
 
     async def go(self, id: str) -> Reply:
         """See Link."""
-        match await self._told(Go(id)):
-            case Reply() as reply if reply.id == id:
-                return reply
+        if isinstance(found := await self._told(Go(id)), Reply):
+            return found
         raise Died
 
-    async def _told(self, message: Ask | Go) -> object:
+    def entry_of(self, id: str) -> str:
+        """See Link."""
+        return self._entries.pop(id, "")
+
+    async def _told(self, message: Ask | Draw | Go) -> Said:
         """What it says to a message. Raises Died."""
-        self.writer.write(write(message))
+        if self._listening is None or self._listening.done():
+            raise Died
+        expected: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        self._expected[message.id] = expected
         try:
+            self.writer.write(write(message))
             await self.writer.drain()
+            return await expected
         except OSError:
+            expected.cancel()
             raise Died from None
-        return await _next(self.reader)
+        finally:
+            self._expected.pop(message.id, None)
+
+    async def _listen(self) -> None:
+        """Give each reply to who waits for it. What nobody waits for ends all of them."""
+        try:
+            while True:
+                match await _next(self.reader):
+                    case Charging(id=id, entry=entry):
+                        self._entries[id] = entry
+                    case (Reply() | Charged() | Waiting()) as found if not self._expected[found.id].done():
+                        self._expected[found.id].set_result(found)
+                    case _:
+                        return
+        except (Died, KeyError):
+            pass
+        finally:
+            for expected in self._expected.values():
+                if not expected.done():
+                    expected.set_exception(Died())
 
     def kill(self) -> None:
         """See Link. A worker that another user has started sees that nobody listens, and ends itself."""
@@ -137,6 +174,8 @@ class Streams:
         self.writer.close()
         if self.process is not None:
             await self.process.wait()
+        if self._listening is not None:
+            await asyncio.wait({self._listening})
 
 
 async def _next(reader: asyncio.StreamReader) -> object:

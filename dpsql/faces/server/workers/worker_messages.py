@@ -36,7 +36,8 @@ entry is ended by the server, and is no failure."""
 class Ask:
     """A statement for a worker. account: whose budget it is. asked: what NOW() means, in UTC.
 
-    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it.
+    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it. within: seconds for what costs nothing, 0 for no
+    limit. computing: whether it has a seat for what computes: then it is refused in the end.
     """
 
     id: str
@@ -49,19 +50,23 @@ class Ask:
     asked: dt.datetime
     form: str = "text"
     batch: str = ""
+    within: float = 0.0
+    computing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came of it: an answer; refusals; or neither, where a look found something to pay.
 
-    plan: the hash of what is asked, for the audit log.
+    plan: the hash of what is asked, for the audit log. instead: why it was not answered here: it "computes" for longer
+    than was allowed, or it draws what another run of this worker holds, and was not begun: "later".
     """
 
     id: str
     answer: Answer | None = None
     refused: tuple[Diagnostic, ...] = ()
     plan: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,24 @@ class Charging:
 
     id: str
     entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """A run is charged, and draws when it is told to."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The run may read private rows, and no other one is charged before all that are have drawn.
+
+    within: seconds after which it is stopped, 0 for no limit.
+    """
+
+    id: str
+    within: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +124,7 @@ class Broken:
     refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
 
 
-Message = Ask | Reply | Charging | Waiting | Go | Ready | Broken
+Message = Ask | Reply | Charging | Charged | Draw | Waiting | Go | Ready | Broken
 
 
 def write(message: Message) -> bytes:
@@ -211,7 +234,8 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
 
 
 def _write_ask(ask: Ask) -> dict[str, Any]:
-    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form", "batch")}
+    plain = ("id", "wish", "account", "sql", "form", "batch", "within", "computing")
+    own = {name: getattr(ask, name) for name in plain}
     return {
         **own,
         "values": [pack(v) for v in ask.values],
@@ -268,12 +292,13 @@ def _write_reply(reply: Reply) -> dict[str, Any]:
         "answer": None if reply.answer is None else _write_answer(reply.answer),
         "refused": [_diagnostic(d) for d in reply.refused],
         "plan": reply.plan,
+        "instead": reply.instead,
     }
 
 
 def _read_reply(fields: dict[str, Any]) -> Reply:
     answer = None if fields["answer"] is None else _read_answer(fields["answer"])
-    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"])
+    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"], fields["instead"])
 
 
 def _read_table(fields: dict[str, Any]) -> CatalogueTable:
@@ -301,6 +326,8 @@ _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Ask: _write_ask,
     Reply: _write_reply,
     Charging: asdict,
+    Charged: asdict,
+    Draw: asdict,
     Waiting: asdict,
     Go: asdict,
     Ready: lambda ready: {"policy": ready.policy, "catalogue": _without_values(ready.catalogue)},
@@ -310,6 +337,8 @@ _READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
     "Ask": _read_ask,
     "Reply": _read_reply,
     "Charging": lambda fields: Charging(**fields),
+    "Charged": lambda fields: Charged(**fields),
+    "Draw": lambda fields: Draw(**fields),
     "Waiting": lambda fields: Waiting(**fields),
     "Go": lambda fields: Go(**fields),
     "Ready": lambda fields: Ready(
