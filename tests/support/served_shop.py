@@ -52,17 +52,19 @@ def wrap(owner, name, before=None, after=None):
 
 
 class Standing:
-    """A clock that stands until a test lets it go on: then all time has passed."""
+    """A clock that stands, but for the half second in which statements gather, until a test lets it go on: then all
+    time has passed."""
 
     def __init__(self) -> None:
-        self.goes_on = asyncio.Event()
+        self.goes_on, self._now = asyncio.Event(), 0.0
 
     def now(self) -> float:
-        return 1e9 if self.goes_on.is_set() else 0.0
+        return 1e9 if self.goes_on.is_set() else self._now
 
     async def sleep_until(self, moment: float) -> None:
-        if moment > 0.005:  # what gathers has gathered
+        if moment > 0.5:
             await self.goes_on.wait()
+        self._now = max(self._now, moment)
 
     def at(self, moment: float, do: Callable[[], object]) -> asyncio.Task[None]:
         async def later() -> None:

@@ -45,7 +45,7 @@ from dpsql.faces.server.statements import (
 from dpsql.faces.server.turns import Seats
 from dpsql.faces.server.workers.worker_link import Starting
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
-from dpsql.faces.server.workers.worker_pool import Pool
+from dpsql.faces.server.workers.worker_pool import SLICE, Pool
 from dpsql.frontend.bind.expressions.clock import may_ask, moment
 from dpsql.frontend.parse import require_length
 from dpsql.frontend.text.summary_statements import CreateSummary
@@ -194,8 +194,9 @@ class Gateway:
             now,
             said.form or "text",
             said.batch,
+            0.0 if said.command == "SHOW" else SLICE,
         )
-        reply = await self.pool.look(ask, computes=said.command != "SHOW")
+        reply = await self.pool.look(ask)
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
             raise stopped()
         if reply.answer is None and not reply.refused:

@@ -227,7 +227,7 @@ def test_a_death_is_told_at_the_moment_and_is_a_failure_of_the_one_that_drew() -
 
 def test_what_computes_is_asked_again_in_a_seat_of_its_own_and_nobody_waits_for_it() -> None:
     async def test(rounds: Rounds) -> None:
-        asked = [asyncio.create_task(rounds.pool.look(a_look(id, "mallory"), computes=True)) for id in "ab"]
+        asked = [asyncio.create_task(rounds.pool.look(replace(a_look(id, "mallory"), within=SLICE))) for id in "ab"]
         await settle()
         desk = rounds.made[0]
         for ask in list("ab"):

@@ -144,13 +144,12 @@ class Pool:
 
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
-    async def look(self, ask: Ask, *, computes: bool = False) -> Reply:
-        """What can be said without a run, at once. computes: whether it may be something that takes long.
+    async def look(self, ask: Ask) -> Reply:
+        """What can be said without a run, at once; or, of an Ask with `within`, computed when that is over.
 
         Raises Refused: DP414 if too many of its account wait; DP901 for a worker that died.
         """
-        may = computes and self.size > 0  # over made-up rows the one that looks answers all
-        reply = await self._desk.ask(replace(ask, within=SLICE) if may else ask)
+        reply = await self._desk.ask(ask if self.size else replace(ask, within=0.0))  # that looks at made-up rows
         if reply.instead == "computes":
             reply = await self._computing.ask(replace(ask, within=COMPUTES, computing=True))
         return reply
