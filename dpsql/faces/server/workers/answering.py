@@ -23,7 +23,7 @@ from dpsql.faces.server.account_relations import named_in, with_rows
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.faces.server.workers.batch_runs import batch_reply
-from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now
+from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now, require_asked
 from dpsql.faces.server.workers.cut import TOO_MUCH, Cut, limit_process
 from dpsql.faces.server.workers.kept_answers import KeptAnswers
 from dpsql.faces.server.workers.notices import cost_told, summary_cost_told, told, too_many_rows
@@ -128,6 +128,8 @@ class WorkerAnswering:
             case "look":
                 plan = session.planned(question, asked(ask.settings))
                 held = self._held(ask, session, plan)
+                if held is None and not plan.unpriced:
+                    self._require_asked(ask, plan)
                 if held is None and (size := known_size(plan)) is not None and size > self._rows:
                     raise Error([too_many_rows(self._rows, is_paid=False)])
                 return Reply(ask.id, held, plan=plan.hash)
@@ -149,8 +151,10 @@ class WorkerAnswering:
         cut = Cut(self._service)
 
         def charging(entry: str) -> None:
-            if self._draws and not entries:
-                raise _Later
+            if not entries:
+                if self._draws:
+                    raise _Later
+                self._require_asked(ask, plan)
             entries.append(entry)
             self._charging(ask.id, entry)
 
@@ -177,6 +181,11 @@ class WorkerAnswering:
                 del self._names[ask.id]
                 self._draws = self._draws and bool(self._names)
         return release, entries[-1] if entries and release.spent != NO_LOSS else ""
+
+    def _require_asked(self, ask: Ask, plan: Plan) -> None:
+        """Raises Rejected DP413. The parts of a summary are no statements of their own."""
+        ceilings = replace(ask.ceilings, least_epsilon=None) if summary_statement(ask.sql) else ask.ceilings
+        require_asked(self._spending, ask.account, ceilings, plan.loss, dt.datetime.now(dt.UTC))
 
     def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
         """Drop one; explain one; or make one: each part is a run of its own, which leaves at its own moment.
