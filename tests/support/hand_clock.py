@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.faces.server.workers.worker_link import Died, Said
-from dpsql.faces.server.workers.worker_messages import Ask, Charged, Ready, Reply, Waiting
+from dpsql.faces.server.workers.worker_messages import Ask, IsCharged, Ready, Reply, Waiting
 
 
 class HandClock:
@@ -75,7 +75,7 @@ class Hand:
             raise Died
         self.asked.append(ask)
         if self.charges and ask.wish == "run":
-            return Charged(ask.id)
+            return IsCharged(ask.id)
         return await self._next()
 
     async def draw(self, id: str, within: float) -> Said:

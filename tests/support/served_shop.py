@@ -16,7 +16,7 @@ from dpsql.faces.server.pace import Clock
 from dpsql.faces.server.statements import Answer, Ceilings, ChargedRun, Login, Refused, StatementSettings, Value
 from dpsql.faces.server.workers.answering import WorkerAnswering
 from dpsql.faces.server.workers.worker_link import Said, Starting, WorkerLink, command, started
-from dpsql.faces.server.workers.worker_messages import Ask, Charged, Ready, Reply, Waiting, read, write
+from dpsql.faces.server.workers.worker_messages import Ask, IsCharged, Ready, Reply, Waiting, read, write
 from dpsql.policy.load import load_policy
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
@@ -191,7 +191,7 @@ class Inside:
         self._entries[id] = entry
 
     def _charged(self, id: str) -> float:
-        self._loop.call_soon_threadsafe(self._says[id].set_result, Charged(id))
+        self._loop.call_soon_threadsafe(self._says[id].set_result, IsCharged(id))
         return self._goes[id].get(timeout=PATIENCE)
 
     def _leave(self, id: str) -> None:

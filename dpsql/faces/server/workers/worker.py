@@ -28,10 +28,10 @@ from dpsql.faces.server.workers.worker_messages import (
     LONGEST,
     Ask,
     Broken,
-    Charged,
     Charging,
     Draw,
     Go,
+    IsCharged,
     Message,
     Ready,
     Reply,
@@ -146,7 +146,7 @@ def _serve(
             runs.put(None)
 
     def drawing(id: str) -> float:
-        told(Charged(id))
+        told(IsCharged(id))
         match running[id].get():
             case Draw(within=within):
                 return within

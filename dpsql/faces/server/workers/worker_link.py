@@ -18,10 +18,10 @@ from dpsql.faces.server.workers.worker_messages import (
     LONGEST,
     Ask,
     Broken,
-    Charged,
     Charging,
     Draw,
     Go,
+    IsCharged,
     Ready,
     Reply,
     Waiting,
@@ -34,7 +34,7 @@ class Died(Exception):
     """The worker is gone."""
 
 
-Said = Reply | Charged | Waiting
+Said = Reply | IsCharged | Waiting
 
 
 class WorkerLink(Protocol):
@@ -145,7 +145,7 @@ class Streams:
                 match await _next(self.reader):
                     case Charging(id=id, entry=entry):
                         self._entries[id] = entry
-                    case (Reply() | Charged() | Waiting()) as found if not self._expected[found.id].done():
+                    case (Reply() | IsCharged() | Waiting()) as found if not self._expected[found.id].done():
                         self._expected[found.id].set_result(found)
                     case _:
                         return

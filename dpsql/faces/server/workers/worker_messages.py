@@ -78,7 +78,7 @@ class Charging:
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
+class IsCharged:
     """A run is charged, and draws when it is told to."""
 
     id: str
@@ -124,7 +124,7 @@ class Broken:
     refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
 
 
-Message = Ask | Reply | Charging | Charged | Draw | Waiting | Go | Ready | Broken
+Message = Ask | Reply | Charging | IsCharged | Draw | Waiting | Go | Ready | Broken
 
 
 def write(message: Message) -> bytes:
@@ -326,7 +326,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Ask: _write_ask,
     Reply: _write_reply,
     Charging: asdict,
-    Charged: asdict,
+    IsCharged: asdict,
     Draw: asdict,
     Waiting: asdict,
     Go: asdict,
@@ -337,7 +337,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
     "Ask": _read_ask,
     "Reply": _read_reply,
     "Charging": lambda fields: Charging(**fields),
-    "Charged": lambda fields: Charged(**fields),
+    "IsCharged": lambda fields: IsCharged(**fields),
     "Draw": lambda fields: Draw(**fields),
     "Waiting": lambda fields: Waiting(**fields),
     "Go": lambda fields: Go(**fields),

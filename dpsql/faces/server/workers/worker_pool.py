@@ -26,7 +26,7 @@ from dpsql.faces.server.statements import Refused
 from dpsql.faces.server.turns import OWN, Turns
 from dpsql.faces.server.workers.desk import Desk
 from dpsql.faces.server.workers.worker_link import Died, Said, Starting, WorkerLink
-from dpsql.faces.server.workers.worker_messages import Ask, Charged, Ready, Reply
+from dpsql.faces.server.workers.worker_messages import Ask, IsCharged, Ready, Reply
 
 _log = logging.getLogger("dpsql.server")
 
@@ -254,13 +254,13 @@ class Pool:
 
     async def _drawn(self, seat: _Seat, run: _Run, asking: asyncio.Task[Said], within: float) -> Said:
         found = await asking
-        return await seat.link.draw(run.ask.id, within) if isinstance(found, Charged) else found
+        return await seat.link.draw(run.ask.id, within) if isinstance(found, IsCharged) else found
 
     async def _left(self, seat: _Seat, run: _Run, drawing: asyncio.Task[Said], moment: float) -> bool:
         """Let the caller have what came of his run, then; whether anything did."""
         await self.clock.sleep_until(moment)
         reply: Reply | None = None
-        if drawing.done() and not isinstance(drawing.exception() or drawing.result(), Charged):
+        if drawing.done() and not isinstance(drawing.exception() or drawing.result(), IsCharged):
             with contextlib.suppress(Died):
                 found = drawing.result()
                 reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
