@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component, Factor, Measure
+from dpsql.core.ir.components import Comoment, Factor, OnGrid, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
@@ -30,17 +30,17 @@ MOST_DIGITS = 16
 """Digits of a DECIMAL that is multiplied by a power of ten in 64 bits: with the 2 digits of a 10, DuckDB holds 18."""
 
 
-def quantized(c: Component, names: Names) -> str:
+def quantized(c: OnGrid, names: Names) -> str:
     """SQL of what a row adds: an integer between the component's ends, or NULL.
 
     Of a square or a product at most 2³⁰: y and z are INTEGERs of at most 2³⁰ units, so that y·z and what is added to it
     fit BIGINT. Division truncates: what can be negative is raised by whole steps before, and lowered by them after.
     """
-    if not c.multiplied:
+    if not isinstance(c, ProductSum):
         return _units(c, names)
     d = names.dialect
     y = d.cast(_factor_units(c, names), BIGINT)
-    z = y if c.times is None else d.cast(_factor_units(_factor(c, c.times), names), BIGINT)
+    z = y if c.times is None else d.cast(_factor_units(_factor(c.times), names), BIGINT)
     product, raised = f"{y} * {z}", 0
     if c.step != 1:
         raised = max(0, -(c.products[0] // c.step))
@@ -49,15 +49,13 @@ def quantized(c: Component, names: Names) -> str:
     return d.cast(f"{product} - {c.shift + raised}", INTEGER)
 
 
-def comoment(c: Component, names: Names) -> str:
+def comoment(c: Comoment, names: Names) -> str:
     """SQL of n·Σy·z - Σy·Σz over n rows, in steps; of any other number of rows 0.
 
     y and z are of at most 2³⁰ units, and n is below 2³², so that all of it fits 128 bits.
     """
-    assert c.times is not None and c.rows is not None
     d = names.dialect
-    alone = replace(c, measure=Measure.SUM, times=None, rows=None, step=1)
-    y, z = (f"COALESCE({d.cast(_factor_units(f, names), BIGINT)}, 0)" for f in (alone, _factor(alone, c.times)))
+    y, z = (f"COALESCE({d.cast(_factor_units(f, names), BIGINT)}, 0)" for f in (_factor(c), _factor(c.times)))
     product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
     moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
     least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
@@ -66,15 +64,12 @@ def comoment(c: Component, names: Names) -> str:
     return f"CASE WHEN COUNT(*) = {c.rows} THEN {steps} - {d.wide(str(raised))} ELSE {d.wide('0')} END"
 
 
-def _factor(c: Component, factor: Factor) -> Component:
-    """The factor of a product as what would be added up alone."""
-    return replace(
-        c, arg=factor.arg, grid=factor.grid, center=factor.center, lo=factor.lo, hi=factor.hi, times=None, step=1,
-        shift=0, units=None,
-    )  # fmt: skip
+def _factor(of: Factor | Comoment) -> ValueSum:
+    """A factor of a product as what would be added up alone."""
+    return ValueSum(of.arg, grid=of.grid, center=of.center, lo=of.lo, hi=of.hi)
 
 
-def uncentered(c: Component) -> Component:
+def uncentered(c: ValueSum) -> ValueSum:
     """A sum of integers, decimals or stored integers whose center is left to be subtracted from the total.
 
     *Claim.* Σ (y - center) = Σ y - center · n, where n counts the rows with a y. *Why.* Such a y is an integer before
@@ -82,17 +77,13 @@ def uncentered(c: Component) -> Component:
     be false.* Another n: of rows that the FILTER leaves out, or whose y is NULL. *Tested by*
     tests/core/printing/test_shifted_totals.py, tests/deep/core/printing/test_every_shape.py.
     """
-    assert c.arg is not None
-    if c.multiplied or (c.units is None and c.arg.type.kind is Kind.DOUBLE):
+    if c.units is None and c.arg.type.kind is Kind.DOUBLE:
         return c
     return replace(c, lo=c.lo + c.center, hi=c.hi + c.center, center=0)
 
 
-def counted_rows(c: Component, names: Names) -> str:
-    """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is.
-
-    Not of squares and products.
-    """
+def counted_rows(c: ValueSum, names: Names) -> str:
+    """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is."""
     sql, value = _argument(c, names)
     if _always_there(value):
         return "*"
@@ -104,14 +95,14 @@ def counted_rows(c: Component, names: Names) -> str:
     return f"CASE WHEN {d.is_finite(sql if value.type == DOUBLE else d.cast(sql, DOUBLE))} THEN 1 END"
 
 
-def held_in(c: Component) -> SqlType:
+def held_in(c: OnGrid) -> SqlType:
     """The type of `quantized`: what adds up is written in 128 bits where 32 do not hold it."""
     if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31:
         return INTEGER
-    return HUGEINT if c.quantile is None else BIGINT
+    return BIGINT if isinstance(c, QuantileChoice) else HUGEINT
 
 
-def _factor_units(c: Component, names: Names) -> str:
+def _factor_units(c: OnGrid, names: Names) -> str:
     """`_units` of what is multiplied: written several times, so that it may be a column (waist.py)."""
     if names.kept is None:
         return _units(c, names)
@@ -121,9 +112,8 @@ def _factor_units(c: Component, names: Names) -> str:
     return names.kept[key].sql
 
 
-def _units(c: Component, names: Names) -> str:
+def _units(c: OnGrid, names: Names) -> str:
     """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
-    assert c.arg is not None
     sql, value = _argument(c, names)
     sure, d = _always_there(value), names.dialect
     if c.units is not None:
@@ -140,9 +130,8 @@ def _units(c: Component, names: Names) -> str:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
 
-def _argument(c: Component, names: Names) -> tuple[str, Value]:
+def _argument(c: OnGrid, names: Names) -> tuple[str, Value]:
     """What is clipped to the grid's ends, and what is known of it."""
-    assert c.arg is not None
     sql, value = spell(_unclipped(c.arg), names)
     if isinstance(c.arg, Call) and c.arg.function == "clip":
         clipped = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
@@ -158,7 +147,7 @@ def _always_there(value: Value) -> bool:
     return not value.nullable and value.finite
 
 
-def _stored(sql: str, c: Component, sure: bool) -> str:
+def _stored(sql: str, c: OnGrid, sure: bool) -> str:
     """What a copy has computed already: NULL or between the ends, at which opening it has looked (engines/open.py)."""
     held = f"COALESCE({sql}, {c.lo + c.center})" if sure else sql
     return f"({held} - {c.center})" if c.center else held
@@ -177,7 +166,7 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
+def _from_double(d: Dialect, sql: str, c: OnGrid, sure: bool) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
@@ -209,7 +198,7 @@ def _factors(scale: Fraction) -> list[float]:
     return found if scale == 1 else [*found, float(scale)]
 
 
-def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
+def _from_integer(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     ends = _exactly(low, c), _exactly(high, c)
     if c.grid > 1:
@@ -235,7 +224,7 @@ def _as(d: Dialect, value: str | int, type_: SqlType) -> str:
     return d.wide(str(value)) if type_ == HUGEINT else d.cast(str(value), type_)
 
 
-def _from_decimal(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
+def _from_decimal(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> str:
     """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
     if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
         return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
@@ -283,7 +272,7 @@ def _whole(d: Dialect, sql: str, width: int, scale: int) -> str:
 
 
 def _from_wide_decimal(
-    d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: Component, sure: bool
+    d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: OnGrid, sure: bool
 ) -> str:
     wide = decimal(38, scale)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
@@ -312,16 +301,15 @@ def _rounded(d: Dialect, sql: str, step: int, ends: tuple[int, int], type_: SqlT
     return d.divide(f"({away})", _as(d, step, type_), type_)
 
 
-def _exactly(x: Fraction, c: Component) -> int:
+def _exactly(x: Fraction, c: OnGrid) -> int:
     """The number, which is a whole one if the grid belongs to the type: else sums would leave what is claimed."""
     if x.denominator != 1:
-        span = None if c.arg is None else c.arg.span
-        raise reject("DP904", "the grid of a sum is not that of its type", span=span, help=["report the query"])
+        raise reject("DP904", "the grid of a sum is not that of its type", span=c.arg.span, help=["report the query"])
     return int(x)
 
 
-def _too_wide(type_: str, c: Component) -> Rejected:
+def _too_wide(type_: str, c: OnGrid) -> Rejected:
     return reject(
-        "DP410", f"the bounds are too wide for {type_}", span=None if c.arg is None else c.arg.span,
+        "DP410", f"the bounds are too wide for {type_}", span=c.arg.span,
         help=["use narrower bounds, or CAST(… AS DOUBLE)"],
     )  # fmt: skip

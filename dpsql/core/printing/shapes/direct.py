@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import (
+    Comoment,
+    Component,
+    DistinctCount,
+    DistinctSum,
+    ProductSum,
+    RowCount,
+    UnitCount,
+    ValueSum,
+)
 from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
@@ -64,12 +73,12 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     """One component, as `total` has it, its center subtracted once."""
     c, d = components[i], names.dialect
     if d.shifts_totals:
-        components = [uncentered(each) if each.measure is Measure.SUM else each for each in components]
+        components = [uncentered(each) if isinstance(each, ValueSum) else each for each in components]
     found = total(components[i], names, components, ids)
-    shift = c.center - components[i].center
-    if not shift:
+    now = components[i]
+    if c.center == now.center or not isinstance(now, ValueSum):
         return found
-    return f"{found} - {d.wide(str(shift))} * COUNT({counted_rows(components[i], names)}){_where(c, names)}"
+    return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({counted_rows(now, names)}){_where(c, names)}"
 
 
 def grouping(keys: Sequence[object]) -> str:
@@ -82,23 +91,22 @@ def total(
 ) -> str:
     """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
     where = _where(c, names)
-    match c.measure:
-        case Measure.COUNT:
+    match c:
+        case RowCount():
             return f"COUNT({counted(c, names, components)}){where}"
-        case Measure.SUM if rising:
-            return f"COALESCE({names.dialect.rising_total(quantized(c, names), where)}, 0)"
-        case Measure.SUM:
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
-        case Measure.DISTINCT:
-            assert c.arg is not None
-            return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
-        case Measure.DISTINCT_SUM:
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
-        case Measure.UNITS:
-            return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
-        case Measure.COMOMENT:
+        case Comoment():
             return comoment(c, names)
-        case Measure.QUANTILE | Measure.MODE | Measure.LARGEST:
+        case ValueSum() if rising:
+            return f"COALESCE({names.dialect.rising_total(quantized(c, names), where)}, 0)"
+        case ValueSum() | ProductSum():
+            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
+        case DistinctCount():
+            return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
+        case DistinctSum():
+            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
+        case UnitCount():
+            return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
+        case _:
             raise AssertionError("what is chosen has a histogram of its own")
 
 
@@ -111,6 +119,6 @@ def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
     if c.arg is None:
         return "*"
     for other in components:
-        if other.measure is Measure.SUM and other.arg == c.arg and not other.multiplied:
+        if isinstance(other, ValueSum) and other.arg == c.arg:
             return counted_rows(other, names)
     return valid(c.arg, names)
