@@ -13,6 +13,7 @@ import asyncio
 import datetime as dt
 import hashlib
 import re
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -97,6 +98,8 @@ class Gateway:
         self._described_before: dict[tuple[bytes, StatementSettings, str], DescribedStatement] = {}
         """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
         and the kind of login alone."""
+        self._long: set[bytes] = set()
+        """Texts that took long to plan, by a hash: they are looked at where what computes is."""
         self._passed: set[_Passing | None] = set()
         """Statements that went on to the workers: what that depended on."""
         self._looking: set[asyncio.Task[ChargedRun]] = set()
@@ -195,6 +198,7 @@ class Gateway:
             said.form or "text",
             said.batch,
             0.0 if said.command == "SHOW" else SLICE,
+            bool(self._long) and _digest(described.sql) in self._long,
         )
         reply = await self.pool.look(ask)
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
@@ -308,11 +312,25 @@ class Gateway:
     async def _in_thread(self, login: Login, sql: str, decide: Callable[[], T]) -> T:
         """What is decided of a text, in a thread, when it is the account's turn. Raises Refused."""
         seats = self._own_seat if _SHOWN.match(sql) else self._seats
+
+        def timed() -> T:
+            began = time.thread_time()
+            try:
+                return decide()
+            finally:
+                if time.thread_time() - began > SLICE:
+                    self._keep_long(sql)
+
         async with seats.taken(login.account):
             try:
-                return await asyncio.get_running_loop().run_in_executor(self._planning, decide)
+                return await asyncio.get_running_loop().run_in_executor(self._planning, timed)
             except Error as error:
                 raise Refused(error.diagnostics) from None
+
+    def _keep_long(self, sql: str) -> None:
+        if len(self._long) >= _MOST_KEPT:
+            self._long.clear()
+        self._long.add(_digest(sql))
 
     def _described(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
         require_length(Source(sql))

@@ -24,7 +24,7 @@ from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.faces.server.workers.batch_runs import batch_reply
 from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now, require_asked
-from dpsql.faces.server.workers.cut import TOO_MUCH, Cut, limit_process
+from dpsql.faces.server.workers.cut import TOO_MUCH, Cut
 from dpsql.faces.server.workers.kept_answers import KeptAnswers
 from dpsql.faces.server.workers.notices import cost_told, summary_cost_told, told, too_many_rows
 from dpsql.faces.server.workers.own_account import rows_of, standing
@@ -65,13 +65,9 @@ class WorkerAnswering:
         self._naming = threading.Lock()
         self._draws = False
         """Whether one of the runs that are not over has drawn."""
-        self._is_limited = False
 
     def answer(self, ask: Ask) -> Reply:
         """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
-        if ask.computing and not self._is_limited:
-            self._is_limited = True
-            limit_process()
         cut = Cut(self._service, 0 if ask.computing or ask.wish == "run" else ask.within)
         try:
             with cut:

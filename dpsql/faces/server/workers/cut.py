@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from functools import cache
 from typing import Final, Self
 
 from dpsql.diagnostics.diagnostic import Diagnostic
@@ -47,8 +48,9 @@ class Cut:
             self._service.interrupt()
 
 
+@cache
 def limit_process() -> None:
-    """Let this process take no more memory than MEMORY beside what it has, and processors after all others."""
+    """Once: let this process take no more memory than MEMORY beside what it has, and processors after all others."""
     if sys.platform == "win32":
         return
     os.nice(5)

@@ -24,6 +24,7 @@ from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.server.workers.answering import AtOnce, WorkerAnswering
+from dpsql.faces.server.workers.cut import limit_process
 from dpsql.faces.server.workers.worker_messages import (
     LONGEST,
     Ask,
@@ -137,6 +138,8 @@ def _serve(
                         running[ask.id] = queue.SimpleQueue()
                         runs.put(ask)
                     case Ask() as ask:  # nothing runs beside it, and no thread has to be woken
+                        if ask.computing:
+                            limit_process()
                         reply(ask)
                     case (Draw(id=id) | Go(id=id)) as word:
                         running[id].put(word)

@@ -5,7 +5,8 @@ answered, as far as the declared moments do (`pace.py`). What only plans, or rea
 for what computes no longer than SLICE. *Why.* The first are asked of workers in which no statement ever runs that reads
 private rows: at the desk for so long, and what has not ended then again in a seat of its own. Those that run are free
 only when their last answer has left. *When it would be false.* If a stored answer were looked up by a worker that runs.
-If something of a look could not be interrupted: then all wait until it ends. What the processes take from each other
+If something of a look could not be interrupted: then all wait until it ends; so planning is looked at
+before, where the front plans. What the processes take from each other
 (processors, disks) no clock of ours hides. *Tested by* tests/faces/server/test_pace.py,
 tests/faces/server/test_rounds.py, tests/faces/server/test_gateway.py.
 """
@@ -145,12 +146,14 @@ class Pool:
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
     async def look(self, ask: Ask) -> Reply:
-        """What can be said without a run, at once; or, of an Ask with `within`, computed when that is over.
+        """What can be said without a run, at once; or, of an Ask with `within`, where it may compute, after that.
 
         Raises Refused: DP414 if too many of its account wait; DP901 for a worker that died.
         """
-        reply = await self._desk.ask(ask if self.size else replace(ask, within=0.0))  # that looks at made-up rows
-        if reply.instead == "computes":
+        if not self.size:  # over made-up rows the one that looks answers all
+            return await self._desk.ask(replace(ask, within=0.0, computing=False))
+        reply = None if ask.computing else await self._desk.ask(ask)
+        if reply is None or reply.instead == "computes":
             reply = await self._computing.ask(replace(ask, within=COMPUTES, computing=True))
         return reply
 

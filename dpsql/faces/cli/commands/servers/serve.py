@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     Consoles = tuple[Address | None, Address | None]
 
+_SWITCH: Final = 0.0005
+"""Seconds that a thread which plans may go on before others have their turn, who need less."""
 _TO_TAKE_AN_ANSWER: Final = 10.0
 """Seconds, after the last of `answers_at`, until a server that stops lets go of whoever does not take his."""
 
@@ -95,6 +97,7 @@ def run(
     exits.say(_started(plan, door))
     # What is said to whoever started this would stand among the lines of a log on standard output.
     show = exits.say if log == "-" else lambda text: print(text, flush=True)
+    sys.setswitchinterval(_SWITCH)
     return asyncio.run(_serve(plan, door, metrics, refusals, listening, own, show))
 
 
