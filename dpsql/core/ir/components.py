@@ -96,7 +96,7 @@ class Component(ABC):
 
     @property
     def values(self) -> int | None:
-        """Of different values of the argument the most that it can have, by construction; None: not known."""
+        """V: how many different values count in a group; None: any number. A guess, which the SQL makes true."""
         return None
 
     @property

@@ -7,17 +7,21 @@ without grouping flatten into one SELECT; anything else becomes a derived table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
-from dpsql.core.functions.value import Value
+from dpsql.core.functions.signature import iv_meet
+from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import Kind
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.conversions import typed_constant
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.value_classes import value
@@ -26,6 +30,15 @@ from dpsql.diagnostics.errors import Rejected, reject, too_large
 
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
+
+ANYTHING = iv.everything()
+EXACTLY: Mapping[str, Callable[[Sequence[Interval]], Interval]] = {
+    "add": lambda held: iv.add(*held),
+    "sub": lambda held: iv.sub(*held),
+    "mul": lambda held: iv.mul(*held),
+    "neg": lambda held: iv.neg(*held),
+}
+"""Operators of which an integer result lies in what they make of the intervals of their arguments."""
 
 TableNames = Callable[[str], str]
 
@@ -45,11 +58,15 @@ class Names:
 
 @value(frozen=True, slots=True)
 class Kept:
-    """A printed piece: its text, what is known of an expression's value, and how to print it over other names."""
+    """A printed piece: its text, what is known of an expression's value, and how to print it over other names.
+
+    held: as of `Dialect.attempt`.
+    """
 
     sql: str
     known: Value | None
     again: Callable[[Names], str]
+    held: Interval = ANYTHING
 
 
 @dataclass(slots=True)
@@ -67,41 +84,48 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as SQL, with what is known of its value."""
     if type(expr) is Column:
         return names.sql[expr.uid], names.env[expr.uid]
-    if names.kept is None:
+    return _part(expr, names)[:2]
+
+
+def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
+    if names.kept is None or type(expr) is Column:
         return _spell(expr, names)
     found = names.kept.get(id(expr))
     if found is not None:
         assert found.known is not None
-        return found.sql, found.known
-    sql, known = _spell(expr, names)
+        return found.sql, found.known, found.held
+    sql, known, held = _spell(expr, names)
     # What prints it again holds it, so that no other object gets its number.
-    names.kept[id(expr)] = Kept(sql, known, lambda other: spell(expr, other)[0])
-    return sql, known
+    names.kept[id(expr)] = Kept(sql, known, lambda other: spell(expr, other)[0], held)
+    return sql, known, held
 
 
-def _spell(expr: Expr, names: Names) -> tuple[str, Value]:
-    part = _spell if names.kept is None else spell
+def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
     match expr:
         case Column(uid=uid):
-            return names.sql[uid], names.env[uid]
+            known = names.env[uid]
+            return names.sql[uid], known, _of_type(known)
         case Literal(value=value, type=type_):
-            return names.dialect.constant(value, type_), literal(value, type_)
+            known = literal(value, type_)
+            return names.dialect.constant(value, type_), known, known.interval
         case Cast(arg=arg, type=target):
-            inner, known = part(arg, names)
+            inner, known, _ = _part(arg, names)
             try:
-                return names.dialect.convert(inner, known, target), cast(known, target)
+                sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
+            return sql, known, _of_type(known)
         case Call(function=name, args=args):
-            spelled = [part(a, names) for a in args]
-            values = tuple(v for _, v in spelled)
+            spelled = [_part(a, names) for a in args]
+            values, held = tuple(v for _, v, _ in spelled), [h for _, _, h in spelled]
             result = call(name, values, expr.span)
             if result.is_constant:
-                held = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
-                take(1 + len(held) // 16, expr.span)
-                return held, result
+                printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
+                take(1 + len(printed) // 16, expr.span)
+                return printed, result, result.interval
+            name = REGISTRY[name].name
             try:
-                printed = names.dialect.call(REGISTRY[name].name, [s for s, _ in spelled], values, result)
+                printed = names.dialect.call(name, [s for s, _, _ in spelled], values, result)
             except CannotSpell as refusal:
                 raise cannot_compute(name, names.dialect, expr.span, str(refusal)) from None
             take(1 + len(args) + len(printed) // 16, expr.span)
@@ -109,7 +133,19 @@ def _spell(expr: Expr, names: Names) -> tuple[str, Value]:
                 raise too_large(
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
-            return f"({printed})", result
+            return names.dialect.attempt(f"({printed})", name, values, held, result), result, _held(name, held, result)
+
+
+def _of_type(known: Value) -> Interval:
+    return type_range(known.type) if known.type.kind is Kind.INTEGER else ANYTHING
+
+
+def _held(name: str, held: Sequence[Interval], result: Value) -> Interval:
+    """What exact arithmetic gives of these, where the result is an integer; else what its type holds."""
+    exactly = EXACTLY.get(name)
+    if exactly is None or result.type.kind is not Kind.INTEGER:
+        return _of_type(result)
+    return iv_meet(exactly(held), type_range(result.type))
 
 
 def cannot_compute(function: str, dialect: Dialect, span: Span | None, why: str = "") -> Rejected:

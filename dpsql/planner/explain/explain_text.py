@@ -198,7 +198,7 @@ def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[s
             among = chosen_from(m.component, multiples.any_bounds)
             found.append(f"{component_name(m.component, measured)}: {among}")
         if m.component.values is not None:
-            found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
+            found.append(f"{component_name(m.component, measured)}: at most {m.component.values:,} values counted")
     return found
 
 

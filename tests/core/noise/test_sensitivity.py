@@ -85,7 +85,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (different(-4, 10), Contribution(None, 1, 5), True, 50, 500, 10),
         (different(-4, 10), Contribution(7), False, 70, 4900, 70),
         (different(0, 1, 2), Contribution(7), False, 2, 4, 2),
-        (different(-4, 10, 3), Contribution(7), True, 70, 30**2 + 30**2 + 10**2, 30),
+        (different(-4, 10, 3), Contribution(7), True, 70, 42**2 + 28**2, 42),  # a sum that is cut, of both signs
         # one id's rows replaced by another's
         (different(2, 10), Contribution(3, ids=2), True, 60, 1800, 30),
         (different(-4, 10), Contribution(3, ids=2), True, 60, 42**2 + 18**2, 42),
@@ -110,7 +110,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (COUNT, Contribution(7, released_groups=1), True, 7, 49, 7),
         (COUNT, Contribution(3, replaces_rows=True, size=9, released_groups=1), True, 3, 9, 3),
         (total(4, 10), Contribution(3, replaces_rows=True, released_groups=1), True, 30, 900, 30),
-        # few values are possible
+        # few values are counted
         (truths, Contribution(7), False, 2, 4, 2),
         (truths, Contribution(7), True, 7, 13, 2),
         (truths, Contribution(7, released_groups=3), True, 6, 12, 2),
@@ -150,7 +150,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (UNITS, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
         (different(5, 10), Contribution(3, replaces_rows=True, size=9), False, 30, 900, 30),  # the old value may stay
         (different(-4, 10), Contribution(3, replaces_rows=True, size=9), True, 60, 1800, 42),
-        (different(-4, 10, 2), Contribution(3, replaces_rows=True, size=9), False, 20, 400, 20),
+        (different(-4, 10, 2), Contribution(3, replaces_rows=True, size=9), False, 28, 784, 28),
         (total(4, 10), Contribution(3, replaces_rows=True, size=9), False, 18, 324, 18),
         (total(4, 10), Contribution(3, replaces_rows=True), False, 30, 900, 30),
         (total(-4, 10), Contribution(3, replaces_rows=True), False, 42, 42**2, 42),

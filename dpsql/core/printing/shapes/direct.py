@@ -23,6 +23,7 @@ from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.few_values import at_most_values
 from dpsql.core.printing.grid_integers import comoment, counted_rows, held_in, quantized, uncentered, valid
 from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
@@ -101,9 +102,10 @@ def total(
         case ValueSum() | ProductSum():
             return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
         case DistinctCount():
-            return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
+            return at_most_values(names.dialect, f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}", c)
         case DistinctSum():
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
+            added = names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)
+            return at_most_values(names.dialect, f"COALESCE({added}, 0)", c)
         case UnitCount():
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case _:

@@ -31,6 +31,7 @@ from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.few_values import kept_values
 from dpsql.core.printing.grid_integers import held_in, quantized
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relational_nodes import Emitter
@@ -386,7 +387,7 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
-    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", type_)])
+    kept = kept_values(parts.dialect, limit, c, parts.group, ("x", type_))
     steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
     counted = f"COALESCE({parts.dialect.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
     sql = _statement(steps, [*parts.names, f"{counted} AS m{at}"], "t", parts)

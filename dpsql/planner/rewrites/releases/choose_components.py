@@ -26,7 +26,8 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         return _scaled_alike(root, ctx) if ctx.consistent else root
 
     def change(node: Release) -> Node:
-        facts = derive_once(node.input, ctx.analysis).fact
+        rows = derive_once(node.input, ctx.analysis)
+        facts = rows.fact
         # Plain forms first, so that they are taken where the others are no better.
         forms = [
             form
@@ -34,7 +35,7 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
             for form in (plain, split_counts(plain, facts), size_covariances(plain, facts))
         ]
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
-        return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
+        return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, rows), facts))
 
     return transform(root, Release, change)
 
