@@ -2871,6 +2871,7 @@ MUTATIONS = (
         "return {i: (at, number // 2) for at, each in",
         "a row counts in two components of a slice set",
         ("tests/deep/core/printing/test_sliced.py",),
+        deep="the guesses are right of ordinary conditions: hostile ones are drawn, over neighbours",
     ),
     Mutation(
         "slices-printed-as-filters",
@@ -2879,6 +2880,7 @@ MUTATIONS = (
         "for sets, own in [((), tuple(plain))]:",
         "conditions that are thought to exclude each other are read one by one",
         ("tests/deep/core/printing/test_sliced.py",),
+        deep="the guesses are right of ordinary conditions: hostile ones are drawn, over neighbours",
     ),
     Mutation(
         "weighed-slices-printed-as-filters",
@@ -2887,6 +2889,7 @@ MUTATIONS = (
         "return ()",
         "under limits a row weighs in two slices",
         ("tests/deep/core/printing/test_sliced.py",),
+        deep="the guesses are right of ordinary conditions: hostile ones are drawn, over neighbours",
     ),
     Mutation(
         "weighed-slices-without-least-rows",
@@ -2895,6 +2898,7 @@ MUTATIONS = (
         "        pass\n",
         "a row that counts in two slices weighs as one",
         ("tests/deep/core/printing/test_sliced.py",),
+        deep="the guesses are right of ordinary conditions: hostile ones are drawn, over neighbours",
     ),
     Mutation(
         "slices-of-one-slice-in-parallel",
