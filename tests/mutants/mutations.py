@@ -3702,8 +3702,8 @@ MUTATIONS = (
     Mutation(
         "clip-dropped-above",
         "dpsql/core/printing/grid_integers.py",
-        "WHEN {sql} > {high} THEN {high}{rest} END",
-        "WHEN {sql} > {high} THEN {sql}{rest} END",
+        "WHEN {sql} > {high} THEN {high} END",
+        "WHEN {sql} > {high} THEN {sql} END",
         "one row adds any amount",
         ("tests/core/printing/test_grid_integers.py",),
     ),
