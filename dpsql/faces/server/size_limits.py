@@ -12,8 +12,8 @@ _NOTHING_RAN: Final = "nothing was run and nothing was spent"
 
 
 def queue_full(most: int) -> Refused:
-    """Too many statements wait for a worker."""
-    message = f"{most} statements wait for a worker already, and no more may"
+    """Too many statements of an account wait."""
+    message = f"{most} statements of your account wait already, and no more may"
     return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(_NOTHING_RAN,))], TOO_MANY)
 
 

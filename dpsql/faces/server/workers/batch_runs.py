@@ -24,10 +24,8 @@ from dpsql.service.privacy_settings import settled
 from dpsql.service.session import Session
 
 
-def batch_reply(
-    ask: Ask, session: Session, rows: int, leaving: Callable[[], object], charging: Callable[[str], object]
-) -> Reply:
-    """What came of a batch. rows: the most of all its answers together. leaving, charging: see `Answering`.
+def batch_reply(ask: Ask, session: Session, rows: int, run: Callable[[Plan], tuple[Release, str]]) -> Reply:
+    """What came of a batch. rows: the most of all its answers together. run: see `WorkerAnswering`.
 
     Raises dpsql.Error.
     """
@@ -53,14 +51,7 @@ def batch_reply(
             found = None if held is None else replace(answered(held), warnings=refused)
             return Reply(ask.id, found, plan=plan.hash)
         case "run":
-            entries: list[str] = []
-
-            def charged(entry: str) -> None:
-                entries.append(entry)
-                charging(entry)
-
-            release = session.run(plan, charging=charged, leaving=leaving)
-            entry = entries[-1] if entries and release.spent != NO_LOSS else ""
+            release, entry = run(plan)
             return Reply(ask.id, replace(answered(release), entry=entry, warnings=refused), plan=plan.hash)
         case "spent" | "entry" | "stopped":
             raise AssertionError(f"{ask.wish} is no wish of a batch")

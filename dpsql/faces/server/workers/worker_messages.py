@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from dpsql.core.ir.types import NULL, SqlType, parse_type
@@ -37,7 +38,8 @@ entry is ended by the server, and is no failure."""
 class Ask:
     """A statement for a worker. account: whose budget it is. asked: what NOW() means, in UTC.
 
-    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it.
+    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it. within: seconds for what costs nothing, 0 for no
+    limit. computing: whether it has a seat for what computes: then it is refused in the end.
     """
 
     id: str
@@ -50,19 +52,23 @@ class Ask:
     asked: dt.datetime
     form: str = "text"
     batch: str = ""
+    within: float = 0.0
+    computing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came of it: an answer; refusals; or neither, where a look found something to pay.
 
-    plan: the hash of what is asked, for the audit log.
+    plan: the hash of what is asked, for the audit log. instead: why it was not answered here: it "computes" for longer
+    than was allowed, or it draws what another run of this worker holds, and was not begun: "later".
     """
 
     id: str
     answer: Answer | None = None
     refused: tuple[Diagnostic, ...] = ()
     plan: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,24 @@ class Charging:
 
     id: str
     entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsCharged:
+    """A run is charged, and draws when it is told to."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The run may read private rows, and no other one is charged before all that are have drawn.
+
+    within: seconds after which it is stopped, 0 for no limit.
+    """
+
+    id: str
+    within: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +135,7 @@ class Broken:
     refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
 
 
-Message = Ask | Reply | Part | Charging | Waiting | Go | Ready | Broken
+Message = Ask | Reply | Part | Charging | IsCharged | Draw | Waiting | Go | Ready | Broken
 
 
 def write(message: Message) -> bytes:
@@ -122,15 +146,15 @@ def write(message: Message) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def read(line: bytes, parts: Sequence[Part] = (), account: str = "") -> Message:
+def read(line: bytes, parts: Sequence[Part] = (), accounts: Mapping[str, str] = MappingProxyType({})) -> Message:
     """The message of one line. Raises ValueError for anything else.
 
-    parts: that came before a reply. account: who has asked.
+    parts: that came before a reply. accounts: id → who has asked.
     """
     try:
         ((name, fields),) = json.loads(line).items()
         if name == "Reply":
-            return _read_reply(fields, parts, account)
+            return _read_reply(fields, parts, accounts.get(fields["id"], ""))
         return _READERS[name](fields)
     except (KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError("no message") from error
@@ -176,7 +200,8 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
 
 
 def _write_ask(ask: Ask) -> dict[str, Any]:
-    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form", "batch")}
+    plain = ("id", "wish", "account", "sql", "form", "batch", "within", "computing")
+    own = {name: getattr(ask, name) for name in plain}
     return {
         **own,
         "values": [pack(v) for v in ask.values],
@@ -245,12 +270,13 @@ def _write_reply(reply: Reply) -> dict[str, Any]:
         "answer": None if reply.answer is None else _write_answer(reply.answer),
         "refused": [_diagnostic(d) for d in reply.refused],
         "plan": reply.plan,
+        "instead": reply.instead,
     }
 
 
 def _read_reply(fields: dict[str, Any], parts: Sequence[Part] = (), account: str = "") -> Reply:
     answer = None if fields["answer"] is None else _read_answer(fields["answer"], iter(parts), account)
-    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"])
+    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"], fields["instead"])
 
 
 def _read_table(fields: dict[str, Any]) -> CatalogueTable:
@@ -279,6 +305,8 @@ _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Reply: _write_reply,
     Part: lambda part: [part.id, part.count, b64encode(part.data).decode("ascii")],
     Charging: asdict,
+    IsCharged: asdict,
+    Draw: asdict,
     Waiting: asdict,
     Go: asdict,
     Ready: lambda ready: {"policy": ready.policy, "catalogue": _without_values(ready.catalogue)},
@@ -289,6 +317,8 @@ _READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
     "Reply": _read_reply,
     "Part": lambda fields: Part(fields[0], fields[1], b64decode(fields[2])),
     "Charging": lambda fields: Charging(**fields),
+    "IsCharged": lambda fields: IsCharged(**fields),
+    "Draw": lambda fields: Draw(**fields),
     "Waiting": lambda fields: Waiting(**fields),
     "Go": lambda fields: Go(**fields),
     "Ready": lambda fields: Ready(
