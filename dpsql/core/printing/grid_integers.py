@@ -18,6 +18,7 @@ from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Kept, Names, spell
+from dpsql.core.printing.forms.every_row import filled
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_POWER = Fraction(2**1000)
@@ -40,7 +41,7 @@ def quantized(c: OnGrid, names: Names) -> str:
         return _units(c, names)
     d = names.dialect
     y = d.cast(_factor_units(c, names), BIGINT)
-    z = y if c.times is None else d.cast(_factor_units(_factor(c.times), names), BIGINT)
+    z = y if c.times is None else d.cast(_factor_units(_factor(c.times, every_row=c.counts_every_row), names), BIGINT)
     product, raised = f"{y} * {z}", 0
     if c.step != 1:
         raised = max(0, -(c.products[0] // c.step))
@@ -55,7 +56,7 @@ def comoment(c: Comoment, names: Names) -> str:
     y and z are of at most 2³⁰ units, and n is below 2³², so that all of it fits 128 bits.
     """
     d = names.dialect
-    y, z = (f"COALESCE({d.cast(_factor_units(f, names), BIGINT)}, 0)" for f in (_factor(c), _factor(c.times)))
+    y, z = (d.cast(_factor_units(_factor(f, every_row=True), names), BIGINT) for f in (c, c.times))
     product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
     moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
     least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
@@ -64,9 +65,9 @@ def comoment(c: Comoment, names: Names) -> str:
     return f"CASE WHEN COUNT(*) = {c.rows} THEN {steps} - {d.wide(str(raised))} ELSE {d.wide('0')} END"
 
 
-def _factor(of: Factor | Comoment) -> ValueSum:
+def _factor(of: Factor | Comoment, *, every_row: bool) -> ValueSum:
     """A factor of a product as what would be added up alone."""
-    return ValueSum(of.arg, grid=of.grid, center=of.center, lo=of.lo, hi=of.hi)
+    return ValueSum(of.arg, grid=of.grid, center=of.center, lo=of.lo, hi=of.hi, every_row=every_row)
 
 
 def uncentered(c: ValueSum) -> ValueSum:
@@ -84,11 +85,11 @@ def uncentered(c: ValueSum) -> ValueSum:
 
 def counted_rows(c: ValueSum, names: Names) -> str:
     """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is."""
-    sql, value = _argument(c, names)
-    if _always_there(value):
+    if c.counts_every_row:
         return "*"
     if c.units is not None:
-        return _stored(spell(c.units, names)[0], c, sure=False)
+        return _stored(spell(c.units, names)[0], c)
+    sql, value = _argument(c, names)
     if value.type.kind is not Kind.DOUBLE:
         return sql
     d = names.dialect
@@ -106,26 +107,31 @@ def _factor_units(c: OnGrid, names: Names) -> str:
     """`_units` of what is multiplied: written several times, so that it may be a column (waist.py)."""
     if names.kept is None:
         return _units(c, names)
-    key = (id(c.arg), id(c.units), c.grid, c.center, c.lo, c.hi)
+    key = (id(c.arg), id(c.units), c.grid, c.center, c.lo, c.hi, c.counts_every_row)
     if key not in names.kept:
         names.kept[key] = Kept(_units(c, names), None, lambda other: _units(c, other))
     return names.kept[key].sql
 
 
 def _units(c: OnGrid, names: Names) -> str:
-    """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
+    """The argument in grid units, an integer in [c.lo, c.hi], or NULL; of every row that counts an integer."""
+    units, d = _units_or_null(c, names), names.dialect
+    return filled(c, units, d.wide(str(c.lo)) if held_in(c) == HUGEINT else str(c.lo))
+
+
+def _units_or_null(c: OnGrid, names: Names) -> str:
     sql, value = _argument(c, names)
-    sure, d = _always_there(value), names.dialect
+    d = names.dialect
     if c.units is not None:
-        return _stored(spell(c.units, names)[0], c, sure)
+        return _stored(spell(c.units, names)[0], c)
     match value.type.kind:
         case Kind.INTEGER:
-            return _from_integer(d, sql, value, c, sure)
+            return _from_integer(d, sql, value, c)
         case Kind.DECIMAL:
-            return _from_decimal(d, sql, value, c, sure)
+            return _from_decimal(d, sql, value, c)
         case Kind.DOUBLE:
             # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
-            return _from_double(d, sql if value.type == DOUBLE else d.cast(sql, DOUBLE), c, sure)
+            return _from_double(d, sql if value.type == DOUBLE else d.cast(sql, DOUBLE), c)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
@@ -141,16 +147,9 @@ def _argument(c: OnGrid, names: Names) -> tuple[str, Value]:
     return sql, value
 
 
-def _always_there(value: Value) -> bool:
-    # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
-    # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
-    return not value.nullable and value.finite
-
-
-def _stored(sql: str, c: OnGrid, sure: bool) -> str:
+def _stored(sql: str, c: OnGrid) -> str:
     """What a copy has computed already: NULL or between the ends, at which opening it has looked (engines/open.py)."""
-    held = f"COALESCE({sql}, {c.lo + c.center})" if sure else sql
-    return f"({held} - {c.center})" if c.center else held
+    return f"({sql} - {c.center})" if c.center else sql
 
 
 def valid(arg: Expr, names: Names) -> str:
@@ -166,7 +165,7 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(d: Dialect, sql: str, c: OnGrid, sure: bool) -> str:
+def _from_double(d: Dialect, sql: str, c: OnGrid) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
@@ -178,14 +177,10 @@ def _from_double(d: Dialect, sql: str, c: OnGrid, sure: bool) -> str:
     held = held_in(c)
     rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)
     within = d.near(sql, *ends) if held == INTEGER else f"{sql} BETWEEN {low} AND {high}"
-    inside = f"CASE WHEN {within} THEN {rounded}"
-    if sure:
-        units = f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
-    else:
-        units = (
-            f"{inside} WHEN NOT {d.is_finite(sql)} THEN NULL "
-            f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
-        )
+    units = (
+        f"CASE WHEN {within} THEN {rounded} WHEN NOT {d.is_finite(sql)} THEN NULL "
+        f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
+    )
     return d.wide(units) if held == HUGEINT else units
 
 
@@ -198,7 +193,7 @@ def _factors(scale: Fraction) -> list[float]:
     return found if scale == 1 else [*found, float(scale)]
 
 
-def _from_integer(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> str:
+def _from_integer(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     ends = _exactly(low, c), _exactly(high, c)
     if c.grid > 1:
@@ -207,13 +202,13 @@ def _from_integer(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> 
         if reach > d.largest:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
-        clipped = _within(_as(d, sql, type_), *(_as(d, x, type_) for x in ends), sure=sure)
+        clipped = _within(_as(d, sql, type_), *(_as(d, x, type_) for x in ends))
         units = d.cast(_rounded(d, clipped, step, ends, type_), held_in(c))
         return f"({units} - {c.center})" if c.center else units
     if held_in(c) == HUGEINT:
-        return _within(d.wide(sql), *(d.wide(str(end)) for end in ends), sure=sure)
+        return _within(d.wide(sql), *(d.wide(str(end)) for end in ends))
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    units = d.cast(_within(sql, *map(str, ends), sure=sure), held_in(c))
+    units = d.cast(_within(sql, *map(str, ends)), held_in(c))
     if c.grid < 1:
         units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units
@@ -224,10 +219,10 @@ def _as(d: Dialect, value: str | int, type_: SqlType) -> str:
     return d.wide(str(value)) if type_ == HUGEINT else d.cast(str(value), type_)
 
 
-def _from_decimal(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> str:
+def _from_decimal(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
     """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
     if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
-        return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
+        return f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
     scale = value.type.scale
     if held_in(c) == HUGEINT and c.grid == Fraction(1, 10**MOST_PLACES) and scale > MOST_PLACES:
         scale = MOST_PLACES
@@ -240,7 +235,7 @@ def _from_decimal(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> 
     digits = max(len(str(top)), scale, 1)
     width = max(value.type.precision, digits)
     if digits > MOST_DIGITS:
-        return _from_wide_decimal(d, sql, scale, step, ends, c, sure)
+        return _from_wide_decimal(d, sql, scale, step, ends, c)
     held = decimal(width, scale)
     given = sql if held == value.type else d.cast(sql, held)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
@@ -252,7 +247,7 @@ def _from_decimal(d: Dialect, sql: str, value: Value, c: OnGrid, sure: bool) -> 
         units = f"{units} - {c.center}"
     return (
         f"CASE WHEN {given} BETWEEN {low} AND {high} THEN {units} "
-        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi}{f' ELSE {c.lo}' if sure else ''} END"
+        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi} END"
     )
 
 
@@ -271,22 +266,19 @@ def _whole(d: Dialect, sql: str, width: int, scale: int) -> str:
     return sql
 
 
-def _from_wide_decimal(
-    d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: OnGrid, sure: bool
-) -> str:
+def _from_wide_decimal(d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: OnGrid) -> str:
     wide = decimal(38, scale)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
-    clipped = _within(d.cast(sql, wide), low, high, sure=sure)
+    clipped = _within(d.cast(sql, wide), low, high)
     whole = d.wide(f"{clipped} * {d.cast(str(10**scale), decimal(38, 0))}")
     units = d.cast(_rounded(d, whole, step, ends, HUGEINT), held_in(c))
     return f"({units} - {c.center})" if c.center else units
 
 
-def _within(sql: str, low: str, high: str, *, sure: bool) -> str:
-    """The value clipped to [low, high]; the common case first. NULL stays NULL, unless there is none."""
+def _within(sql: str, low: str, high: str) -> str:
+    """The value clipped to [low, high]; the common case first. NULL stays NULL."""
     inside = f"WHEN {sql} BETWEEN {low} AND {high} THEN {sql}"
-    rest = f" ELSE {low}" if sure else ""
-    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high}{rest} END"
+    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} END"
 
 
 def _rounded(d: Dialect, sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:

@@ -99,7 +99,7 @@ def test_a_replaced_row_takes_one_value_or_none_and_brings_one(values: tuple[int
     kinds = list(product(range(groups), values))
     others = [frozenset[tuple[int, int]](), *(frozenset({kind}) for kind in kinds)]
     limits = Contribution(1, replaces_rows=True, size=3, released_groups=groups)
-    claim = claimed(sensitivity(component(values), limits, groups > 1, total=True))
+    claim = claimed(sensitivity(replace(component(values), every_row=True), limits, groups > 1))
     best = [0, 0, 0]
     for a, b, gone, come in product(others, others, kinds, kinds):
         before, after = (sums(a | b | {row}, groups) for row in (gone, come))

@@ -168,7 +168,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
 def test_the_table(
     component: Component, limits: Contribution, grouped: bool, l1: int, l2_squared: int, linf: int
 ) -> None:
-    found = sensitivity(component, limits, grouped, total=True)
+    found = sensitivity(replace(component, every_row=True), limits, grouped)
     assert (found.l1, found.l2_squared, found.linf) == (l1, l2_squared, linf)
 
 
@@ -185,13 +185,16 @@ def test_the_table(
 )
 def test_a_comoment_has_a_price_only_where_all_rows_stay(limits: Contribution, grouped: bool, every: bool) -> None:
     with pytest.raises(AssertionError, match="a comoment of"):
-        sensitivity(comoment(9), limits, grouped, total=every)
+        sensitivity(replace(comoment(9), every_row=every), limits, grouped)
 
 
 def test_a_public_size_helps_only_where_every_row_counts() -> None:
     kept = Contribution(1, replaces_rows=True, size=9)
     assert sensitivity(COUNT, kept, False).l1 == 1
     assert sensitivity(total(4, 10), kept, False).l1 == 10
+    every = replace(total(4, 10), every_row=True)
+    assert sensitivity(every, kept, False).l1 == 6
+    assert sensitivity(replace(every, filter=ONE), kept, False).l1 == 10
     assert known(COUNT, kept) == 9 and known(total(4, 4), kept) == 36 and known(total(0, 0), Contribution(3)) == 0
 
 

@@ -165,7 +165,7 @@ def _where(c: Component, names: Names) -> str:
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
     """What COUNT counts: every row, or those whose argument is valid, as in its sum."""
-    if c.arg is None:
+    if c.arg is None or c.counts_every_row:
         return "*"
     for other in components:
         if isinstance(other, ValueSum) and other.arg == c.arg:

@@ -64,4 +64,4 @@ def _whole(product: Component, size: int, facts: Facts) -> Component | None:
     values = map(facts.value, product.arguments)
     if product.filter is not None or any(v.nullable or not v.finite for v in values):
         return None
-    return Comoment(product.arg, times=product.times, rows=size)
+    return Comoment(product.arg, times=product.times, rows=size, every_row=True)
