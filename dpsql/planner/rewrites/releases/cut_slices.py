@@ -5,9 +5,9 @@ row from one number to another, and no price. Components of one condition are in
 more. A CASE that else gives NULL, or adds 0, is a condition, too.
 
 Example:
-    >>> release_before_after(cut_slices, "SELECT COUNT(*) FILTER (WHERE age < 9), SUM(CASE WHEN age > 9 THEN age END)")
-    release COUNT(*) FILTER (age < 9), SUM(CASE WHEN age > 9 THEN age END)
-    → release COUNT(*) FILTER (age < 9), SUM(age) FILTER (age > 9), in slices 1 | 2
+    >>> before_after(cut_slices, "SELECT COUNT(*) FILTER (WHERE age<9), COUNT(*) FILTER (WHERE age>9) FROM patients")
+    release COUNT(*) FILTER (age < 9), COUNT(*) FILTER (age > 9)
+    → release COUNT(*) FILTER (age < 9), COUNT(*) FILTER (age > 9), in slices 1 | 2
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform
 from dpsql.core.noise.parallel_composition import may_join
 from dpsql.core.value_classes import replace
-from dpsql.planner.rewrites.releases.exclusive_conditions import Cases, cases_of, signed
+from dpsql.planner.exclusive_conditions import Cases, cases_of, signed
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 

@@ -35,7 +35,7 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.value_classes import replace
 from dpsql.frontend.aggregates.formula import formula
-from dpsql.planner.rewrites.releases.exclusive_conditions import Cases, cases_of
+from dpsql.planner.exclusive_conditions import Cases, cases_of
 from dpsql.planner.rewrites.releases.share_sums import pruned
 
 
