@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -221,9 +222,9 @@ def test_no_planted_value_is_in_anything_that_leaves(planted: Shop) -> None:
     ]  # fmt: skip
     original = link.read
 
-    def tapped(line: bytes) -> object:
+    def tapped(line: bytes, *rest: Any) -> object:
         sent.append(line)
-        return original(line)
+        return original(line, *rest)
 
     link.read = tapped  # type: ignore[assignment]
     try:
