@@ -203,7 +203,7 @@ def test_item_49_bounds_are_those_of_the_rows_that_stay(attack: Attack) -> None:
         ("(SELECT diag, 'it' AS one FROM grid WHERE age > 35)", 2),
         ("(SELECT d AS diag FROM (SELECT diag AS d, cost FROM pub) WHERE cost < 9)", 2),
         ("(SELECT DISTINCT diag FROM pub)", 1),
-        ("(SELECT DISTINCT d AS diag, one FROM (SELECT diag AS d, 1 AS one, cost FROM pub))", 2),
+        ("(SELECT DISTINCT d AS diag, one FROM (SELECT diag AS d, 1 AS one, cost FROM pub))", 1),
         ("(SELECT DISTINCT label AS diag, diag AS x FROM grid)", 2),
         ("(SELECT lower(diag) AS diag FROM grid)", None),
         ("(SELECT DISTINCT lower(diag) AS diag, age FROM grid)", None),
