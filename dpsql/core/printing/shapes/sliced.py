@@ -6,7 +6,8 @@ Where rows count as they are, rows are grouped by (keys, s): a row is in one gro
 groups of a slice, whose number is a column of groups by then. So it is for several sets, of which a group has several
 numbers. Under limits s is a column of a subquery that the engine does not merge with what reads it, each slice counts
 by `FILTER (WHERE s = i)`, and the number of rows of an (id, group) is no less than those of all slices of a set
-together: a row in two slices would weigh two rows. *When it would be false.* A condition that is read beside the
+together: a row in two slices would weigh two rows; and no component adds more than the rows of its slice can. So the
+price holds there even of an engine that merges them. *When it would be false.* A condition that is read beside the
 number; a number that is computed in two places; a total that is not the sum of those of its groups, over several sets
 or of no slice (different values, ids: these have statements of their own). *Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
@@ -17,7 +18,7 @@ The SQL, where rows count as they are, and under limits (p, from which weights g
     FROM (SELECT city AS k0, CASE WHEN age < 30 THEN 0 WHEN age < 60 THEN 1 END AS s0, COUNT(*) AS a0 FROM people
     GROUP BY 1, 2) AS g GROUP BY 1
 
-    SELECT u, k0, GREATEST(n, m0 + m1) AS n, m0, m1
+    SELECT u, k0, m0, m1, LEAST(GREATEST(m2, -(B * m1)), B * m1) AS m2, GREATEST(n, m0 + m1) AS n
     FROM (SELECT x.c1 AS u, x.c2 AS k0, COUNT(*) AS n, COUNT(*) FILTER (WHERE x.s0 = 0) AS m0, … FROM (SELECT …) AS x
     GROUP BY 1, 2) AS b
 """
@@ -31,6 +32,7 @@ from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, 
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.printing.block import Block
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, condition
 from dpsql.core.printing.waist import Listed, ReadColumns, waist
 from dpsql.core.value_classes import replace
@@ -96,32 +98,50 @@ def numbered(block: Block, sets: Sets, components: Sequence[Component], listed: 
 
 
 def grouped(block: Block, sets: Sets, components: Sequence[Component], listed: Listed, keys: int) -> str:
-    """GROUP BY the first columns of a list. With slices, n is no less than what those of a set count together."""
+    """GROUP BY the first columns of a list.
+
+    With slices, n is no less than what those of a set count together, and none adds more than its rows can.
+    """
     items, block = numbered(block, sets, components, listed) if sets else waist(block, listed)
     by = ", ".join(str(i + 1) for i in range(keys))
     found = f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
     if not sets:
         return found
-    rows = "n"
-    for counted in least_rows(sets, components)[1]:
-        rows = block.names.dialect.greatest(rows, counted)
-    kept = [name for item in items if (name := item.rpartition(" AS ")[2]) != "n"]
-    return f"SELECT {', '.join([*kept, f'{rows} AS n'])}\nFROM ({found}) AS b"
+    d, rows = block.names.dialect, rows_of_slices(sets, components)
+    held = {f"m{i}": within_rows(d, i, components[i], rows[at][slice_]) for i, (at, slice_) in places(sets).items()}
+    kept = [held.get(name, name) for item in items if (name := item.rpartition(" AS ")[2]) != "n"]
+    return f"SELECT {', '.join([*kept, f'{no_fewer(d, rows)} AS n'])}\nFROM ({found}) AS b"
 
 
-def least_rows(sets: Sets, components: Sequence[Component]) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """Under limits: name → slice whose rows are counted besides, as it has no COUNT(*); for each set the sum of all."""
-    more: dict[str, tuple[int, int]] = {}
-    sums = []
-    for at, each in enumerate(sets):
-        counted = []
-        for slice_, own in enumerate(each.slices):
-            whole = [i for i in own if isinstance(components[i], RowCount) and components[i].arg is None]
-            counted.append(f"m{whole[0]}" if whole else f"n{at}_{slice_}")
-            if not whole:
-                more[counted[-1]] = at, slice_
-        sums.append(" + ".join(counted))
-    return more, sums
+def rows_of_slices(sets: Sets, components: Sequence[Component]) -> list[list[str]]:
+    """Under limits: for each set the names of the numbers of rows of its slices, of a COUNT(*) where there is one."""
+    return [
+        [
+            next((f"m{i}" for i in own if _is_count_of_rows(components[i])), f"n{at}_{slice_}")
+            for slice_, own in enumerate(each.slices)
+        ]
+        for at, each in enumerate(sets)
+    ]
+
+
+def _is_count_of_rows(c: Component) -> bool:
+    return isinstance(c, RowCount) and c.arg is None
+
+
+def no_fewer(d: Dialect, rows: Sequence[Sequence[str]]) -> str:
+    """The rows of an (id, group): n, or those of all slices of a set together where these are more."""
+    found = "n"
+    for each in rows:
+        found = d.greatest(found, " + ".join(each))
+    return found
+
+
+def within_rows(d: Dialect, i: int, c: Component, rows: str) -> str:
+    """What a component adds, no more than so many rows can: were its number computed in another place than theirs."""
+    if rows == f"m{i}":
+        return rows
+    end = f"{d.wide(str(c.magnitude))} * {d.wide(rows)}"
+    return f"{d.least(d.greatest(d.wide(f'm{i}'), f'-({end})'), end)} AS m{i}"
 
 
 def in_slice(at: int, slice_: int, names: Names) -> str:

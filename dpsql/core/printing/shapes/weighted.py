@@ -40,7 +40,7 @@ from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, least_rows, places, sliced_sets, unfiltered
+from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
 from dpsql.core.printing.shapes.weights import (
     WeightedTerm,
     divisors,
@@ -145,8 +145,10 @@ def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> s
 
 def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: Sets) -> list[str]:
     """The number n of rows of a group, and its partial aggregates, as m<component>."""
-    more = least_rows(sets, parts.node.components)[0]
-    listed = ["COUNT(*) AS n", *(f"COUNT(*){in_slice(*slice_, names)} AS {name}" for name, slice_ in more.items())]
+    listed = ["COUNT(*) AS n"]
+    for place, rows in enumerate(rows_of_slices(sets, parts.node.components)):
+        more = [(slice_, name) for slice_, name in enumerate(rows) if name.startswith("n")]
+        listed += [f"COUNT(*){in_slice(place, slice_, names)} AS {name}" for slice_, name in more]
     at, plain = places(sets), unfiltered(parts.node.components, sets)
     for i in components:
         c, slice_ = plain[i], in_slice(*at[i], names) if i in at else ""
