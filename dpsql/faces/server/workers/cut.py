@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from functools import cache
 from typing import Final, Self
 
@@ -13,6 +14,8 @@ from dpsql.service.service import Service
 
 MEMORY: Final = 2**30
 """Bytes that the process of a seat for what computes may take beyond those that it begins with."""
+WAITED: Final = 4
+"""How many times the seconds of processors that a block has it may take by the clock."""
 _AGAIN: Final = 0.02
 """Seconds between two interrupts: an engine that is stopped between two steps forgets it."""
 
@@ -20,7 +23,8 @@ _AGAIN: Final = 0.02
 class Cut:
     """For a block: after so many seconds, 0 for never, whatever its service computes is interrupted, again and again.
 
-    is_over: whether it was.
+    They are seconds of this process's processors, so that a busy machine cuts nothing that is short; or WAITED times as
+    many of the clock, for what computes elsewhere. is_over: whether it was interrupted.
     """
 
     def __init__(self, service: Service, seconds: float = 0.0) -> None:
@@ -42,8 +46,13 @@ class Cut:
             self._service.is_cut, self._watching = False, None
 
     def _watch(self) -> None:
+        began, latest = time.process_time(), time.monotonic() + WAITED * self.seconds
         pause = self.seconds
         while not self._ended.wait(pause):
+            left = self.seconds - (time.process_time() - began)
+            if left > 0 and time.monotonic() < latest and not self.is_over:
+                pause = max(left / 2, _AGAIN)
+                continue
             self.is_over, self._service.is_cut, pause = True, True, _AGAIN
             self._service.interrupt()
 

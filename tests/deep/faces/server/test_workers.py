@@ -145,7 +145,7 @@ def test_draining_lets_a_run_end_and_its_answer_leave(shop: Shop) -> None:
     async def drain() -> object:
         described = await server.gateway.describe(ANA, MEANS, TENTH)
         run = asyncio.create_task(server.gateway.run(ANA, described, (), TENTH, "means"))
-        while "means" not in server.gateway.pool._runs:
+        while (known := server.gateway.pool._runs.get("means")) is None or known.seat is None:
             await asyncio.sleep(0.001)
         await asyncio.gather(server.gateway.close(), run)
         return run.result()
