@@ -5461,6 +5461,14 @@ MUTATIONS = (
         ("tests/core/printing/test_attempts.py", "tests/deep/core/functions/test_hostile_failures.py"),
     ),
     Mutation(
+        "clips-of-any-scale-are-total",
+        "dpsql/core/printing/dialects/duckdb_total.py",
+        "return given.scale == found.scale if given.kind is Kind.DECIMAL else",
+        "return True if given.kind is Kind.DECIMAL else",
+        "the engine widens what is compared with an end of a clip, and a row fails",
+        ("tests/core/printing/test_attempts.py",),
+    ),
+    Mutation(
         "functions-nobody-ran-are-total",
         "dpsql/core/printing/dialects/duckdb_total.py",
         "sql if total is not None and total(",

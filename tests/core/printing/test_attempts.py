@@ -16,6 +16,7 @@ log:
     n: {type: integer, bounds: [0, 10]}
     y: {type: double, bounds: [-3, 3]}
     p: {type: "decimal(9,2)", bounds: [0, 50]}
+    w: {type: "decimal(38,0)", bounds: [0, 9]}
     d: {type: date, bounds: [2024-01-01, 2024-12-31]}
     t: {type: timestamp}
     s: {type: varchar}
@@ -30,6 +31,7 @@ TRIED = {
     "CLIP(i, 0, 9) + 1 > 3": 1,
     "CLIP(i, 0, 9) + 1 > 3 OR n < 2": 1,
     "CLIP(i, 0, 9) + 1 > 3 AND CLIP(i, 0, 9) - 1 < 5": 2,
+    "CLIP(CLIP(w, 0, 9), 0.5, 1.5) > 1": 1,
     "date_trunc('month', d) = d": 1,
     "COALESCE(date_trunc('month', d), d) = d": 1,
     "CASE WHEN CLIP(i, 0, 9) + 1 > 2 THEN CLIP(i, 0, 9) - 1 ELSE 0 END > 3": 2,
