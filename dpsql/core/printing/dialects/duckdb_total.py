@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dpsql.core.functions.dates.date_parts import BY_NAME, is_epoch, named_part
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.types import BIGINT, DATE, TIME, TIMESTAMP, Kind, SqlType
+from dpsql.core.ir.types import DATE, TIME, TIMESTAMP, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.expressions import EXACTLY
@@ -82,12 +82,19 @@ def _without_escape(args: Args, held: Sequence[Interval], result: Value) -> bool
     return len(args) == 2
 
 
+def _digits(integer: SqlType) -> int:
+    """Of the largest number."""
+    hi = type_range(integer).hi
+    assert hi is not None
+    return len(str(int(hi)))
+
+
 def _clipped(args: Args, held: Sequence[Interval], result: Value) -> bool:
     """It compares with ends of the result's type: the engine widens a number of another scale, which may not fit."""
     given, found = args[0].type, result.type
     if found.kind is not Kind.DECIMAL:
         return True
-    return given.scale == found.scale if given.kind is Kind.DECIMAL else type_range(given).within(type_range(BIGINT))
+    return given.scale == found.scale if given.kind is Kind.DECIMAL else _digits(given) + found.scale <= 38
 
 
 def _part(name: str) -> Total:
