@@ -51,6 +51,18 @@ def failed() -> Refused:
     )
 
 
+def beside_another() -> Refused:
+    """Behind one that failed, in the same round: it was charged with all others, and never let read."""
+    diagnostic = Diagnostic(
+        "DP901",
+        "another statement of your account, asked at the same time, failed or took too long before this one began; "
+        "what was charged stays charged",
+        help=("ask it again",),
+        notes=("this one has read nothing, and counts as no failure",),
+    )
+    return Refused([diagnostic], FAILED)
+
+
 def stopped() -> Refused:
     """The analyst has ended his statement."""
     diagnostic = Diagnostic("DP901", "the statement was stopped; what was charged stays charged")
