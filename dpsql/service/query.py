@@ -181,11 +181,11 @@ def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:
 
 def _totals(plan: Plan, level: Fraction) -> dict[tuple[int, int], Fraction]:
     """(release, output) → expected ± of what is made consistent."""
-    if not plan.post.totals:
+    if not plan.totals:
         return {}
     from dpsql.planner.postprocessing.intervals.expected_totals import expected_widths
 
-    each = (expected_widths(totals, plan.releases, level) for totals in plan.post.totals)
+    each = (expected_widths(totals, plan.releases, level) for totals in plan.totals)
     return {source: Fraction(width) for widths in each for source, width in widths.items()}
 
 

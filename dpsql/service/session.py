@@ -212,7 +212,8 @@ class Session:
         try:
             if not self.has_ledger or not definitions(self.service.ledger):
                 return None
-            plan = replace(compiled(replace(settings, epsilon=_HARDLY, allow_dearer=False)), unpriced=True)
+            plan = compiled(replace(settings, epsilon=_HARDLY, allow_dearer=False))
+            plan = replace(plan, bid=replace(plan.bid, unpriced=True))
             found = resolve(plan, self._account()())
         except (Rejected, CannotOpen):
             return None
@@ -311,12 +312,12 @@ class Session:
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self.require_open()
-        if not plan.complete:
+        if not plan.basis.complete:
             raise reject(
                 "DP903", "the plan was made without data and cannot be run",
                 source=plan.source, help=["plan the query in this session:  con.sql(…).run(…)"],
             )  # fmt: skip
-        if plan.policy_hash != self.policy.hash:
+        if plan.basis.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
         return self._told(pipeline.run(self.service, plan, self._account(charging, leaving, drawing), fresh=fresh))
 

@@ -72,7 +72,7 @@ def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str
                 con.sql("SELECT city, note, COUNT(*) FROM members GROUP BY ALL").plan(delta=keyword)
         else:
             plan = con.sql(PRIVATE).plan(delta=keyword)
-            assert plan.delta == Fraction(expected)
+            assert plan.bid.delta == Fraction(expected)
             assert Fraction(expected) / 5 < plan.loss.delta <= Fraction(expected)  # a threshold is a whole number
         # Where no key is private, δ is not charged, whoever gave it.
         assert con.sql(COUNT).plan(delta=keyword).loss.delta == 0

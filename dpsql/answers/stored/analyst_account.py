@@ -119,7 +119,7 @@ class AnalystAccount:
         begin: told the id of the entry before it is reserved, and before `charging` is.
         Raises BudgetExceeded, CannotOpen; Rejected DP401: nobody said what it may cost, and it is not held any more.
         """
-        if plan.unpriced and not self._is_held(plan, given):
+        if plan.bid.unpriced and not self._is_held(plan, given):
             raise reject("DP401", "no epsilon was given, and no summary answers this", help=["run(epsilon=0.5)"])
         try:
             return charge(self.ledger, self._request(plan, begin), plan.first.releases, given, plan.later)
@@ -132,7 +132,7 @@ class AnalystAccount:
 
     @staticmethod
     def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
-        larger = ("allow a larger max_error, or give in its place what fits",) if plan.max_error else ()
+        larger = ("allow a larger max_error, or give in its place what fits",) if plan.bid.max_error else ()
         refusal.diagnostics = tuple(replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics)
         return refusal
 
@@ -147,8 +147,8 @@ class AnalystAccount:
                     told(entry)
 
         return ChargeRequest(
-            self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.policy_hash, plan.source.text,
-            charging,
+            self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
+            plan.source.text, charging,
         )  # fmt: skip
 
 

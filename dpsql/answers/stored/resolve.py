@@ -111,7 +111,7 @@ def resolve_again(plan: Plan, account: AnalystAccount, refused: Resolution, refu
 def _resolved(
     plan: Plan, account: AnalystAccount, store: _ReadOnce, *, dearer: bool | None = None, to_run: bool = False
 ) -> Resolution:
-    dearer = plan.allow_dearer if dearer is None else dearer
+    dearer = plan.bid.allow_dearer if dearer is None else dearer
     addresses, paid = account.addresses(plan.first), account.ledger.received
     while True:
         held, fits = paid(account.analyst), _ceiling(plan, account, dearer)
@@ -204,7 +204,7 @@ def _name_dearer(refusal: BudgetExceeded, plan: Plan, account: AnalystAccount) -
     """If new noise does not fit into the total, and stored answers that cost this account more than was asked would do,
     the refusal says so.
     """
-    if plan.allow_dearer or all(d.code != "DP403" for d in refusal.diagnostics):
+    if plan.bid.allow_dearer or all(d.code != "DP403" for d in refusal.diagnostics):
         return
     found = resolve(plan, account, dearer=True).price
     if found.is_nothing or not account.admits(found):

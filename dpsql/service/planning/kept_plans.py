@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -116,8 +116,9 @@ def _simple(value: object) -> bool:
 
 def _copy(plan: Plan) -> Plan:
     """The plan with dicts of its own: what a caller does to those that he holds must not change what is kept."""
-    own = {f.name: dict(v) for f in fields(plan) if isinstance(v := getattr(plan, f.name), dict)}
-    return replace(plan, **own)  # type: ignore[arg-type]
+    bid = replace(plan.bid, max_error=dict(plan.bid.max_error))
+    basis = replace(plan.basis, public=dict(plan.basis.public))
+    return replace(plan, cost=dict(plan.cost), bid=bid, basis=basis)
 
 
 def _size(plan: Plan) -> int:

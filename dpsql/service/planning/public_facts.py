@@ -76,7 +76,7 @@ class FactStore:
 
     def check_again(self, plan: Plan) -> None:
         """In the run's transaction: no public fact may be larger than planned. Raises Rejected DP409."""
-        for request, planned in plan.public.items():
+        for request, planned in plan.basis.public.items():
             now = _number(self._running, request)
             if now > planned:
                 with self.lock:

@@ -61,7 +61,7 @@ def asked(con: Connection) -> Planned:
 
 
 def request_of(plan: Plan, accountant: str, caps: Caps = NO_CAPS, analyst: str = "ana") -> ChargeRequest:
-    return ChargeRequest(analyst, accountant, caps, plan.hash, plan.policy_hash, plan.source.text)  # type: ignore[arg-type]
+    return ChargeRequest(analyst, accountant, caps, plan.hash, plan.basis.policy_hash, plan.source.text)  # type: ignore[arg-type]
 
 
 def nothing(releases: Releases) -> list[GivenAnswers]:
