@@ -40,9 +40,12 @@ if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 
-def compile(service: Service, question: WrittenQuery, settings: QuerySettings) -> Plan:
-    """Text → plan, priced, with the SQL of its exact integers; from policy and public facts alone. Raises Rejected."""
-    return service.planner.plan(question, settings)
+def compile(service: Service, question: WrittenQuery, settings: QuerySettings, *, looking: bool = False) -> Plan:
+    """Text → plan, priced, with the SQL of its exact integers; from policy and public facts alone. Raises Rejected.
+
+    looking: at a nominal ε where nobody has said one.
+    """
+    return service.planner.preview(question, settings) if looking else service.planner.plan(question, settings)
 
 
 def run(
