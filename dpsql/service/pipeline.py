@@ -14,27 +14,18 @@ tests/answers/stored/test_reuse.py, tests/deep/answers/stored/test_processes.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
-from dpsql.answers.stored.resolve import (
-    Resolution,
-    all_new,
-    names_held,
-    nothing_drawn,
-    resolve,
-    resolve_again,
-    resolve_to_run,
-)
+from dpsql.answers.stored.resolve import Resolution, resolve
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.planning.searches import with_held_limits
-from dpsql.service.stages_of_a_run import StagesOfARun, reads_tables
+from dpsql.service.stages_of_a_run import StagesOfARun
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -60,15 +51,14 @@ def run(
     Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen (nothing ran), EngineError.
     """
     if fresh and not plan.known:
-        account = open_account()
-        return StagesOfARun(service, plan, account, all_new(plan, account), service.running).answer()
+        return StagesOfARun(service, resolve(plan, open_account(), fresh=True), service.running).answer()
     while True:
         found = held(service, plan, open_account)
         if found is not None:
             return given(service, found)
         account = open_account()
         plan = with_held_limits(service, plan, account)
-        answer = account.store.alone(names_held(plan, account), partial(_alone, service, plan, account))
+        answer = account.store.alone(account.names(plan), partial(_alone, service, plan, account))
         if answer is not None:
             return answer
 
@@ -78,37 +68,12 @@ def names(service: Service, plan: Plan, open_account: Callable[[], AnalystAccoun
     if plan.known:
         return set()
     account = open_account()
-    return names_held(with_held_limits(service, plan, account), account)
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A run for which nothing is drawn and nothing charged: of numbers that the account has, and of public tables.
-
-    account: None where no number of anybody is needed.
-    """
-
-    plan: Plan
-    account: AnalystAccount | None
-    resolution: Resolution
-
-    @property
-    def reads_tables(self) -> bool:
-        """Whether its answer depends on public rows, which may change."""
-        return reads_tables(self.plan, self.resolution)
-
-    def gives_the_same(self, other: Held) -> bool:
-        """Whether the answers are equal, if no table is read for either: the spelling of the query is in neither."""
-
-        def parts(plan: Plan) -> tuple[object, ...]:
-            return plan.hash, plan.notes, plan.coverage, plan.found
-
-        return parts(self.plan) == parts(other.plan) and self.resolution == other.resolution
+    return account.names(with_held_limits(service, plan, account))
 
 
 def held(
     service: Service, plan: Plan, open_account: Callable[[], AnalystAccount], *, refusing: bool = False
-) -> Held | None:
+) -> Resolution | None:
     """A run for which nothing is drawn and nothing is charged, for `given`; None if there is something to pay.
 
     *Claim.* When its answer comes depends on no private row and on no other query. *Why.* It is made of numbers that
@@ -120,23 +85,23 @@ def held(
     Raises BudgetExceeded, CannotOpen.
     """
     if plan.known:
-        return Held(plan, None, nothing_drawn(plan))
+        return resolve(plan, None)
     account = open_account()
     plan = with_held_limits(service, plan, account)
     resolution = resolve(plan, account)
-    if plan.searches is None and resolution.is_held(plan):
-        return Held(plan, account, resolution)
+    if plan.searches is None and resolution.is_held:
+        return resolution
     if refusing:
         try:
             account.require_room(plan, resolution.price)
         except BudgetExceeded as refusal:
-            resolve_again(plan, account, resolution, refusal)
+            resolution.after(refusal)
     return None
 
 
-def given(service: Service, found: Held) -> Release:
+def given(service: Service, found: Resolution) -> Release:
     """The answer of what is held. Raises CannotOpen, EngineError."""
-    return StagesOfARun(service, found.plan, found.account, found.resolution).answer()
+    return StagesOfARun(service, found).answer()
 
 
 def _alone(service: Service, plan: Plan, account: AnalystAccount) -> Release | None:
@@ -145,9 +110,8 @@ def _alone(service: Service, plan: Plan, account: AnalystAccount) -> Release | N
     """
     if with_held_limits(service, plan, account) is not plan:
         return None
-    resolution = resolve_to_run(plan, account)
+    resolution = resolve(plan, account).to_run()
     try:
-        return StagesOfARun(service, plan, account, resolution, service.running).answer()
+        return StagesOfARun(service, resolution, service.running).answer()
     except BudgetExceeded as refusal:
-        again = resolve_again(plan, account, resolution, refusal)
-        return StagesOfARun(service, plan, account, again, service.running).answer()
+        return StagesOfARun(service, resolution.after(refusal), service.running).answer()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.ledger_summaries import definitions
-from dpsql.answers.stored.resolve import resolve
+from dpsql.answers.stored.resolve import Resolution, resolve
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.budgets import SHARED_ACCOUNT
 from dpsql.core.policy.policy import Policy
@@ -32,7 +32,6 @@ from dpsql.service.batches.batch import Batch, Statement
 from dpsql.service.batches.batch_design import written_in
 from dpsql.service.checks.described import Description, described
 from dpsql.service.given_arguments import Parameters, checked_parameters
-from dpsql.service.pipeline import Held
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.planning.searches import with_held_limits
 from dpsql.service.privacy_settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
@@ -228,7 +227,7 @@ class Session:
             found = resolve(plan, self._account()())
         except (Rejected, CannotOpen):
             return None
-        return plan if found.is_held(plan) and found.price.is_nothing else None
+        return plan if found.is_held and found.price.is_nothing else None
 
     def _with_held_limits(self, plan: Plan, settings: QuerySettings | None = None) -> Plan:
         try:
@@ -320,7 +319,7 @@ class Session:
         self._has_told = self._has_told or bool(said)
         return replace(release, notes=(*release.notes, *said)) if said else release
 
-    def looked_up(self, plan: Plan) -> Held | None:
+    def looked_up(self, plan: Plan) -> Resolution | None:
         """What a run of a plan would give if nothing is drawn and nothing charged for it; None if a run would pay.
 
         Raises BudgetExceeded if that would be refused now, CannotOpen.
@@ -333,7 +332,7 @@ class Session:
         self.require_open()
         return frozenset(pipeline.names(self.service, plan, self._account()))
 
-    def given(self, found: Held) -> Release:
+    def given(self, found: Resolution) -> Release:
         """The answer of what was looked up. Raises CannotOpen."""
         return pipeline.given(self.service, found)
 

@@ -45,19 +45,17 @@ class StagesOfARun:
     def __init__(
         self,
         service: Service,
-        plan: Plan,
-        account: AnalystAccount | None,
         resolution: Resolution,
         running: AbstractContextManager[object] | None = None,
     ) -> None:
         """Raises CannotOpen: the policy's source of noise is not there. It is asked for before anything is charged, and
         only where noise is to be drawn: stored answers need nobody.
         """
-        self._service, self._account, self._resolution, self._running = service, account, resolution, running
-        self._draws, self._reads_tables = resolution.draws(plan), reads_tables(plan, resolution)
-        self._noise = backend(service.policy.noise) if self._draws else EXACT
-        self._kept = _Kept(account)
-        self.plan, self._handed = plan, HandedOn()
+        self._service, self._resolution, self._running = service, resolution, running
+        self._account, self._reads_tables = resolution.account, resolution.reads_tables
+        self._noise = backend(service.policy.noise) if resolution.draws else EXACT
+        self._kept = _Kept(resolution.account)
+        self.plan, self._handed = resolution.plan, HandedOn()
         self.charged = Charged.nothing(resolution.given)
 
     def answer(self) -> Release:
@@ -74,7 +72,7 @@ class StagesOfARun:
             self._kept.settle()
         if account is not None and self.charged.receipt is not None:
             account.ledger.finish()
-        if account is not None and self._draws:
+        if account is not None and self._resolution.draws:
             self._kept.remarks += account.failures_told()
         names, types = tuple(c.name for c in self.plan.columns), tuple(c.type for c in self.plan.columns)
         noisy, rows = self._handed.noisy, self._handed.rows
@@ -95,7 +93,7 @@ class StagesOfARun:
 
     def _charge(self) -> None:
         self._require_as_planned()
-        self.charged = self._kept.charged(self.plan, self._resolution)
+        self.charged = self._kept.charged(self._resolution)
 
     def _draw(self) -> None:
         self._require_as_planned()
@@ -173,12 +171,12 @@ class _Kept:
         self._later: list[Callable[[AnalystAccount], list[str]]] = []
         self._is_charged = False
 
-    def charged(self, plan: Plan, resolution: Resolution) -> Charged:
+    def charged(self, resolution: Resolution) -> Charged:
         """Charge all that is not given. Raises BudgetExceeded, CannotOpen."""
         if self.account is None or self.underway is None:
             return Charged.nothing(resolution.given)
         try:
-            found = self.account.charge(plan, resolution.given, self.underway.begin)
+            found = self.account.charge(resolution.plan, resolution.given, self.underway.begin)
         except BaseException:
             self.underway.end()
             raise
@@ -211,10 +209,3 @@ class _Kept:
         finally:
             if self.underway is not None:
                 self.underway.end()
-
-
-def reads_tables(plan: Plan, resolution: Resolution) -> bool:
-    """Whether a run asks the engine for anything: answers that are held wait for nobody's query."""
-    if plan.reads_nothing:
-        return False
-    return resolution.draws(plan) or bool(plan.basis.public or plan.post.public_tables) or not plan.post.steps

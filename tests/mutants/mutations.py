@@ -355,8 +355,8 @@ MUTATIONS = (
     Mutation(
         "served-stored-behind-the-lock",
         "dpsql/service/pipeline.py",
-        "    if plan.searches is None and resolution.is_held(plan):\n        return",
-        "    if plan.searches is None and resolution.is_held(plan) and service.running.acquire():\n        return",
+        "    if plan.searches is None and resolution.is_held:\n        return",
+        "    if plan.searches is None and resolution.is_held and service.running.acquire():\n        return",
         "a stored answer waits for a query of the same process",
         ("tests/service/test_held.py",),
     ),
@@ -4788,7 +4788,7 @@ MUTATIONS = (
     Mutation(
         "refusal-that-tells-of-a-number",
         "dpsql/answers/stored/resolve.py",
-        "found = resolve(plan, account, dearer=True).price",
+        "found = _resolved(plan, account, _ReadOnce(account.store), dearer=True).price",
         "found = _resolved(plan, account, _ReadOnce(account.store), dearer=True, to_run=True).price",
         "what a refusal names tells that a number was guessed which the account has not got",
         ("tests/answers/stored/test_ceiling.py",),

@@ -47,7 +47,7 @@ def test_the_strongest_wins(
                 assert code(refusal) == "DP401"
             assert "cost:" in query.explain()  # shown at a nominal price
         else:
-            assert query.plan(epsilon=keyword).epsilon == Fraction(expected)
+            assert query.plan(epsilon=keyword).bid.epsilon == Fraction(expected)
             assert query.run(epsilon=keyword).spent.epsilon == Fraction(expected)
 
 
@@ -104,7 +104,7 @@ def test_settings_are_not_shared(club_folder: Path) -> None:
     """A keyword holds for one query; what the session had is left as it was."""
     with connect(club_folder / "club.yaml", ledger=MemoryLedger(), epsilon=1) as con:
         con.sql(COUNT).run(epsilon=2)
-        assert con.sql(COUNT).plan().epsilon == 1
+        assert con.sql(COUNT).plan().bid.epsilon == 1
         assert con.execute(COUNT, epsilon=3).spent.epsilon == 3
         assert con.execute(COUNT, fresh=True).spent.epsilon == 1
 

@@ -77,6 +77,12 @@ class AnalystAccount:
             known = self._addresses["last"] = Addresses(plan, self.policy, self.order)
         return known
 
+    def names(self, plan: Plan) -> set[str]:
+        """What a run holds until what it draws is stored: who asks for the same groups of the same rows waits."""
+        first = plan.first
+        own = (at for at, r in enumerate(first.releases) if wanted(r.measured, GivenAnswers()))
+        return {self.addresses(first).of(at).name for at in own}
+
     def left(self, unit: str, days: Days = ALWAYS) -> list[PrivacyLoss]:
         """The most that one query of this account may cost a unit in each of these periods: its limits per query, and
         what is left to it.

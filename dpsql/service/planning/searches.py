@@ -58,7 +58,7 @@ def with_held_limits(
     if plan.searches is None:
         return plan
     resolution = resolve(plan, account)
-    if not resolution.is_held(plan):
+    if not resolution.is_held:
         return plan
     held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
     ids = [given.answers[0].id for given in resolution.given]
