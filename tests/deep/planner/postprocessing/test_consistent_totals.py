@@ -26,12 +26,12 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.noisy import NoisyRelease, exact_totals, public_keys
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.planner import consistent_totals
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.consistency import totals
 from dpsql.planner.postprocessing.consistency.groupings import Groupings
 from dpsql.planner.postprocessing.consistency.totals import reconciled
 from dpsql.planner.postprocessing.run import post_process
+from dpsql.planner.stages import totalling
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 
@@ -129,7 +129,7 @@ def test_limits_per_group_break_that(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sql = "SELECT g, h, COUNT(*) FROM visits GROUP BY ROLLUP (g, h)"
     with pytest.raises(dpsql.Error):
         con.plan(sql, epsilon=1, consistent_totals=True)
-    monkeypatch.setattr(consistent_totals, "_require_one_scaling", lambda *of: None)
+    monkeypatch.setattr(totalling, "_require_one_scaling", lambda *of: None)
     assert disagreements(con, engine, sql) > 0
 
 
