@@ -9,6 +9,7 @@ import pytest
 
 from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages import releasing
@@ -164,7 +165,7 @@ def test_wherever_rows_are_asked_for(sql: str, times: int) -> None:
 def test_a_domain_that_a_table_holds_is_not_looked_at_even_where_it_is_known() -> None:
     keys = {KeysOf("codes", ("code",), POLICY.defaults.max_keys): ((1,), (2,))}
     sql = "SELECT code, COUNT(*) FROM visits WHERE code = 99 GROUP BY code"
-    known = compile.compile_query(Source(sql), POLICY, PublicFacts(keys=keys), SETTINGS)
+    known = compile_query(Source(sql), POLICY, PublicFacts(keys=keys), SETTINGS)
     assert known.basis.complete and "DP505" not in [w.code for w in known.warnings]
 
 
