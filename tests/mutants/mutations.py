@@ -298,7 +298,7 @@ MUTATIONS = (
     ),
     Mutation(
         "served-stored-when-ready",
-        "dpsql/service/pipeline.py",
+        "dpsql/service/stages_of_a_run.py",
         "if self.account.leaving is None:\n            self.remarks",
         "if self.account is not None:\n            self.remarks",
         "an answer is stored when it is ready, and another connection is given it, or told a lower price, at once",
@@ -355,8 +355,8 @@ MUTATIONS = (
     Mutation(
         "served-stored-behind-the-lock",
         "dpsql/service/pipeline.py",
-        "    if plan.searches is None and resolution.is_held(plan):\n        return",
-        "    if plan.searches is None and resolution.is_held(plan) and service.running.acquire():\n        return",
+        "    if plan.searches is None and resolution.is_held:\n        return",
+        "    if plan.searches is None and resolution.is_held and service.running.acquire():\n        return",
         "a stored answer waits for a query of the same process",
         ("tests/service/test_held.py",),
     ),
@@ -459,17 +459,17 @@ MUTATIONS = (
     ),
     Mutation(
         "failures-never-noted",
-        "dpsql/service/pipeline.py",
-        "                kept.failed()\n",
+        "dpsql/service/stages_of_a_run.py",
+        "                self._kept.failed()\n",
         "                pass\n",
         "a run that fails is none",
         ("tests/service/test_failures.py",),
     ),
     Mutation(
         "failures-stops-count",
-        "dpsql/service/pipeline.py",
-        "        except Exception:\n            if not (service.is_closed",
-        "        except BaseException:\n            if not (service.is_closed",
+        "dpsql/service/stages_of_a_run.py",
+        "        except Exception:\n            if not (self._service.is_closed",
+        "        except BaseException:\n            if not (self._service.is_closed",
         "a Ctrl-C counts as a failure",
         ("tests/service/test_failures.py",),
     ),
@@ -499,8 +499,8 @@ MUTATIONS = (
     ),
     Mutation(
         "failures-untold",
-        "dpsql/service/pipeline.py",
-        "kept.remarks += account.failures_told()",
+        "dpsql/service/stages_of_a_run.py",
+        "self._kept.remarks += account.failures_told()",
         "account.failures_told()",
         "who has no name is not told",
         ("tests/service/test_failures.py",),
@@ -903,7 +903,7 @@ MUTATIONS = (
     Mutation(
         "summary-measured-by-another",
         "dpsql/answers/stored/from_summaries.py",
-        "if account.summaries is None or plan.unlisted or plan.searches",
+        "if account.summaries is None or plan.is_part or plan.searches",
         "if account.summaries is None or plan.searches",
         "estimates of one summary are taken for measurements of another",
         ("tests/service/test_summaries.py::test_a_summary_is_measured_and_not_computed_of_another",),
@@ -927,7 +927,7 @@ MUTATIONS = (
     Mutation(
         "summary-without-an-epsilon-is-paid",
         "dpsql/answers/stored/analyst_account.py",
-        "        if plan.unpriced and not self._is_held(plan, given):",
+        "        if plan.bid.unpriced and not self._is_held(plan, given):",
         "        if False:",
         "a plan for which nobody named a price is charged",
         ("tests/service/test_summaries.py::test_without_an_epsilon_it_answers_for_nothing_or_not_at_all",),
@@ -4122,7 +4122,7 @@ MUTATIONS = (
     ),
     Mutation(
         "head-not-waited-for",
-        "dpsql/service/pipeline.py",
+        "dpsql/service/stages_of_a_run.py",
         "        account.ledger.finish()\n",
         "        str(account.ledger)\n",
         "an answer is shown, and its charge can be forgotten by a backup that is put back after a power cut",
@@ -4612,7 +4612,7 @@ MUTATIONS = (
     Mutation(
         "address-by-another-policy",
         "dpsql/answers/stored/address.py",
-        '        assert plan.policy_hash == policy.hash, "a plan of another policy"\n',
+        '        assert plan.basis.policy_hash == policy.hash, "a plan of another policy"\n',
         "",
         "a plan's numbers are stored under what another policy says",
         ("tests/answers/stored/test_address.py",),
@@ -4788,7 +4788,7 @@ MUTATIONS = (
     Mutation(
         "refusal-that-tells-of-a-number",
         "dpsql/answers/stored/resolve.py",
-        "found = resolve(plan, account, dearer=True).price",
+        "found = _resolved(plan, account, _ReadOnce(account.store), dearer=True).price",
         "found = _resolved(plan, account, _ReadOnce(account.store), dearer=True, to_run=True).price",
         "what a refusal names tells that a number was guessed which the account has not got",
         ("tests/answers/stored/test_ceiling.py",),
@@ -4972,7 +4972,7 @@ MUTATIONS = (
     ),
     Mutation(
         "roots-judged-as-sums",
-        "dpsql/planner/searches/with_searches.py",
+        "dpsql/planner/stages/searching.py",
         "    return math.sqrt(math.sqrt(groups_of_a_unit(limits) or 1))",
         "    return 1.0",
         "of many groups Laplace noise is chosen, and errs more",
@@ -4996,7 +4996,7 @@ MUTATIONS = (
     ),
     Mutation(
         "found-without-room",
-        "dpsql/planner/searches/with_searches.py",
+        "dpsql/planner/stages/searching.py",
         "    room, moved = LARGEST_SCALE / (2 * BUDGET), m.sensitivity",
         "    room, moved = LARGEST_SCALE, m.sensitivity",
         "bounds or rows are found whose noise is refused after the charge",
@@ -5495,7 +5495,7 @@ MUTATIONS = (
     ),
     Mutation(
         "totals-of-different-values",
-        "dpsql/planner/consistent_totals.py",
+        "dpsql/planner/stages/totalling.py",
         "if not isinstance(component, RowCount | ValueSum | ProductSum):",
         "if isinstance(component, QuantileChoice):",
         "numbers move away from the truth: a value in two parts counts once in their total",
