@@ -3441,6 +3441,22 @@ MUTATIONS = (
         ("tests/core/functions/test_double_facts.py",),
     ),
     Mutation(
+        "bits-without-a-sign",
+        "dpsql/core/functions/numbers/bits.py",
+        "    low = 0 if all(end is not None and end >= 0 for end in ends) else -(2**bits)\n",
+        "    low = 0\n",
+        "what is computed of the bits of negative numbers is believed not to be negative",
+        ("tests/core/functions/test_function_contract.py",),
+    ),
+    Mutation(
+        "bits-of-the-larger",
+        "dpsql/core/functions/numbers/bits.py",
+        "    bits = max(_bits(int(end)) for end in ends if end is not None)\n",
+        "    bits = min(_bits(int(end)) for end in ends if end is not None)\n",
+        "a | b is believed to be no larger than the smaller of the two",
+        ("tests/core/functions/test_function_contract.py",),
+    ),
+    Mutation(
         "doubles-are-not-zero",
         "dpsql/core/functions/numbers/arithmetic.py",
         "(0 in a.interval or (a.type.kind is Kind.DOUBLE and not a.is_constant))",

@@ -91,6 +91,11 @@ class Parameters:
         """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""
         if isinstance(self.values, Unknowns):
             return self.values.take(name, span)
+        return literals.from_python(self.value(name, span), span)
+
+    def value(self, name: str, span: Span) -> Any:
+        """The value itself. Raises Rejected DP013 if there is none."""
+        assert not isinstance(self.values, Unknowns)
         numbered = name[:1].isdigit()
         if isinstance(self.values, Mapping):
             if name not in self.values or (numbered and (not name.isdigit() or name.startswith("0"))):
@@ -102,7 +107,7 @@ class Parameters:
                 raise self._missing(name, span)
             value = self.values[position - 1]
         self.used.add(name)
-        return literals.from_python(value, span)
+        return value
 
     def _missing(self, name: str, span: Span) -> Rejected:
         assert not isinstance(self.values, Unknowns)

@@ -27,7 +27,7 @@ from dpsql.frontend.bind.expressions.clocks import as_clock
 from dpsql.frontend.bind.expressions.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.expressions.refusals import refused, unknown_function, volatile
 from dpsql.frontend.bind.expressions.replacements import LISTED, of_column
-from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift
+from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift, converter
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import as_numbers, like_the_others
 from dpsql.frontend.bind.from_clause.made_columns import declared_field, made_column
@@ -79,6 +79,10 @@ class ExprBinder:
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
         return span_of(node, self.source.text)
+
+    def converter(self, to: exp.Expr, at: Span) -> Callable[[Expr], Expr]:
+        """What a cast to a type makes of a value."""
+        return converter(self, to, at)
 
     def bind(self, node: exp.Expr) -> Expr:
         """The bound expression, its types checked. Raises Rejected."""

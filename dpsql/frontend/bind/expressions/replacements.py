@@ -32,7 +32,6 @@ INSTEAD: Final[dict[str, str]] = {
     "dateadd": _SHIFT,
     "date_sub": "write  x - INTERVAL 7 DAY",
     "age": "write  date_diff('year', x, DATE '2025-01-01')",
-    "safe_divide": "write  x / y,  which is NULL where y is 0",
     "regexp_like": _PATTERN,
     "regexp_matches": _PATTERN,
     "regexp_full_match": _PATTERN,
