@@ -47,16 +47,21 @@ _SAME: tuple[type[exp.Expr], ...] = (
 _SAME_IN: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "postgres": (
         exp.SplitPart, exp.Replace, exp.ConcatWs, exp.Translate, exp.MD5, exp.Ascii, exp.Trunc, exp.Log, exp.Cbrt,
-        exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Degrees, exp.Radians,
+        exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Degrees, exp.Radians, exp.WidthBucket,
     ),
     "spark": (exp.SplitPart,),
 }  # fmt: skip
 """Functions that give the same value in one of them."""
+_SAME_NAMES = {"postgres": frozenset({"make_date"})}
+"""Functions that sqlglot has no class for, of the same value in one of them."""
 _OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS, *QUANTILES})
 """dpsql's own functions, in every dialect."""
 _OF_QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 """What may hold a list of p."""
 _PARTS = frozenset({"year", "quarter", "month", "day", "hour", "minute"})
+_PARTS_IN = {"postgres": frozenset({"dow", "isodow", "doy", "week", "isoyear", "epoch"})}
+"""Of the same number in one of them: days from Sunday, 0, and from Monday, 1, and ISO's weeks and their years."""
+_WEEKS_FROM_MONDAY = frozenset({"postgres", "spark"})
 _TRUNCATED = _PARTS | {"second"}
 _BOUNDARIES = frozenset({"year", "quarter", "month", "day"})
 _STEPS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
@@ -121,7 +126,9 @@ class _Adapter:
         if list_behind(node) is not None or (isinstance(node, exp.Unnest) and isinstance(node.parent, exp.In)):
             return node
         if isinstance(node, exp.Anonymous):
-            if str(node.this).lower() not in _OWN_NAMES:
+            if _is_age(node) and isinstance(node.parent, exp.Extract):
+                return node
+            if str(node.this).lower() not in _OWN_NAMES | _SAME_NAMES.get(self.dialect, frozenset()):
                 raise self.refuse(node, what=str(node.this).upper())
         elif isinstance(node, exp.Func) and node.sql_name().lower() in VOLATILE:
             return node  # refused by name when it is bound
@@ -218,14 +225,18 @@ class _Adapter:
         return _without(node, "negative_length_returns_empty")
 
     def extract(self, node: exp.Expr) -> exp.Expr:
-        if node.name.lower() not in _PARTS:
-            raise self.refuse(node, f"use one of {', '.join(sorted(_PARTS))}", what=f"EXTRACT of {node.name}")
+        if self.dialect == "postgres" and _is_age(node.args["expression"]):
+            return node
+        known = _PARTS | _PARTS_IN.get(self.dialect, frozenset())
+        if node.name.lower() not in known:
+            raise self.refuse(node, f"use one of {', '.join(sorted(known))}", what=f"EXTRACT of {node.name}")
         return node
 
     def truncated(self, node: exp.Expr) -> exp.Expr:
         unit = node.args.get("unit")
         name = "" if unit is None or isinstance(unit, exp.WeekStart) else unit.name.lower()
-        if name not in _TRUNCATED or node.args.get("zone") is not None:
+        weekly = name == "week" and self.dialect in _WEEKS_FROM_MONDAY
+        if (name not in _TRUNCATED and not weekly) or node.args.get("zone") is not None:
             raise self.refuse(node, f"use one of {', '.join(sorted(_TRUNCATED))}", what="DATE_TRUNC of this unit")
         node.set("unit", exp.Literal.string(name))
         return _without(node, "input_type_preserved")
@@ -280,6 +291,12 @@ class _Adapter:
             node.meta[THREE_VALUED] = True
         return node
 
+    def by_format(self, node: exp.Expr) -> exp.Expr:
+        """TO_CHAR, TO_DATE and TO_TIMESTAMP with PostgreSQL's formats."""
+        if self.dialect != "postgres":
+            raise self.refuse(node)
+        return node
+
     def cast(self, node: exp.Expr) -> exp.Expr:
         to = node.args["to"]
         if isinstance(to, exp.DataType) and to.this is exp.DataType.Type.ARRAY and _is_compared_with(node):
@@ -287,6 +304,8 @@ class _Adapter:
         if self.dialect == "tsql" and isinstance(to, exp.DataType) and to.this is exp.DataType.Type.FLOAT:
             to.set("this", exp.DataType.Type.DOUBLE)  # SQL Server's FLOAT has 53 bits
         name, sizes = to.this.name if isinstance(to, exp.DataType) else "", len(to.expressions)
+        if name == "TIMESTAMPTZ" and self.dialect == "postgres" and not sizes:
+            return node
         if name not in _TYPES or (name == "DECIMAL") != (sizes == 2) or (name != "DECIMAL" and sizes):
             repair = "use an integer type, DOUBLE, DECIMAL(p, s), DATE or TIMESTAMP"
             raise self.refuse(node, repair, what=f"CAST to {name or 'this type'}")
@@ -313,6 +332,7 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.Left: _Adapter.side,
     exp.Right: _Adapter.side,
     exp.Extract: _Adapter.extract,
+    **dict.fromkeys((exp.TimeToStr, exp.StrToDate, exp.StrToTime), _Adapter.by_format),
     exp.DateTrunc: _Adapter.truncated,
     exp.TimestampTrunc: _Adapter.truncated,
     exp.DateDiff: _Adapter.apart,
@@ -334,6 +354,10 @@ def _is_compared_with(node: exp.Expr) -> bool:
     while isinstance(above, (exp.Paren, exp.Cast)):
         above = above.parent
     return list_behind(above) is not None or (isinstance(above, exp.Unnest) and isinstance(above.parent, exp.In))
+
+
+def _is_age(node: object) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() == "age"
 
 
 def _placed_as(found: exp.Expr, node: exp.Expr) -> exp.Expr:

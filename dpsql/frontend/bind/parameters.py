@@ -72,13 +72,14 @@ def no_value(name: str) -> str:
 class Parameters:
     """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
 
-    asked: when the query is asked, in UTC. told: which values of the clock it reads, in words.
+    asked: when the query is asked, in UTC. told: which values of the clock it reads, in words. dialect: of its text.
     """
 
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
     asked: dt.datetime = field(default_factory=clock.moment)
     used: set[str] = field(default_factory=set)
     told: dict[str, None] = field(default_factory=dict)
+    dialect: str = "duckdb"
 
     def clock(self, name: str, span: Span) -> Literal | None:
         """What CURRENT_DATE, NOW() and the like give; None for any other name."""

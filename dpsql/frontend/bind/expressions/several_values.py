@@ -20,6 +20,7 @@ from dpsql.core.ir.types import BOOLEAN, VARCHAR, list_of
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.frontend.bind.expressions import literals
+from dpsql.frontend.bind.expressions.durations import compared_lengths
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
 from dpsql.frontend.bind.subqueries.membership import is_asked
@@ -64,7 +65,9 @@ def compared(binder: ExprBinder, node: exp.Binary) -> Expr:
         checked(node, binder.source, "this", "expression")
         left, right = _row(binder, node.this), _row(binder, other)
         return _rows(binder, node, name, left, right)
-    return binder.shaped(node)
+    if name in ("like", "ilike"):
+        return binder.shaped(node)
+    return compared_lengths(binder, node, name) or binder.shaped(node)
 
 
 def _with_list(binder: ExprBinder, node: exp.Binary, name: str, every: bool, listed: exp.Expr) -> Expr:

@@ -12,11 +12,12 @@ from sqlglot import exp
 
 from dpsql.core.functions.value import type_range
 from dpsql.core.ir.expressions import Cast, Expr, Literal, larger_than
-from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, Kind, parse_type
+from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, TIMESTAMP, VARCHAR, Kind, parse_type
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article
-from dpsql.frontend.bind.expressions import literals, several_values
+from dpsql.frontend.bind.expressions import date_formats, durations, literals, several_values
+from dpsql.frontend.bind.expressions.clocks import as_clock_of_utc, as_moment
 from dpsql.frontend.bind.expressions.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import taken_as
@@ -73,7 +74,7 @@ def calendar_shift(binder: ExprBinder, node: exp.Expr) -> Expr | None:
     step = node.args.get("expression")
     months = literals.months(step) if isinstance(step, exp.Interval) else None
     if months is None:
-        return None
+        return durations.steps(binder, node) if isinstance(node, (exp.Add, exp.Sub)) else None
     sign = -1 if isinstance(node, (exp.Sub, exp.DateSub)) else 1
     at = binder.span(node)
     amount = literals.integer(sign * months, at)
@@ -114,8 +115,12 @@ def converter(binder: ExprBinder, to: exp.Expr, at: Span) -> Callable[[Expr], Ex
 
     def converted(value: Expr) -> Expr:
         inner = taken_as(value, target)
+        if target.kind is Kind.TIMESTAMPTZ and inner.type.temporal:
+            return moment(binder, inner, at)
+        if target.kind is not Kind.TIMESTAMPTZ:
+            inner = as_clock_of_utc(inner)
         if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in _MOMENTS:
-            found = literals.from_text(inner.value, target, at)
+            found = binder.read(inner.value, target, at)
             if found is None:
                 raise reject(
                     "DP106", f"{inner.value!r} is not {with_article(target)}", span=at, help=_MOMENTS[target.kind]
@@ -128,6 +133,16 @@ def converter(binder: ExprBinder, to: exp.Expr, at: Span) -> Callable[[Expr], Ex
         return cast
 
     return converted
+
+
+def moment(binder: ExprBinder, clock: Expr, at: Span) -> Expr:
+    """A date or time as a moment, of UTC, the session's zone. What is computed stays what UTC's clock shows."""
+    made = as_moment(clock, binder.value(clock))
+    if made is not clock or clock.type.kind is Kind.TIMESTAMP:
+        return made
+    cast = Cast(clock, TIMESTAMP, at)
+    binder.value(cast)
+    return cast
 
 
 MOST_REPEATED = 1_000
@@ -291,6 +306,32 @@ def escaped(binder: ExprBinder, node: exp.ByteString) -> Expr:
     return literals.text(re.sub(r"\\.|''", meant, written[2:-1], flags=re.DOTALL), at)
 
 
+def formatted(binder: ExprBinder, node: exp.TimeToStr | exp.ToChar) -> Expr:
+    """strftime; PostgreSQL's to_char with its own patterns."""
+    if written_name(node, binder.source) != "to_char":
+        if isinstance(node, exp.TimeToStr):
+            return binder.shaped(node)
+        raise refused(node, binder.source, binder.clause)
+    return date_formats.to_char(binder, checked(node, binder.source, "this", "format")["this"], binder.span(node))
+
+
+def parsed(binder: ExprBinder, node: exp.StrToDate | exp.StrToTime) -> Expr:
+    """TO_DATE, TO_TIMESTAMP of a constant."""
+    name = written_name(node, binder.source)
+    if name not in ("to_date", "to_timestamp"):
+        raise refused(node, binder.source, binder.clause)
+    subject = checked(node, binder.source, "this", "format")["this"]
+    return date_formats.to_date(binder, subject, name == "to_timestamp", binder.span(node))
+
+
+def of_epoch(binder: ExprBinder, node: exp.UnixToTime) -> Expr:
+    """TO_TIMESTAMP of a text and a format, which the parser takes for a scale."""
+    text = node.this
+    if not isinstance(node.args.get("scale"), exp.Literal) or written_name(node, binder.source) != "to_timestamp":
+        raise refused(node, binder.source, binder.clause)
+    return date_formats.to_date(binder, text, True, binder.span(node))
+
+
 def day(binder: ExprBinder, node: exp.Date) -> Expr:
     """DATE(x): the day of x."""
     inner = binder.bind(checked(node, binder.source, "this")["this"])
@@ -429,6 +470,12 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.ByteString: escaped,
     exp.RawString: raw,
     exp.Date: day,
+    exp.Extract: lambda binder, node: durations.years_of_age(binder, node) or binder.shaped(node),
+    exp.TimeToStr: formatted,
+    exp.ToChar: formatted,
+    exp.StrToDate: parsed,
+    exp.UnixToTime: of_epoch,
+    exp.StrToTime: parsed,
     exp.Round: round_,
     exp.DateBin: bucket,
     exp.WidthBucket: width_bucket,

@@ -23,6 +23,7 @@ _SAMPLES: Final[Mapping[Kind, LiteralValue]] = {
     Kind.DOUBLE: 0.5,
     Kind.DATE: dt.date(2000, 1, 1),
     Kind.TIMESTAMP: dt.datetime(2000, 1, 1),
+    Kind.TIMESTAMPTZ: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
     Kind.VARCHAR: "",
 }
 
