@@ -2,9 +2,9 @@
 
 *Claim.* The tokens are those of `reader.tokenize`, but that `$1,$2` are two parameters. *Why.* Read here are plain
 words, numbers, strings, quoted names and the operators below, in the dialects whose tables of keywords were looked
-through for what begins like them; whatever else stands in a text (comments, escapes, parameters, braces, other
-letters, keywords of two words but three) leaves all of it to sqlglot. *When it would be false.* A later sqlglot that reads one of
-these otherwise. *Tested by* tests/frontend/test_tokens.py, on every text of the fixtures and on random ones.
+through for what begins like them; whatever else stands in a text (comments, escapes, parameters, braces, other letters,
+keywords of two words but three) leaves all of it to sqlglot. *When it would be false.* A later sqlglot that reads one
+of these otherwise. *Tested by* tests/frontend/test_tokens.py, on every text of the fixtures and on random ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is accepted in PostgreSQL's dialect gives what it gives there: each text is asked of both, translated of DuckDB."""
+"""What is accepted in PostgreSQL's dialect gives what it gives there: each text is asked of both."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_texts_mean_in_postgresql_what_they_are_said_to(bare: Bare, plain: duckd
     bare.connection.execute("DROP TABLE IF EXISTS pg_temp.t; SET search_path = pg_temp, pg_catalog")
     row = DATA.partition("VALUES")[2].rpartition(") AS t")[0].replace("CAST(2.5 AS DOUBLE)", "2.5::double precision")
     bare.connection.execute(
-        "CREATE TEMP TABLE t (i integer, j integer, n numeric(9, 2), x double precision, s text, r text, d date, e date,"
-        f' "at" timestamp, b boolean); INSERT INTO t VALUES {row}'.encode()
+        "CREATE TEMP TABLE t (i integer, j integer, n numeric(9, 2), x double precision, s text, r text, d date, e date"
+        f', "at" timestamp, b boolean); INSERT INTO t VALUES {row}'.encode()
     )
     for dialect, expression, _ in MEANINGS:
         if dialect == "postgres":
