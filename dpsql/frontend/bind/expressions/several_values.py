@@ -20,7 +20,7 @@ from dpsql.core.ir.types import BOOLEAN, VARCHAR, list_of
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.frontend.bind.expressions import literals
-from dpsql.frontend.bind.expressions.durations import compared_lengths
+from dpsql.frontend.bind.expressions.lengths_of_time import compared_lengths
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
 from dpsql.frontend.bind.subqueries.membership import is_asked

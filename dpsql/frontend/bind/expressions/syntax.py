@@ -16,7 +16,7 @@ from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, TIMESTAMP, VARCH
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article
-from dpsql.frontend.bind.expressions import date_formats, durations, literals, several_values
+from dpsql.frontend.bind.expressions import date_formats, lengths_of_time, literals, several_values
 from dpsql.frontend.bind.expressions.clocks import as_clock_of_utc, as_moment
 from dpsql.frontend.bind.expressions.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
@@ -74,7 +74,7 @@ def calendar_shift(binder: ExprBinder, node: exp.Expr) -> Expr | None:
     step = node.args.get("expression")
     months = literals.months(step) if isinstance(step, exp.Interval) else None
     if months is None:
-        return durations.steps(binder, node) if isinstance(node, (exp.Add, exp.Sub)) else None
+        return lengths_of_time.steps(binder, node) if isinstance(node, (exp.Add, exp.Sub)) else None
     sign = -1 if isinstance(node, (exp.Sub, exp.DateSub)) else 1
     at = binder.span(node)
     amount = literals.integer(sign * months, at)
@@ -491,7 +491,7 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.ByteString: escaped,
     exp.RawString: raw,
     exp.Date: day,
-    exp.Extract: lambda binder, node: durations.years_of_age(binder, node) or binder.shaped(node),
+    exp.Extract: lambda binder, node: lengths_of_time.years_of_age(binder, node) or binder.shaped(node),
     exp.TimeToStr: formatted,
     exp.ToChar: formatted,
     exp.StrToDate: parsed,
