@@ -13,7 +13,9 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics import errors
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.policy.load import load_policy
 from dpsql.service.given_arguments import Parameters
+from dpsql.service.made_up.service import made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.privacy_settings import Amount, Asked, settled
 from dpsql.service.service import Service
@@ -38,6 +40,7 @@ def connect(
     memory_limit: str | None = None,
     progress: bool = False,
     optimizers: str | None = None,
+    draft: bool = False,
 ) -> Connection:
     """Open a session.
 
@@ -57,6 +60,8 @@ def connect(
     optimizers: `"ours"`: on a connection of yours, you agree that all but a few of DuckDB's optimizers are off while a
         query of dpsql's runs. The setting is the whole database's, so your own queries run slower meanwhile; then it is
         what it was. Without it, a connection that has others on is refused.
+    draft: ask rows that are made up from the policy alone, for nothing: neither data nor ledger is opened. The only way
+        to ask under a policy that is a draft.
     Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree. Rejected DP903.
 
     >>> with dpsql.connect("clinic.yaml", analyst="ana") as con:
@@ -71,8 +76,16 @@ def connect(
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
     asked: Asked = {"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer, "limits": limits}
     settings = settled(asked, QuerySettings())
+    if draft:
+        return Connection.over(_made_up(source if policy is None else policy), analyst, settings)
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, optimizers=optimizers)
     return Connection(completed, engine, analyst, ledger, settings)
+
+
+def _made_up(policy: object) -> Service:
+    if not isinstance(policy, Policy | str | PathLike):
+        raise reject("DP903", "a connection needs a policy", help=["dpsql.connect('policy.yaml', draft=True)"])
+    return made_up(policy if isinstance(policy, Policy) else load_policy(policy))[0]
 
 
 class Connection(Session):
@@ -113,6 +126,13 @@ class Connection(Session):
     ) -> None:
         """policy: completed with the data's types. engine, ledger: closed with the connection."""
         super().__init__(Service(policy, engine, ledger), analyst, settings)
+
+    @classmethod
+    def over(cls, service: Service, analyst: str | None = None, settings: QuerySettings | None = None) -> Connection:
+        """One to a service that is there already, and is closed with it."""
+        found = cls.__new__(cls)
+        Session.__init__(found, service, analyst, settings)
+        return found
 
     def __reduce__(self) -> NoReturn:
         """Copies and pickles would be second holders of one ledger and one engine. Raises Rejected DP903."""

@@ -338,6 +338,8 @@ class PolicyFile(_File):
     """The version of this format: 1."""
     name: Name
     """A short name; the ledger is called after it. `<name>.public.` and `public.` may stand before a table's name."""
+    draft: Flag | None = None
+    """true: decisions are open, and nothing is answered but from made-up rows (DP016); no part of the policy's hash."""
     data_version: Label | None = None
     """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
     database: Text | None = None

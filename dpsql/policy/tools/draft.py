@@ -1,19 +1,18 @@
 """A first policy for a database: what the schema says, closed by default, and never a value that was seen.
 
-The draft loads as it stands: every table private, one row as its unit, a small budget. Comments lead the custodian to
-what only a person can decide: whose rows these are, which values can occur.
+Every table is private, and one row is its unit. Nobody is answered until a person has decided what is marked DECIDE
+(`decisions.py`): whose rows these are, how much may be learned.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.derived import Derived
-from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.server_address import names_server
 from dpsql.policy.file.scalars import usable_name
 from dpsql.policy.tools.struct_fields import fields
@@ -22,25 +21,8 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"null", "true", "false"}
 _MOST_PROPOSED = 50
 """Longest list of an ENUM that is proposed as a domain."""
-_CLOCKS = "   # DECIDE: the clocks of which zone? bounds: [first, last]"
+_CLOCKS = "   # the clocks of UTC: name another zone. bounds: [first, last]"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
-
-
-UNDECIDED = "# DECIDE: whom do you protect?"
-"""Stands in a draft until somebody has decided, and takes the line out."""
-
-
-def undecided(policy: Policy, units: Iterable[str]) -> tuple[str, ...]:
-    """What readers of an answer about these units are told while a policy is as it was drafted, and protects rows."""
-    source = policy.places.source
-    if source is None or UNDECIDED not in source.text:
-        return ()
-    if not any(policy.units[name].kind == "rows" for name in units if name in policy.units):
-        return ()
-    return (
-        "the policy is a draft in which nobody has decided whom it protects: a single row, not a person; somebody with "
-        "n rows is protected n times less",
-    )
 
 
 def draft_policy(
@@ -90,15 +72,16 @@ def _lines(
         yield "# Drafted from the schema: no value of the data stands here. Go through the lines marked DECIDE."
     yield "version: 1"
     yield f"name: {_scalar(safe)}"
+    yield "draft: true   # nobody is answered while this or a DECIDE stands here; --draft asks made-up rows"
     if database is not None:
         yield f"database: {_scalar(database)}"
     yield "privacy: {neighbours: add_remove, accountant: approx_dp}"
-    yield f"{UNDECIDED} If it is a person with many rows, name the unit and give each of its tables"
+    yield "# DECIDE: whom do you protect? If it is a person with many rows, name the unit and give each of its tables"
     yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}   and"
     yield "#   max_rows_per_unit: <rows of a person that count>, or where each has one row  primary_key: [<id>]"
     yield "# units:"
     yield "#   person: {table: <table of persons>, key: <id>}"
-    yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
+    yield "# For each column say bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
     yield "#   list of group keys, if there is one). Take out the columns nobody is to ask about."
     yield "#   Where nobody knows bounds, or the rows of an id:  bounds: search,  max_rows_per_unit: search"
     shown = [t for t in catalogue.tables if t.name in sources or t.source or not t.reads[1:]]
@@ -111,7 +94,6 @@ def _lines(
             yield from _table(table, catalogue, source or table.source or None, seen, not names_server(database))
     yield "# What a query costs that says nothing else."
     yield "defaults: {epsilon: 0.1, delta: 1e-8}"
-    yield '# To try this out, until the units are decided:  ledger: ":memory:"  forgets what was spent.'
     yield "# DECIDE: how much may ever be learned about one unit? The budget is never reset."
     yield "budgets:"
     yield "  total: {epsilon: 1, delta: 1e-7}"
@@ -241,7 +223,7 @@ def _proposed(values: tuple[str, ...]) -> str:
         return "domain: [a, b]"
     if len(values) > _MOST_PROPOSED:
         return f"domain: [a, b]; its type lists {len(values)} values, which no answer shows unless they stand here"
-    return f"DECIDE: domain: {_list(values)}   which is what its type lists; as a domain it is public"
+    return f"domain: {_list(values)}   which is what its type lists; as a domain it is public"
 
 
 def _missing_words(missing: Mapping[str, tuple[str, str]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import dpsql
 from dpsql.api.connection import connect
 from dpsql.diagnostics.errors import Rejected
 from tests.support.command_line import Call
+from tests.support.drafts import as_decided, decide
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dpsql: Call) -> Path
             FROM range(90) t(i);
         """)
     assert dpsql("policy", "init", "d.duckdb", "-o", "draft.yaml").status == 0
+    decide("draft.yaml")
     return tmp_path
 
 
@@ -97,21 +99,6 @@ def test_names_with_blanks_are_shown_in_quotes(folder: Path, sql: str, said: str
     assert any(said in text for text in (d.message, d.label or "", *d.help))
 
 
-def test_a_draft_says_once_that_it_protects_rows(folder: Path) -> None:
-    with connect("draft.yaml", ledger=":memory:") as con:
-        answers = [con.sql("SELECT COUNT(*) AS n FROM persons").run(epsilon=0.01) for _ in range(3)]
-        assert [sum("nobody has decided whom it protects" in n for n in a.notes) for a in answers] == [1, 0, 0]
-    text = Path("draft.yaml").read_text(encoding="utf-8")
-    for name, changed in (
-        ("decided.yaml", text.replace("# DECIDE: whom do you protect?", "# rows, on purpose.")),
-        ("ids.yaml", text.replace("unit: {rows: 1}", 'unit: {column: "person id"}\n    max_rows_per_unit: 2')),
-    ):
-        Path(name).write_text(changed, encoding="utf-8")
-        with connect(name, ledger=":memory:") as con:
-            notes = con.sql("SELECT COUNT(*) AS n FROM persons").run(epsilon=0.01).notes
-            assert not any("decided" in n for n in notes), name
-
-
 def test_a_threshold_that_groups_may_not_reach_is_told_before_it_is_paid(folder: Path) -> None:
     sql = 'SELECT "first name", COUNT(*) AS n FROM persons GROUP BY 1'
     with connect("draft.yaml", ledger=":memory:") as con:
@@ -147,9 +134,6 @@ def test_a_column_that_no_two_rows_share_is_no_id_of_persons(dpsql: Call, tmp_pa
     draft = dpsql("policy", "init", "visits.csv").out
     assert "Or an id: {column: patient_id}\n" in draft and "visit_id: different in each of the first rows" in draft
     assert "dpsql policy schema > dpsql-policy.schema.json" in draft
-    Path("draft.yaml").write_text(draft, encoding="utf-8")
-    done = dpsql("policy", "check", "draft.yaml")
-    assert done.status == 0 and "warning[DP015]" in done.err and "not everything is decided" in done.err
 
 
 def test_words_for_missing_values_are_told_and_what_is_told_works(
@@ -158,7 +142,7 @@ def test_words_for_missing_values_are_told_and_what_is_told_works(
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"N{i % 9},{'NA' if i % 11 == 3 else i}\n" for i in range(60))
     Path("flights.csv").write_text(f"tailnum,delay\n{rows}", encoding="utf-8")
-    draft = dpsql("policy", "init", "flights.csv").out
+    draft = as_decided(dpsql("policy", "init", "flights.csv").out)
     assert "does NA stand for no value?" in draft and "under columns:  delay BIGINT\n" in draft
     typed = draft.replace("'delay': 'VARCHAR'", "'delay': 'BIGINT'")
     typed = typed.replace("delay: {type: varchar}", "delay: {type: bigint, bounds: [0, 9]}")
