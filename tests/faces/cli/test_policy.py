@@ -110,7 +110,7 @@ def test_compressed_files_are_called_as_what_they_hold(
     assert dpsql("policy", "init", "people.csv.gz", "d", "-o", "draft.yaml").status == 0
     decide("draft.yaml")
     policy = load_policy(tmp_path / "draft.yaml")
-    assert set(policy.tables) == {"people", "d"} and policy.name == "people"
+    assert set(policy.tables) == {"people", "d"} and policy.name == tmp_path.name, "the folder of both"
     for table in policy.tables:
         assert dpsql("query", "draft.yaml", f"SELECT COUNT(*) FROM {table} WHERE v > 3").status == 0
 
