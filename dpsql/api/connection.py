@@ -77,15 +77,16 @@ def connect(
     asked: Asked = {"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer, "limits": limits}
     settings = settled(asked, QuerySettings())
     if draft:
-        return Connection.over(_made_up(source if policy is None else policy), analyst, settings)
+        named = source if policy is None else policy
+        if not isinstance(named, Policy | str | PathLike):
+            raise reject("DP903", "a connection needs a policy", help=["dpsql.connect('policy.yaml', draft=True)"])
+        found = Connection.__new__(Connection)  # over a service that makes its rows itself
+        Session.__init__(
+            found, made_up(named if isinstance(named, Policy) else load_policy(named))[0], analyst, settings
+        )
+        return found
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, optimizers=optimizers)
     return Connection(completed, engine, analyst, ledger, settings)
-
-
-def _made_up(policy: object) -> Service:
-    if not isinstance(policy, Policy | str | PathLike):
-        raise reject("DP903", "a connection needs a policy", help=["dpsql.connect('policy.yaml', draft=True)"])
-    return made_up(policy if isinstance(policy, Policy) else load_policy(policy))[0]
 
 
 class Connection(Session):
@@ -126,13 +127,6 @@ class Connection(Session):
     ) -> None:
         """policy: completed with the data's types. engine, ledger: closed with the connection."""
         super().__init__(Service(policy, engine, ledger), analyst, settings)
-
-    @classmethod
-    def over(cls, service: Service, analyst: str | None = None, settings: QuerySettings | None = None) -> Connection:
-        """One to a service that is there already, and is closed with it."""
-        found = cls.__new__(cls)
-        Session.__init__(found, service, analyst, settings)
-        return found
 
     def __reduce__(self) -> NoReturn:
         """Copies and pickles would be second holders of one ledger and one engine. Raises Rejected DP903."""
