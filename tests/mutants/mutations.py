@@ -29,6 +29,61 @@ DEATH = "only a process that dies shows it"
 POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
+    # --- open decisions of a draft ---
+    *(
+        Mutation(name, path, old, new, breaks, ("tests/faces/cli/test_open_decisions.py",))
+        for name, path, old, new, breaks in (
+            (
+                "drafts-answer",
+                "dpsql/service/service.py",
+                "policy if self.free else decided(policy)",
+                "policy",
+                "a service over true data answers under a draft",
+            ),
+            (
+                "drafts-open-data",
+                "dpsql/service/open_data.py",
+                "    if not drafted:\n        decided(loaded)\n",
+                "",
+                "the data of a draft is opened before it is refused",
+            ),
+            (
+                "drafts-without-comments",
+                "dpsql/policy/tools/decisions.py",
+                "if not spans and not policy.draft:",
+                "if not spans:",
+                "a draft whose comments a tool has dropped answers",
+            ),
+            (
+                "drafts-with-a-mark-alone",
+                "dpsql/policy/tools/decisions.py",
+                "if not spans and not policy.draft:",
+                "if not policy.draft:",
+                "a policy in which a decision is open answers, if it does not call itself a draft",
+            ),
+            (
+                "drafts-marked-by-a-colon",
+                "dpsql/policy/tools/decisions.py",
+                'r"#.*\\bDECIDE\\b"',
+                'r"#.*\\bDECIDE\\b(?=[: ])"',
+                "a line that ends with its mark is taken for decided",
+            ),
+            (
+                "drafts-checked-from-the-cache",
+                "dpsql/faces/check/examine/check_settings.py",
+                " and not said.draft and",
+                " and",
+                "what a check of a draft found stands for a policy",
+            ),
+            (
+                "drafts-served",
+                "dpsql/faces/server/open_databases.py",
+                "    for policy in found.true:\n        decided(policy)\n",
+                "",
+                "a server starts workers that open the data of a draft",
+            ),
+        )
+    ),
     # --- databases of a server, and made-up ones ---
     Mutation(
         "databases-of-others",
@@ -451,8 +506,8 @@ MUTATIONS = (
     Mutation(
         "served-moments-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("failures", "search", "serve")',
-        'if key not in ("failures", "search")',
+        'if key not in ("draft", "failures", "search", "serve")',
+        'if key not in ("draft", "failures", "search")',
         "another moment or limit makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_serving.py",),
     ),
@@ -630,8 +685,8 @@ MUTATIONS = (
     Mutation(
         "failures-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("failures", "search", "serve")',
-        'if key not in ("search", "serve")',
+        'if key not in ("draft", "failures", "search", "serve")',
+        'if key not in ("draft", "search", "serve")',
         "another number of failures makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_failures.py",),
     ),
@@ -3438,6 +3493,22 @@ MUTATIONS = (
         "finite: Callable[[Args], bool] = lambda args: all(a.finite for a in args)",
         "a DOUBLE that overflows is believed to be finite",
         ("tests/core/functions/test_double_facts.py",),
+    ),
+    Mutation(
+        "bits-without-a-sign",
+        "dpsql/core/functions/numbers/bits.py",
+        "    low = 0 if all(end is not None and end >= 0 for end in ends) else -(2**bits)\n",
+        "    low = 0\n",
+        "what is computed of the bits of negative numbers is believed not to be negative",
+        ("tests/core/functions/test_function_contract.py",),
+    ),
+    Mutation(
+        "bits-of-the-larger",
+        "dpsql/core/functions/numbers/bits.py",
+        "    bits = max(_bits(int(end)) for end in ends if end is not None)\n",
+        "    bits = min(_bits(int(end)) for end in ends if end is not None)\n",
+        "a | b is believed to be no larger than the smaller of the two",
+        ("tests/core/functions/test_function_contract.py",),
     ),
     Mutation(
         "doubles-are-not-zero",
