@@ -100,6 +100,13 @@ def test_fields_and_times_of_a_zone_are_drafted() -> None:
     }
 
 
+def test_what_of_a_nested_type_cannot_be_used_is_said() -> None:
+    columns = (CatalogueColumn("s", STRUCT), CatalogueColumn("several", "STRUCT(a INTEGER)[]"))
+    text = draft_policy(Catalogue((CatalogueTable("t", columns),)))
+    assert '# "s.j": of a type that queries cannot use' in text and '# "s.m": of a type' in text
+    assert "# several: of type STRUCT, which queries cannot use; it is a list of them" in text
+
+
 def test_nothing_is_computed_on_a_server() -> None:
     tables = (CatalogueTable("t", (CatalogueColumn("seen", "TIMESTAMP WITH TIME ZONE"),)),)
     text = draft_policy(Catalogue(tables), database="postgresql://reader@host/shop")

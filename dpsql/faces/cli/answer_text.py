@@ -212,7 +212,7 @@ def footer_of(
     level: Fraction | None = LEVEL,
     ends: str = "±",
 ) -> str:
-    """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; at most 20 rows per patient counted; ± at 95 %`.
+    """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; ± at 95 %`, and below it a line for each note, dangers first.
 
     level: the confidence of the intervals; None if none are shown. ends: what is shown of them.
     """
@@ -227,14 +227,14 @@ def footer_of(
     around = level is not None and any(
         b is not None for t in column_intervals(release, level).values() for b in t.bounds
     )
-    return "; ".join(
-        [
-            price,
-            *remarks,
-            *(inert(one_line(note)) for note in release.notes),
-            *([f"{ends} at {float(100 * (level or 0)):g} %"] if around else []),
-        ]
-    )
+    about = f"; {ends} at {float(100 * (level or 0)):g} %" if around else ""
+    notes = [inert(one_line(note)) for note in (*remarks, *release.notes)]
+    notes.sort(key=lambda note: not any(word in note for word in _DANGERS))
+    return "\n".join([price + about, *(f"  {note}" for note in notes)])
+
+
+_DANGERS: Final = ("is missing", "were cut", "was cut", "are left out", "made up", "forgotten")
+"""What notes say where an answer is not what it seems: these come first."""
 
 
 def loss_json(loss: PrivacyLoss) -> Mapping[str, Any]:

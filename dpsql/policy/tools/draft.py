@@ -254,7 +254,9 @@ def _hint(type: SqlType, enumerated: tuple[str, ...] = ()) -> str:
 
 def _part(column: CatalogueColumn, kind: str) -> str:
     """How a part of a value is made a column."""
-    if kind == "STRUCT" and any(fields(column.type)):
+    if column.type.endswith("]"):
+        return "; it is a list of them: store each element as a row of another table"
+    if kind == "STRUCT" and any(type for _, type in fields(column.type)):
         return ", but its fields"
     name = reference(column.name)
     made = {"STRUCT": f"{name}.field", "JSON": f"{name} ->> '$.field'"}.get(kind)
@@ -264,6 +266,9 @@ def _part(column: CatalogueColumn, kind: str) -> str:
 def _fields(column: CatalogueColumn, taken: set[str]) -> Iterator[str]:
     """The fields of a STRUCT as columns; queries may write them as they do in the data."""
     for path, type in fields(column.type):
+        if type is None:
+            yield f"      # {scalar('.'.join((column.name, *path)))}: of a type that queries cannot use"
+            continue
         name = "_".join((column.name, *path))
         while name.casefold() in taken:
             name += "_"

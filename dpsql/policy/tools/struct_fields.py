@@ -12,8 +12,8 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|.""", re.DOTALL)
 _DEEPEST = 5
 
 
-def fields(type: str, depth: int = 0) -> Iterator[tuple[tuple[str, ...], SqlType]]:
-    """Each field whose type policies have, by its path, with its type; an ENUM's is VARCHAR. None of other types."""
+def fields(type: str, depth: int = 0) -> Iterator[tuple[tuple[str, ...], SqlType | None]]:
+    """Each field that is no STRUCT itself, by its path, with its type (of an ENUM VARCHAR); None: no policy has it."""
     if not (type.startswith("STRUCT(") and type.endswith(")")) or depth == _DEEPEST:
         return
     for part in _split(type[len("STRUCT(") : -1]):
@@ -22,7 +22,7 @@ def fields(type: str, depth: int = 0) -> Iterator[tuple[tuple[str, ...], SqlType
             continue
         name = found[1][1:-1].replace('""', '"') if found[1].startswith('"') else found[1]
         known = VARCHAR if re.fullmatch(r"ENUM\(.*\)", found[2], re.DOTALL) else parse_type(found[2])
-        if known is not None:
+        if known is not None or not found[2].startswith("STRUCT(") or not found[2].endswith(")"):
             yield (name,), known
         for path, inner in fields(found[2], depth + 1):
             yield (name, *path), inner

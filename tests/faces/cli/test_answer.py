@@ -81,11 +81,17 @@ def test_what_has_no_interval_says_why() -> None:
     assert as_csv(shown) == "r\n\n0.5\n-7\n"
 
 
+def test_dangers_stand_first_and_each_note_has_a_line() -> None:
+    notes = ("at most 9 rows counted", "x is clipped", "what lies beyond is missing: a bias", "it was cut")
+    lines = footer_of(answer(("n",), ((1,),), notes=notes), None).splitlines()
+    assert lines[1:] == [f"  {note}" for note in (*notes[2:], *notes[:2])] and lines[0] == "(1 row)  spent ε 0.2"
+
+
 @pytest.mark.parametrize(
     ("rows", "others", "left", "expected"),
     [
         (1, {"around": [{"n": (0.0, 1.0)}]}, PrivacyLoss(Fraction(2)), "(1 row)  spent ε 0.2, left ε 2; ± at 95 %"),
-        (1, {"notes": ("bounded",)}, None, "(1 row)  spent ε 0.2; bounded"),
+        (1, {"notes": ("bounded",)}, None, "(1 row)  spent ε 0.2\n  bounded"),
         (0, {"delta": Fraction("1e-9")}, None, "(0 rows)  spent ε 0.2 δ 1e-9"),
         (2, {"epsilon": "0"}, None, "(2 rows)  spent nothing"),
         (1, {"epsilon": "0", "around": [{"n": (0.0, 1.0)}]}, None, "(1 row)  spent nothing; ± at 95 %"),

@@ -186,6 +186,13 @@ def test_two_thousand_columns_are_drafted_and_asked(ending: str, dpsql: Call, tm
     assert dpsql("query", policy, "SELECT SUM(CLIP(column_1999, 0, 9)) AS s FROM wide").status == 0
 
 
+def test_a_workbook_is_refused_with_what_can_be_read(dpsql: Call, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("people.xlsx").write_bytes(b"PK")
+    done = dpsql("policy", "init", "people.xlsx")
+    assert done.codes == {"DP006"} and "save each sheet as CSV" in done.err
+
+
 def test_several_files_are_named_after_their_folder(dpsql: Call, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("shop").mkdir()

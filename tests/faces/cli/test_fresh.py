@@ -14,8 +14,9 @@ def test_the_second_answer_is_the_first_and_costs_nothing(dpsql: Call, clinic: C
     second = dpsql("query", clinic.policy, "SELECT COUNT(*) m FROM patients", "--epsilon", "0.05", "--analyst", "ana")
     assert first.status == second.status == 0
     assert first.out.splitlines()[2] == second.out.splitlines()[2]  # the number and its ±
-    footer = second.out.splitlines()[-1]
-    assert footer.startswith("(1 row)  spent nothing; m answered from 20") and "cost 0" not in footer
+    footer, note = second.out.splitlines()[-2:]
+    assert footer == "(1 row)  spent nothing; ± at 95 %"
+    assert note.startswith("  m answered from 20") and "cost 0" not in note
     budget = json.loads(dpsql("budget", clinic.policy, "--format", "json").out)
     assert budget["queries"] == 1
 

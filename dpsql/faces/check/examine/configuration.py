@@ -66,7 +66,9 @@ class Configuration:
 
     policy: str | None = option("path", None, "The policy file. Default: the configuration's.", "POLICY")
     draft: bool = option("switch", False, "Check against a policy that is a draft, too.", key=False)
-    output_format: OutputFormat | None = option("choice", None, "How to print findings. Default: full.")
+    output_format: OutputFormat | None = option(
+        "choice", None, "How to print findings; also --output-format. Default: full.", flag="--format"
+    )
     dialect: str | None = option("text", None, "The SQL dialect: duckdb (default), postgres, bigquery, …", "NAME")
     select: Sequence[str] = option("codes", (), "Only these of the codes that can be ignored, e.g. DP3,DP412.", "CODES")
     ignore: Sequence[str] = option("ignored", (), "Not these, e.g. DP5; never DP0xx, DP1xx, DP2xx.", "CODES", adds=True)

@@ -58,7 +58,8 @@ def check(
 
 def _parameter(name: str, option: CheckOption) -> inspect.Parameter:
     """An option as typer knows it. Its texts are read by the check."""
-    about = typer.Option(option.flag, metavar=option.metavar, help=option.help)
+    own = f"--{name.replace('_', '-')}" if option.kind == "choice" else option.flag
+    about = typer.Option(*dict.fromkeys((option.flag, own)), metavar=option.metavar, help=option.help)
     default, hint = None, option.type
     match option.kind:
         case "switch":

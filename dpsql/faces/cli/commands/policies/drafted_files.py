@@ -169,8 +169,15 @@ def _sniffed(path: str) -> str | None:
     if not reason and head[8:12] != b"DUCK":
         reason = "is neither a DuckDB database nor a Parquet, CSV or JSON file"
     if reason:
-        raise CannotOpen([Diagnostic("DP006", f"{path!r} {reason}")])
+        help = _OF_SHEETS if _ending(path) in (".xlsx", ".xls", ".ods") else ()
+        raise CannotOpen([Diagnostic("DP006", f"{path!r} {reason}", help=help)])
     return None
+
+
+_OF_SHEETS = (
+    "save each sheet as CSV, and draft a policy of these",
+    "or read it as a frame:  dpsql.protect(pandas.read_excel('…'), unit='…', budget=…)",
+)
 
 
 def _table_name(path: str, taken: Sources) -> str:

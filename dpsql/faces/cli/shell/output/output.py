@@ -41,17 +41,22 @@ class TerminalOutput:
         return shutil.get_terminal_size().columns if self.stream.isatty() else None
 
     def write(self, text: str, pager: str = "off", footer: str = "") -> None:
-        """A text that ends with its line end, and a line below it, which is folded on a terminal.
+        """A text that ends with its line end, and lines below it, which are folded on a terminal.
 
         pager: `on` for long texts, `always`, or `off`.
         """
         if footer.strip() and self.columns is not None:
-            footer = textwrap.fill(footer, self.columns, break_on_hyphens=False) + footer[len(footer.rstrip("\n")) :]
+            footer = "\n".join(self._folded(line, self.columns) for line in footer.split("\n"))
         if self._file is None and self._paged and pager != "off" and (pager == "always" or too_long(text + footer)):
             page(text + footer)
             return
         self.stream.write(text + footer)
         self.stream.flush()
+
+    @staticmethod
+    def _folded(line: str, columns: int) -> str:
+        below = "    " if line.startswith(" ") else ""
+        return textwrap.fill(line, columns, subsequent_indent=below, break_on_hyphens=False)
 
     def line(self, text: str) -> None:
         """One line, never paged."""
