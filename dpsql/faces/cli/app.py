@@ -335,7 +335,7 @@ def serve(
             "--proxy",
             metavar="NETWORK",
             help="A proxy's address or network: connections from there begin with the PROXY protocol (1 or 2), which "
-            "says where their client comes from.",
+            "says where their client comes from; requests to the consoles say it in X-Forwarded-For.",
         ),
     ] = None,
 ) -> int:
