@@ -30,9 +30,11 @@ from dpsql.answers.stored.resolve import (
     resolve_to_run,
 )
 from dpsql.answers.stored.storing import store
+from dpsql.core.engine import AsksAgain
 from dpsql.core.noise.backends import EXACT, Backend, backend
 from dpsql.core.release.charge import Charged
-from dpsql.core.release.noisy import NoisyRelease, draw_release, wanted
+from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, draw_release, wanted
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.planner.notes.notes import notes_of
 from dpsql.planner.plan import Plan
@@ -175,7 +177,7 @@ def _charged_and_run(
     kept = _Kept(account)
 
     def drawn(charged: Charged) -> tuple[Charged, Plan, list[NoisyRelease], AnswerRows]:
-        noisy = _drawn(service, plan.first, charged, noise, kept)
+        noisy = _drawn(service, plan.first, charged, noise, kept, True)
         limited = with_limits(service, plan, noisy, charged)
         if account is not None and limited is not plan:
             noisy = _drawn(service, limited, account.charge_reserved(limited, charged), noise, kept)
@@ -189,6 +191,8 @@ def _charged_and_run(
             service.facts.check_again(plan)
             return step()
 
+        if isinstance(service.engine, AsksAgain):
+            service.engine.at_hand(_functions(plan.first.releases, resolution.given))
         with running or nullcontext():
             return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else step()
 
@@ -263,8 +267,13 @@ class _Kept:
                 self.underway.end()
 
 
-def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept: _Kept) -> list[NoisyRelease]:
-    """Ask for exact integers, add noise, store: release by release, for a later one may read rows of earlier ones."""
+def _drawn(
+    service: Service, plan: Plan, charged: Charged, noise: Backend, kept: _Kept, is_first: bool = False
+) -> list[NoisyRelease]:
+    """Ask for exact integers, add noise, store: release by release, for a later one may read rows of earlier ones.
+
+    is_first: whether nothing was drawn before in this snapshot.
+    """
     noisy: list[NoisyRelease] = []
     account = kept.account
     salt = 0 if charged.receipt is None or account is None else account.ledger.salt
@@ -272,7 +281,7 @@ def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept:
         read = [n for n in noisy if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, service.engine.dialect) for n in read}
         try:
-            found = draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise)
+            found = draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise, is_first)
         except Exception:
             if not (service.is_closed or service.is_cut):  # which stop what runs
                 kept.failed()
@@ -280,7 +289,16 @@ def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept:
         noisy.append(found)
         if wanted(planned.measured, given):
             kept.keep(plan, charged, noisy)
+            is_first = False
     return noisy
+
+
+def _functions(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers]) -> list[tuple[str, str]]:
+    """What a second asking calls: only before anything is drawn there may be one."""
+    for planned, held in zip(releases, given, strict=True):
+        if wanted(planned.measured, held):
+            return [f for s in planned.statements if s.again is not None for f in s.again.functions]
+    return []
 
 
 def _reads_tables(plan: Plan, resolution: Resolution) -> bool:
