@@ -13,6 +13,7 @@ from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.direct import direct
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.weighted import weighted
+from dpsql.diagnostics.errors import Rejected
 
 
 def statements(
@@ -25,7 +26,10 @@ def statements(
     first, other = _printed(release, d, tables, released), d.again()
     if other is None:
         return first
-    second = _printed(release, other, tables, released)
+    try:
+        second = _printed(release, other, tables, released)
+    except Rejected:  # too large to be printed twice: then it is asked once
+        return first
     return tuple(_with(one, again, other) for one, again in zip(first, second, strict=True))
 
 
