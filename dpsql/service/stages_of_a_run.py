@@ -83,11 +83,12 @@ class StagesOfARun:
 
     def _asking(self, step: Callable[[], None]) -> None:
         """Do a step that asks the engine, if any of it does."""
-        if isinstance(self._service.engine, AsksAgain):
-            self._service.engine.at_hand(_functions(self.plan.first.releases, self._resolution.given))
+        engine = self._service.engine
+        if self._reads_tables and isinstance(engine, AsksAgain):
+            engine.at_hand(_functions(self.plan.first.releases, self._resolution.given))
         with self._running or nullcontext():
             if self._reads_tables:
-                self._service.engine.in_snapshot(step)
+                engine.in_snapshot(step)
             else:
                 step()
 
