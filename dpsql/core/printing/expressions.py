@@ -125,7 +125,8 @@ def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                 return printed, result, result.interval
             name = REGISTRY[name].name
             try:
-                printed = names.dialect.call(name, [s for s, _, _ in spelled], values, result)
+                parts = [s for s, _, _ in spelled]
+                printed = names.dialect.call(name, parts, values, result)
             except CannotSpell as refusal:
                 raise cannot_compute(name, names.dialect, expr.span, str(refusal)) from None
             take(1 + len(args) + len(printed) // 16, expr.span)
@@ -133,7 +134,8 @@ def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                 raise too_large(
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
-            return names.dialect.attempt(f"({printed})", name, values, held, result), result, _held(name, held, result)
+            tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
+            return tried, result, _held(name, held, result)
 
 
 def _of_type(known: Value) -> Interval:

@@ -240,7 +240,9 @@ class DuckDB(Dialect):
             raise CannotSpell
         return spelling(self, sql, args, result)
 
-    def attempt(self, sql: str, function: str, args: Args, held: Sequence[Interval], result: Value) -> str:
+    def attempt(
+        self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
+    ) -> str:
         return attempted(sql, function, args, held, result)
 
 
