@@ -50,12 +50,13 @@ from dpsql.core.ir.walk import walk, with_inputs
 from dpsql.core.policy.policy import Policy
 from dpsql.planner.plan import Plan
 
-RULES = 2
+RULES = 3
 """Version of the rules that measure, part of every address: no answer of an older one is served.
 
 Raise it, once for each published version, when an equal plan comes to be measured by other integers: another weight,
 clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order, and
-is scaled down to no more groups than the public keys let it be in.
+is scaled down to no more groups than the public keys let it be in. 3: what is added is clipped as an integer, after it
+was rounded; with a public number of rows, a row without a value counts as the lower end.
 """
 
 Rows = Sequence[tuple[LiteralValue, ...]]

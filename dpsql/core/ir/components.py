@@ -142,6 +142,8 @@ class Component:
         counts nowhere. Of a MODE never NULL. None until they are looked for. Its integer units are halves of a row, or
         of a unit.
     pick: of a LARGEST alone, which of several choices it is.
+    every_row: without a filter each row counts, one without a value as the lower end: what the planner guesses, and the
+        statement makes true (core/printing/forms/every_row.py).
     units: a column in which arg/grid stands, clipped and rounded, the center not subtracted; None: it is computed.
     """
 
@@ -167,6 +169,7 @@ class Component:
     choices: KeySource | None = None
     pick: Pick | None = None
     units: Column | None = None
+    every_row: bool = False
 
     @property
     def arguments(self) -> tuple[Expr, ...]:

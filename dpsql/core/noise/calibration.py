@@ -241,11 +241,7 @@ def _each(
     """Privacy unit → the sensitivity to it."""
     if counts_nothing(component, below):
         return dict.fromkeys(units, NOTHING)
-    total = component.filter is None
-    for arg in component.arguments:
-        value = below.value(arg)
-        total = total and not value.nullable and value.finite
-    return {unit: sensitivity(component, c, bool(node.keys), total) for unit, c in units.items()}
+    return {unit: sensitivity(component, c, bool(node.keys)) for unit, c in units.items()}
 
 
 def _worst(units: Mapping[str, Sensitivity]) -> Sensitivity:

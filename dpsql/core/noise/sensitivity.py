@@ -50,16 +50,15 @@ def counts_nothing(component: Component, below: Facts) -> bool:
     return below.empty or null or (component.filter is not None and never(component.filter))
 
 
-def sensitivity(component: Component, contribution: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
+def sensitivity(component: Component, contribution: Contribution, grouped: bool) -> Sensitivity:
     """The component's sensitivity.
 
     contribution: what one unit can change.
     grouped: whether there are several groups; a single number moves by its l∞.
-    total: every row counts: no filter, and an argument that is never NULL nor NaN.
     """
     c = contribution
     if c.replaces_rows:
-        found = _replaced_rows(component, c, grouped, total)
+        found = _replaced_rows(component, c, grouped)
     elif component.of_unit is not None:
         found = _limited_totals(component, c)
     elif component.per_group is not None and c.scaled:
@@ -142,14 +141,15 @@ def _clipped_totals(component: Component, c: Contribution, low: int, high: int) 
     return Sensitivity(l1 if any_group else min(c.ids * c.most_groups, l1), l1, l2_squared, linf)
 
 
-def _replaced_rows(component: Component, c: Contribution, grouped: bool, total: bool) -> Sensitivity:
+def _replaced_rows(component: Component, c: Contribution, grouped: bool) -> Sensitivity:
     """Bounded DP: `rows` rows, each replaced by another one.
 
     A replaced row leaves a value x of its group and puts x' into another group or the same one. Where the number of
     rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.
     """
     rows = c.rows
-    fixed = c.size is not None and total and not grouped and component.rows in (None, c.size)
+    every_row = component.every_row and component.filter is None
+    fixed = c.size is not None and every_row and not grouped and component.rows in (None, c.size)
     one = rule(component).replaced(component, fixed)
     linf = rows * one.in_group
     if component.values is not None:  # two sets of so many values

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.cast import cast
@@ -24,6 +25,9 @@ from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 
+if TYPE_CHECKING:
+    from dpsql.core.printing.waist import Projection
+
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
 
@@ -34,22 +38,13 @@ TableNames = Callable[[str], str]
 class Names:
     """How columns are printed, what is known of their values, and in which dialect they are computed with.
 
-    kept: if given, gets everything that is printed, and says how what is in it is printed (waist.py).
+    apart: the projection whose columns these are, if what is computed of them is to be a column of it (waist.py).
     """
 
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
-    kept: dict[object, Kept] | None = None
-
-
-@value(frozen=True, slots=True)
-class Kept:
-    """A printed piece: its text, what is known of an expression's value, and how to print it over other names."""
-
-    sql: str
-    known: Value | None
-    again: Callable[[Names], str]
+    apart: Projection | None = None
 
 
 @dataclass(slots=True)
@@ -65,35 +60,19 @@ class Aliases:
 
 def spell(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as SQL, with what is known of its value."""
-    if type(expr) is Column:
-        return names.sql[expr.uid], names.env[expr.uid]
-    if names.kept is None:
-        return _spell(expr, names)
-    found = names.kept.get(id(expr))
-    if found is not None:
-        assert found.known is not None
-        return found.sql, found.known
-    sql, known = _spell(expr, names)
-    # What prints it again holds it, so that no other object gets its number.
-    names.kept[id(expr)] = Kept(sql, known, lambda other: spell(expr, other)[0])
-    return sql, known
-
-
-def _spell(expr: Expr, names: Names) -> tuple[str, Value]:
-    part = _spell if names.kept is None else spell
     match expr:
         case Column(uid=uid):
             return names.sql[uid], names.env[uid]
         case Literal(value=value, type=type_):
             return names.dialect.constant(value, type_), literal(value, type_)
         case Cast(arg=arg, type=target):
-            inner, known = part(arg, names)
+            inner, known = spell(arg, names)
             try:
                 return names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
         case Call(function=name, args=args):
-            spelled = [part(a, names) for a in args]
+            spelled = [spell(a, names) for a in args]
             values = tuple(v for _, v in spelled)
             result = call(name, values, expr.span)
             if result.is_constant:

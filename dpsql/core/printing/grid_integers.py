@@ -1,8 +1,9 @@
-"""The argument of a SUM as an integer in grid units, clipped inside the engine; NULL for NULL, NaN and ±∞.
+"""The argument of a SUM as an integer in grid units; NULL for NULL, NaN and ±∞.
 
-The printed expression lands in [lo, hi] whatever the row holds: that alone is what the sensitivity relies on. Of a
-prepared copy it is the stored integer as it is, and the engine has looked that all of them are there when it opened it.
-It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128; of cells of a quantile ±2⁶⁰.
+An integer near the argument is a column of the waist: clipped as a number of its own type, then cast. What the price
+relies on is the clip of that column alone, which stands above (forms/clip.py): of an INTEGER it reads the argument.
+Of a prepared copy it is the stored integer as it is: the engine has looked that all of them are there when it opened
+it. It fits 32 bits, or without declared bounds ±2⁶², of which 2⁴⁰ add up in 128; of cells of a quantile ±2⁶⁰.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.analysis.expression_values import call
+from dpsql.core.analysis.expression_values import call, evaluate
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Component, Factor, Measure
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Kept, Names, spell
+from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.forms.clip import clipped, within
+from dpsql.core.printing.forms.every_row import counts_every_row
+from dpsql.core.printing.waist import Level, apart, text
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_POWER = Fraction(2**1000)
@@ -31,22 +35,41 @@ MOST_DIGITS = 16
 
 
 def quantized(c: Component, names: Names) -> str:
-    """SQL of what a row adds: an integer between the component's ends, or NULL.
+    """SQL of what a row adds: an integer between the component's ends, or NULL; of every row that counts an integer.
 
     Of a square or a product at most 2³⁰: y and z are INTEGERs of at most 2³⁰ units, so that y·z and what is added to it
     fit BIGINT. Division truncates: what can be negative is raised by whole steps before, and lowered by them after.
     """
     if not c.multiplied:
-        return _units(c, names)
+        return _clipped(c, names)
     d = names.dialect
-    y = d.cast(_factor_units(c, names), BIGINT)
-    z = y if c.times is None else d.cast(_factor_units(_factor(c, c.times), names), BIGINT)
+    y = d.cast(clipped_column(c, names), BIGINT)
+    z = y if c.times is None else d.cast(clipped_column(_factor(c, c.times), names), BIGINT)
     product, raised = f"{y} * {z}", 0
     if c.step != 1:
         raised = max(0, -(c.products[0] // c.step))
         halves = c.step // 2 + raised * c.step
         product = d.divide(f"({product} + {halves})", d.cast(str(c.step), BIGINT), BIGINT)
-    return d.cast(f"{product} - {c.shift + raised}", INTEGER)
+    found = d.cast(f"{product} - {c.shift + raised}", INTEGER)
+    if d.computes_apart:
+        return found
+    # y may be another value at each of two places, and its square then any product.
+    return clipped(d, found, *map(str, c.ends), every_row=counts_every_row(c))
+
+
+def addend(c: Component, names: Names) -> tuple[str, list[str]]:
+    """What a SUM adds, and which rows it leaves out: SQL of a number, and conditions."""
+    exact = c.multiplied or c.units is not None or counts_every_row(c) or not names.dialect.computes_apart
+    if exact or _argument(c, names)[1].type.kind is not Kind.DOUBLE:
+        return quantized(c, names), []
+    # Below, what lies beyond the ends was made one of them before it was rounded.
+    y, left, type_ = _near(c, names)
+    return y, [within(y, *_ends(names.dialect, c, left, type_))]
+
+
+def clipped_column(c: Component, names: Names) -> str:
+    """`quantized` as a column, where it is read several times."""
+    return apart(names, Level.CLIPPED, lambda over: quantized(replace(c, times=None, squared=False), over))
 
 
 def comoment(c: Component, names: Names) -> str:
@@ -57,7 +80,7 @@ def comoment(c: Component, names: Names) -> str:
     assert c.times is not None and c.rows is not None
     d = names.dialect
     alone = replace(c, measure=Measure.SUM, times=None, rows=None, step=1)
-    y, z = (f"COALESCE({d.cast(_factor_units(f, names), BIGINT)}, 0)" for f in (alone, _factor(alone, c.times)))
+    y, z = (d.cast(clipped_column(f, names), BIGINT) for f in (alone, _factor(alone, c.times)))
     product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
     moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
     least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
@@ -89,19 +112,11 @@ def uncentered(c: Component) -> Component:
 
 
 def counted_rows(c: Component, names: Names) -> str:
-    """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is.
-
-    Not of squares and products.
-    """
-    sql, value = _argument(c, names)
-    if _always_there(value):
-        return "*"
+    """SQL of what is NULL exactly where what a row adds to a sum is. Not of squares and products."""
     if c.units is not None:
-        return _stored(spell(c.units, names)[0], c, sure=False)
-    if value.type.kind is not Kind.DOUBLE:
-        return sql
-    d = names.dialect
-    return f"CASE WHEN {d.is_finite(sql if value.type == DOUBLE else d.cast(sql, DOUBLE))} THEN 1 END"
+        return text(c.units, names)[0]
+    expr, value = _argument(c, names)
+    return text(expr, names)[0] if value.type.kind is Kind.INTEGER else _near(c, names)[0]
 
 
 def held_in(c: Component) -> SqlType:
@@ -111,62 +126,64 @@ def held_in(c: Component) -> SqlType:
     return HUGEINT if c.quantile is None else BIGINT
 
 
-def _factor_units(c: Component, names: Names) -> str:
-    """`_units` of what is multiplied: written several times, so that it may be a column (waist.py)."""
-    if names.kept is None:
-        return _units(c, names)
-    key = (id(c.arg), id(c.units), c.grid, c.center, c.lo, c.hi)
-    if key not in names.kept:
-        names.kept[key] = Kept(_units(c, names), None, lambda other: _units(c, other))
-    return names.kept[key].sql
-
-
-def _units(c: Component, names: Names) -> str:
-    """The argument in grid units, an integer in [c.lo, c.hi], or NULL."""
+def _clipped(c: Component, names: Names) -> str:
+    """The clip of the column of integers."""
     assert c.arg is not None
-    sql, value = _argument(c, names)
-    sure, d = _always_there(value), names.dialect
+    every_row = counts_every_row(c)
     if c.units is not None:
-        return _stored(spell(c.units, names)[0], c, sure)
+        # A copy has computed it already: NULL or between the ends, at which opening it has looked (engines/open.py).
+        held = text(c.units, names)[0]
+        held = f"COALESCE({held}, {c.lo + c.center})" if every_row else held
+        return f"({held} - {c.center})" if c.center else held
+    expr, value = _argument(c, names)
+    if value.type.kind is Kind.INTEGER:
+        return _from_integer(names.dialect, text(expr, names)[0], value, c)
+    y, left, type_ = _near(c, names)
+    found = clipped(names.dialect, y, *_ends(names.dialect, c, left, type_), every_row=every_row)
+    return f"({found} - {left})" if left else found
+
+
+def _near(c: Component, names: Names) -> tuple[str, int, SqlType]:
+    """A column of integers near the argument, in grid units: what is left to be subtracted of it, and its type."""
+    _, value = _argument(c, names)
+    assert c.arg is not None
     match value.type.kind:
-        case Kind.INTEGER:
-            return _from_integer(d, sql, value, c, sure)
         case Kind.DECIMAL:
-            return _from_decimal(d, sql, value, c, sure)
+            left, print_ = c.center, _from_decimal
+            type_ = BIGINT if _digits(c, value) <= MOST_DIGITS else held_in(c)
         case Kind.DOUBLE:
-            # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
-            return _from_double(d, sql if value.type == DOUBLE else d.cast(sql, DOUBLE), c, sure)
+            left, print_, type_ = 0, _from_double, held_in(c)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
 
+    def printed(over: Names) -> str:
+        expr, value = _argument(c, over)
+        sql, d = text(expr, over)[0], over.dialect
+        if value.type.kind is Kind.DOUBLE and value.type != DOUBLE:
+            # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
+            sql = apart(over, Level.TEXTS, lambda below: d.cast(spell(expr, below)[0], DOUBLE))
+        return print_(d, sql, value, c)
 
-def _argument(c: Component, names: Names) -> tuple[str, Value]:
+    return apart(names, Level.INTEGERS, printed), left, type_
+
+
+def _argument(c: Component, names: Names) -> tuple[Expr, Value]:
     """What is clipped to the grid's ends, and what is known of it."""
     assert c.arg is not None
-    sql, value = spell(_unclipped(c.arg), names)
+    inner = _unclipped(c.arg)
+    value = evaluate(inner, names.env)
     if isinstance(c.arg, Call) and c.arg.function == "clip":
-        clipped = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
+        ends = (evaluate(end, names.env) for end in c.arg.args[1:])
+        of_clip = call("clip", (value, *ends), c.arg.span).type
         # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
-        if (clipped.kind, clipped.scale) != (value.type.kind, value.type.scale):
-            return spell(c.arg, names)
-    return sql, value
-
-
-def _always_there(value: Value) -> bool:
-    # Every row counts wherever that is claimed, even one whose DOUBLE leaves its real interval by rounding (1/x where
-    # x is rounded to 0): with a public number of rows, a row that added nothing would move the sum by more.
-    return not value.nullable and value.finite
-
-
-def _stored(sql: str, c: Component, sure: bool) -> str:
-    """What a copy has computed already: NULL or between the ends, at which opening it has looked (engines/open.py)."""
-    held = f"COALESCE({sql}, {c.lo + c.center})" if sure else sql
-    return f"({held} - {c.center})" if c.center else held
+        if (of_clip.kind, of_clip.scale) != (value.type.kind, value.type.scale):
+            return c.arg, evaluate(c.arg, names.env)
+    return inner, value
 
 
 def valid(arg: Expr, names: Names) -> str:
     """SQL that is not NULL exactly where the argument counts: not NULL, and for DOUBLE finite."""
-    sql, value = spell(_unclipped(arg), names)
+    sql, value = text(_unclipped(arg), names)
     if isinstance(arg, Call) and arg.function == "clip" and value.type.kind is Kind.DOUBLE:
         return f"CASE WHEN {names.dialect.is_finite(sql)} THEN 1 END"
     return sql
@@ -177,7 +194,7 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
+def _from_double(d: Dialect, sql: str, value: Value, c: Component) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
@@ -188,15 +205,11 @@ def _from_double(d: Dialect, sql: str, c: Component, sure: bool) -> str:
     low, high = (d.constant(end, DOUBLE) for end in ends)
     held = held_in(c)
     rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)
-    within = d.near(sql, *ends) if held == INTEGER else f"{sql} BETWEEN {low} AND {high}"
-    inside = f"CASE WHEN {within} THEN {rounded}"
-    if sure:
-        units = f"{inside} WHEN {sql} > {high} THEN {c.hi} ELSE {c.lo} END"
-    else:
-        units = (
-            f"{inside} WHEN NOT {d.is_finite(sql)} THEN NULL "
-            f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
-        )
+    inside = d.near(sql, *ends) if held == INTEGER else f"{sql} BETWEEN {low} AND {high}"
+    units = (
+        f"CASE WHEN {inside} THEN {rounded} WHEN NOT {d.is_finite(sql)} THEN NULL "
+        f"WHEN {sql} < {low} THEN {c.lo} WHEN {sql} > {high} THEN {c.hi} END"
+    )
     return d.wide(units) if held == HUGEINT else units
 
 
@@ -209,22 +222,22 @@ def _factors(scale: Fraction) -> list[float]:
     return found if scale == 1 else [*found, float(scale)]
 
 
-def _from_integer(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
+def _from_integer(d: Dialect, sql: str, value: Value, c: Component) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-    ends = _exactly(low, c), _exactly(high, c)
+    ends, every_row = (_exactly(low, c), _exactly(high, c)), counts_every_row(c)
     if c.grid > 1:
         step = _exactly(c.grid, c)
         reach = max(map(abs, ends)) + step
         if reach > d.largest:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
-        clipped = _within(_as(d, sql, type_), *(_as(d, x, type_) for x in ends), sure=sure)
-        units = d.cast(_rounded(d, clipped, step, ends, type_), held_in(c))
+        found = clipped(d, _as(d, sql, type_), *(_as(d, x, type_) for x in ends), every_row=every_row)
+        units = d.cast(_rounded(d, found, step, ends, type_), held_in(c))
         return f"({units} - {c.center})" if c.center else units
     if held_in(c) == HUGEINT:
-        return _within(d.wide(sql), *(d.wide(str(end)) for end in ends), sure=sure)
+        return clipped(d, d.wide(sql), *(d.wide(str(end)) for end in ends), every_row=every_row)
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    units = d.cast(_within(sql, *map(str, ends), sure=sure), held_in(c))
+    units = d.cast(clipped(d, sql, *map(str, ends), every_row=every_row), held_in(c))
     if c.grid < 1:
         units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units
@@ -235,35 +248,55 @@ def _as(d: Dialect, value: str | int, type_: SqlType) -> str:
     return d.wide(str(value)) if type_ == HUGEINT else d.cast(str(value), type_)
 
 
-def _from_decimal(d: Dialect, sql: str, value: Value, c: Component, sure: bool) -> str:
-    """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
-    if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
-        return str(c.lo) if sure else f"CASE WHEN {sql} IS NOT NULL THEN {c.lo} END"
-    scale = value.type.scale
-    if held_in(c) == HUGEINT and c.grid == Fraction(1, 10**MOST_PLACES) and scale > MOST_PLACES:
-        scale = MOST_PLACES
-        sql = d.cast(sql, decimal(38, scale))  # at most 19 digits stand before the point: it fits, rounded
+def _ends(d: Dialect, c: Component, left: int, type_: SqlType) -> list[str]:
+    """The ends of a column, before so much is subtracted of it."""
+    return [d.wide(str(end + left)) if type_ == HUGEINT else str(end + left) for end in (c.lo, c.hi)]
+
+
+def _decimal_ends(c: Component, scale: int) -> tuple[int, tuple[int, int]]:
+    """Units of the type in a grid unit, and the ends in them."""
     step = _exactly(c.grid * 10**scale, c)
-    ends = (c.lo + c.center) * step, (c.hi + c.center) * step
+    return step, ((c.lo + c.center) * step, (c.hi + c.center) * step)
+
+
+def _digits(c: Component, value: Value) -> int:
+    """How many digits the ends have, as numbers of the type."""
+    if c.lo == c.hi:
+        return 1
+    scale = value.type.scale
+    if held_in(c) == HUGEINT and c.grid == Fraction(1, 10**MOST_PLACES):
+        scale = min(scale, MOST_PLACES)
+    _, ends = _decimal_ends(c, scale)
     top = max(map(abs, ends))
     if top * 10**scale >= 10**37:
         raise _too_wide(str(value.type), c)
-    digits = max(len(str(top)), scale, 1)
-    width = max(value.type.precision, digits)
+    return max(len(str(top)), scale, 1)
+
+
+def _from_decimal(d: Dialect, sql: str, value: Value, c: Component) -> str:
+    """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
+    if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
+        return f"CASE WHEN {sql} IS NOT NULL THEN {d.cast(str(c.lo + c.center), BIGINT)} END"
+    scale, digits = value.type.scale, _digits(c, value)
+    if held_in(c) == HUGEINT and c.grid == Fraction(1, 10**MOST_PLACES) and scale > MOST_PLACES:
+        scale = MOST_PLACES
+        sql = d.cast(sql, decimal(38, scale))  # at most 19 digits stand before the point: it fits, rounded
+    step, ends = _decimal_ends(c, scale)
     if digits > MOST_DIGITS:
-        return _from_wide_decimal(d, sql, scale, step, ends, c, sure)
-    held = decimal(width, scale)
-    given = sql if held == value.type else d.cast(sql, held)
+        return _from_wide_decimal(d, sql, scale, step, ends, c)
+    width = value.type.precision
+    if width <= MOST_DIGITS and d.holds_digits:  # whatever it holds fits, and is clipped above
+        return _rounded(d, _whole(d, sql, width, scale), step, ends, BIGINT)
+    held = decimal(max(width, digits), scale)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), held) for end in ends)
-    few = given
+    few = sql
     if width > MOST_DIGITS:
-        few, width = d.try_cast(given, Value(held), decimal(digits, scale)), digits
+        few, width = d.try_cast(sql, Value(value.type), decimal(digits, scale)), digits
     units = _rounded(d, _whole(d, few, width, scale), step, ends, BIGINT)
-    if c.center:
-        units = f"{units} - {c.center}"
+    least, most = (end + c.center for end in (c.lo, c.hi))
     return (
-        f"CASE WHEN {given} BETWEEN {low} AND {high} THEN {units} "
-        f"WHEN {given} < {low} THEN {c.lo} WHEN {given} > {high} THEN {c.hi}{f' ELSE {c.lo}' if sure else ''} END"
+        f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {units} "
+        f"WHEN {sql} < {low} THEN {least} WHEN {sql} > {high} THEN {most} END"
     )
 
 
@@ -282,26 +315,17 @@ def _whole(d: Dialect, sql: str, width: int, scale: int) -> str:
     return sql
 
 
-def _from_wide_decimal(
-    d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: Component, sure: bool
-) -> str:
+def _from_wide_decimal(d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: Component) -> str:
     wide = decimal(38, scale)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
-    clipped = _within(d.cast(sql, wide), low, high, sure=sure)
-    whole = d.wide(f"{clipped} * {d.cast(str(10**scale), decimal(38, 0))}")
-    units = d.cast(_rounded(d, whole, step, ends, HUGEINT), held_in(c))
-    return f"({units} - {c.center})" if c.center else units
-
-
-def _within(sql: str, low: str, high: str, *, sure: bool) -> str:
-    """The value clipped to [low, high]; the common case first. NULL stays NULL, unless there is none."""
-    inside = f"WHEN {sql} BETWEEN {low} AND {high} THEN {sql}"
-    rest = f" ELSE {low}" if sure else ""
-    return f"CASE {inside} WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high}{rest} END"
+    found = clipped(d, d.cast(sql, wide), low, high)
+    whole = d.wide(f"{found} * {d.cast(str(10**scale), decimal(38, 0))}")
+    return d.cast(_rounded(d, whole, step, ends, HUGEINT), held_in(c))
 
 
 def _rounded(d: Dialect, sql: str, step: int, ends: tuple[int, int], type_: SqlType) -> str:
-    """Division of a value in [ends] by `step`, half away from zero, in integer arithmetic, which truncates."""
+    """Division by `step`, half away from zero, in integer arithmetic, which truncates; of a value beyond [ends], beyond
+    them or at them."""
     if step == 1:
         return sql
     half = step // 2

@@ -13,13 +13,15 @@ from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
-from dpsql.core.printing.grid_integers import comoment, counted_rows, held_in, quantized, uncentered, valid
+from dpsql.core.printing.expressions import Aliases, Names, TableNames
+from dpsql.core.printing.forms.clip import only
+from dpsql.core.printing.forms.every_row import counts_every_row
+from dpsql.core.printing.grid_integers import addend, comoment, counted_rows, held_in, quantized, uncentered, valid
 from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.waist import waist
+from dpsql.core.printing.waist import text, waist
 
 
 def direct(
@@ -69,7 +71,8 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     shift = c.center - components[i].center
     if not shift:
         return found
-    return f"{found} - {d.wide(str(shift))} * COUNT({counted_rows(components[i], names)}){_where(c, names)}"
+    rows = "*" if counts_every_row(c) else counted_rows(components[i], names)
+    return f"{found} - {d.wide(str(shift))} * COUNT({rows}){only(conditions(c, names))}"
 
 
 def grouping(keys: Sequence[object]) -> str:
@@ -81,19 +84,20 @@ def total(
     c: Component, names: Names, components: Sequence[Component], ids: Sequence[int], *, rising: bool = False
 ) -> str:
     """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
-    where = _where(c, names)
+    d, where = names.dialect, only(conditions(c, names))
     match c.measure:
         case Measure.COUNT:
             return f"COUNT({counted(c, names, components)}){where}"
-        case Measure.SUM if rising:
-            return f"COALESCE({names.dialect.rising_total(quantized(c, names), where)}, 0)"
         case Measure.SUM:
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
+            added, left_out = addend(c, names)
+            where = only([*conditions(c, names), *left_out])
+            plain = d.total(added, held_in(c), where, most=c.magnitude)
+            return f"COALESCE({d.rising_total(added, where) if rising else plain}, 0)"
         case Measure.DISTINCT:
             assert c.arg is not None
-            return f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}"
+            return f"COUNT(DISTINCT {text(c.arg, names)[0]}){where}"
         case Measure.DISTINCT_SUM:
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
+            return f"COALESCE({d.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
         case Measure.UNITS:
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case Measure.COMOMENT:
@@ -102,13 +106,14 @@ def total(
             raise AssertionError("what is chosen has a histogram of its own")
 
 
-def _where(c: Component, names: Names) -> str:
-    return "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+def conditions(c: Component, names: Names) -> list[str]:
+    """Which rows count in a component, as columns."""
+    return [] if c.filter is None else [text(c.filter, names)[0]]
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
     """What COUNT counts: every row, or those whose argument is valid, as in its sum."""
-    if c.arg is None:
+    if c.arg is None or counts_every_row(c):
         return "*"
     for other in components:
         if other.measure is Measure.SUM and other.arg == c.arg and not other.multiplied:

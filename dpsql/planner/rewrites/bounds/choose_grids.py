@@ -94,7 +94,7 @@ def gridded(node: Release, facts: Facts, found: Mapping[Expr, Fraction] = Mappin
     return replace(
         node,
         components=tuple(
-            _gridded(c, facts, limits, bounding, node, found)
+            _counted(_gridded(c, facts, limits, bounding, node, found), node, facts)
             for c in (_counting(c, node, facts, limits) for c in node.components)
         ),
     )
@@ -112,6 +112,14 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
     most = most_values(c.arg, facts, c.filter, stored_columns(node.input))
     counted = limits.rows if c.of_unit is None else c.of_unit.most
     return c if most is None or most >= counted else replace(c, values=max(1, most))
+
+
+def _counted(c: Component, node: Release, facts: Facts) -> Component:
+    """With every row counted, where the number of rows is public and each seems to have a value anyway."""
+    if facts.size is None or not facts.replaced_rows or node.keys or c.filter is not None or rule(c).counts != "rows":
+        return c
+    values = map(facts.value, c.arguments)
+    return c if rule(c).chosen or any(v.nullable or not v.finite for v in values) else replace(c, every_row=True)
 
 
 def _conditional(c: Component) -> bool:

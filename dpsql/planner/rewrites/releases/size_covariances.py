@@ -62,4 +62,4 @@ def _whole(product: Component, size: int, facts: Facts) -> Component | None:
     values = map(facts.value, product.arguments)
     if product.filter is not None or any(v.nullable or not v.finite for v in values):
         return None
-    return replace(product, measure=Measure.COMOMENT, rows=size)
+    return replace(product, measure=Measure.COMOMENT, rows=size, every_row=True)
