@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import dpsql
 from benchmarks.data import kept
 from benchmarks.tpch import made
+from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Exponential
@@ -162,8 +163,8 @@ class Column:
 
 def chosen(found: Histograms, measurement: Measurement, draws: int, group: int = 0) -> list[int]:
     """Cells that the mechanism chooses."""
-    assert isinstance(measurement.mechanism, Exponential) and measurement.component.quantile is not None
-    p = measurement.component.quantile.p
+    assert isinstance(measurement.mechanism, Exponential) and isinstance(measurement.component, QuantileChoice)
+    p = measurement.component.p
     first, counts, scores = found.runs(group, p.numerator, p.denominator)
     choice = CellChoice(counts, scores, powers(measurement.mechanism.eta))
     drawn = (choice.draw(_KERNEL) for _ in range(draws))

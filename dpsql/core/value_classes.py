@@ -36,7 +36,7 @@ else:
         """A function of an object and of new values of its fields, which makes another one."""
         names = [f.name for f in fields(kind) if f.init]
         asked = "".join(f", {name}=same_" for name in names)
-        given = ", ".join(f"old_.{name} if {name} is same_ else {name}" for name in names)
+        given = ", ".join(f"{name}=old_.{name} if {name} is same_ else {name}" for name in names)
         return eval(f"lambda old_, /, *{asked}: kind_({given})", {"kind_": kind, "same_": object()})
 
 

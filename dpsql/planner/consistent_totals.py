@@ -20,7 +20,7 @@ from math import inf, prod
 from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.releases_of_plan import Releases
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, RowCount, ValueSum
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node, Release, key_sources
 from dpsql.core.release.planned import PlannedRelease
@@ -127,7 +127,7 @@ def _adding_up(release: Release) -> list[int]:
     for output in release.outputs:
         for place, _ in output.recipe.terms(release.components) or ():
             component = release.components[place]
-            if component.measure not in (Measure.COUNT, Measure.SUM):
+            if not isinstance(component, RowCount | ValueSum | ProductSum):
                 raise does_not_add_up(
                     f"{output.column.name} counts what may be in several groups, so that the sum of its parts is more",
                     output.span,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.ir.components import Measure
+from dpsql.core.ir.components import Component, DistinctCount, RowCount
 from dpsql.core.ir.nodes import Join, JoinKind, Release
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.errors import Rejected
@@ -30,10 +30,10 @@ wards:
 )
 
 
-def parts(sql: str) -> tuple[list[Measure], list[JoinKind]]:
+def parts(sql: str) -> tuple[list[type[Component]], list[JoinKind]]:
     root = planned(sql, POLICY).tree.node
     (release,) = [n for n in walk(root) if isinstance(n, Release)]
-    return [c.measure for c in release.components], [n.kind for n in walk(root) if isinstance(n, Join)]
+    return [type(c) for c in release.components], [n.kind for n in walk(root) if isinstance(n, Join)]
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def parts(sql: str) -> tuple[list[Measure], list[JoinKind]]:
 )
 def test_keys_are_counted_of_the_joined_rows(sql: str) -> None:
     measures, kinds = parts(sql)
-    assert set(measures) == {Measure.DISTINCT} and kinds == [JoinKind.INNER]
+    assert set(measures) == {DistinctCount} and kinds == [JoinKind.INNER]
 
 
 def test_rows_as_units_are_counted_as_before() -> None:
     """Each row that differs keeps or drops one row of the public side."""
     measures, kinds = parts("SELECT COUNT(*) FROM codes WHERE code IN (SELECT code FROM calls)")
-    assert (measures, kinds) == ([Measure.COUNT], [JoinKind.SEMI])
+    assert (measures, kinds) == ([RowCount], [JoinKind.SEMI])
 
 
 @pytest.mark.parametrize(

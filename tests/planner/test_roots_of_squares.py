@@ -16,7 +16,8 @@ import pytest
 
 from dpsql.answers.stored.address import Addresses
 from dpsql.core.functions.domains.octaves import LAST
-from dpsql.core.ir.components import SATURATED, Component, Measure
+from dpsql.core.ir.components import Component, RowCount
+from dpsql.core.ir.contributions import SATURATED
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
@@ -158,7 +159,7 @@ def integer(component: Component, cell: Cell) -> int:
     _, value, chosen = cell
     if component.filter is not None and not chosen:
         return 0
-    if component.measure is Measure.COUNT:
+    if isinstance(component, RowCount):
         return int(component.arg is None or value is not None)
     return 0 if value is None else max(-SATURATED, min(SATURATED, int(value)))
 

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import RowCount, ValueSum
+from dpsql.core.ir.contributions import Weighing
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.frontend.aggregates.count import Count
 from dpsql.frontend.aggregates.sum import Sum
 from dpsql.planner.plan import Plan
@@ -106,7 +109,7 @@ def test_the_threshold_follows_its_component() -> None:
     found = planned("SELECT w, SUM(x), AVG(x), COUNT(*) FROM texts GROUP BY w", POLICY)
     node = found.releases[0].measured.node
     assert node.threshold is not None
-    assert node.components[node.threshold] == Component(Measure.COUNT)
+    assert node.components[node.threshold] == RowCount()
     assert len(node.components) == 2 and any(isinstance(o.recipe, Sum) and o.recipe.count for o in node.outputs)
 
 
@@ -121,16 +124,20 @@ def test_both_forms_are_one_number(ends: list[int], rows: list[int], half: bool)
     grid = Fraction(1, 2) if half else Fraction(1)
     low, high = (int(end / grid) for end in ends)
     center = (low + high) // 2
-    centred = Component(Measure.SUM, grid=grid, center=center, lo=low - center, hi=high - center, paired=True)
+    centred = ValueSum(
+        Literal(1, BIGINT), grid=grid, center=center, lo=low - center, hi=high - center, contribution=Weighing.PAIRED
+    )
     clipped = [min(high, max(low, int(x / grid))) for x in rows]
     integers = sum(x - center for x in clipped), len(rows)
-    parts = Sum(0, 1).terms([centred, Component(Measure.COUNT)])
+    parts = Sum(0, 1).terms([centred, RowCount()])
     assert sum(integers[i] * worth for i, worth in parts) == sum(clipped) * grid
 
 
 def test_weights_of_both_parts_are_divided_out() -> None:
-    centred = Component(Measure.SUM, grid=Fraction(1, 4), center=6, lo=-6, hi=6, weight=8, paired=True)
-    parts = Sum(1, 0).terms([Component(Measure.COUNT, weight=8), centred])
+    centred = ValueSum(
+        Literal(1, BIGINT), grid=Fraction(1, 4), center=6, lo=-6, hi=6, weight=8, contribution=Weighing.PAIRED
+    )
+    parts = Sum(1, 0).terms([RowCount(weight=8), centred])
     assert parts == ((1, Fraction(1, 32)), (0, Fraction(6, 32)))
     assert Sum(1, 0).moved({0: 3, 1: 2}) == Sum(2, 3)
     assert Sum(1).moved({1: 0}) == Sum(0) and Count(1).moved({1: 0}) == Count(0)

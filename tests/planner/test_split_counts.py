@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Component
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.short_text import expression
 from dpsql.core.noise.mechanisms import DiscreteLaplace
@@ -199,5 +198,5 @@ def test_an_error_of_the_total_alone() -> None:
 
 
 def test_coefficients_of_several_counts() -> None:
-    count = Component(plan(SHARE).releases[0].measured.node.components[0].measure, weight=8)
+    count = type(plan(SHARE).releases[0].measured.node.components[0])(weight=8)
     assert Count(1, (0, 2)).terms([count] * 3) == tuple((i, Fraction(1, 8)) for i in (1, 0, 2))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpsql.api.connection import Connection
-from dpsql.core.ir.components import Measure
+from dpsql.core.ir.components import Component, LargestChoice, RowCount, UnitCount
 from dpsql.diagnostics.errors import Rejected
 from tests.support.built_once import build
 from tests.support.opened_once import opened
@@ -80,9 +80,9 @@ def answered(con: Connection, sql: str, **settings: Any) -> list[Any]:
     return con.sql(sql).run(epsilon=100_000, **settings).fetchall()
 
 
-def measures(con: Connection, sql: str, **settings: Any) -> list[list[Measure]]:
+def measures(con: Connection, sql: str, **settings: Any) -> list[list[type[Component]]]:
     plan = con.sql(sql).plan(**({"epsilon": 1} | settings))
-    return [[m.component.measure for m in r.measured.measurements] for r in plan.releases]
+    return [[type(m.component) for m in r.measured.measurements] for r in plan.releases]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def measures(con: Connection, sql: str, **settings: Any) -> list[list[Measure]]:
 def test_the_groups_of_the_most_units_in_their_order(con: Connection, sql: str, answer: list[Any]) -> None:
     """Bridge has the most rows, of one rider and of nobody; no limit is declared."""
     assert [row[0] for row in answered(con, sql)] == answer
-    assert Measure.LARGEST in measures(con, sql)[0] and Measure.UNITS not in measures(con, sql)[0]
+    assert LargestChoice in measures(con, sql)[0] and UnitCount not in measures(con, sql)[0]
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_the_groups_of_the_most_units_in_their_order(con: Connection, sql: str, 
 )
 def test_counts_where_they_are_shown_or_as_cheap(con: Connection, sql: str) -> None:
     """A rider owns two stops at most: two picks cost as much as all counts."""
-    assert Measure.LARGEST not in {m for release in measures(con, sql) for m in release}
+    assert LargestChoice not in {m for release in measures(con, sql) for m in release}
 
 
 def test_one_pick_is_cheaper_than_two_counts(con: Connection) -> None:
     sql = "SELECT stop FROM owners GROUP BY stop ORDER BY COUNT(DISTINCT rider) DESC LIMIT 1"
-    assert measures(con, sql) == [[Measure.LARGEST]] and answered(con, sql) == [("Castle",)]
+    assert measures(con, sql) == [[LargestChoice]] and answered(con, sql) == [("Castle",)]
 
 
 @pytest.mark.parametrize(
@@ -188,4 +188,4 @@ def test_the_error_is_told_in_units_and_can_be_asked_for(con: Connection) -> Non
 
 
 def test_rows_as_units_are_counted(con: Connection) -> None:
-    assert measures(con, "SELECT stop FROM rows GROUP BY stop ORDER BY COUNT(*) DESC LIMIT 1") == [[Measure.COUNT]]
+    assert measures(con, "SELECT stop FROM rows GROUP BY stop ORDER BY COUNT(*) DESC LIMIT 1") == [[RowCount]]

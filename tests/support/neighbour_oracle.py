@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, ProductSum
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.privacy_loss import PrivacyLoss, compose
 from dpsql.core.release import noisy
@@ -181,7 +181,7 @@ _VERDICTS = Verdicts()
 
 
 def _shown(c: Component) -> str:
-    return f"{c.measure.value} arg={c.arg is not None} filter={c.filter is not None} paired={c.paired}"
+    return f"{c.kind} arg={c.arg is not None} filter={c.filter is not None} paired={c.paired}"
 
 
 def attack(
@@ -201,8 +201,8 @@ def attack(
         for statement in planned.statements:
             tally.shapes[statement.shape] = tally.shapes.get(statement.shape, 0) + 1
         for m in planned.measured.measurements:
-            name = m.component.measure.value + (" paired" if m.component.paired else "")
-            name += " squared" if m.component.squared else ""
+            name = m.component.kind + (" paired" if m.component.paired else "")
+            name += " squared" if isinstance(m.component, ProductSum) and m.component.times is None else ""
             tally.components[name] = tally.components.get(name, 0) + 1
         vectors = []
         for db in range(world.neighbours + 1):

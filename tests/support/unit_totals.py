@@ -15,7 +15,8 @@ from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
+from dpsql.core.ir.components import Component, ValueSum
+from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.nodes import BoundContributions, Node, Release, keyed_by
 from dpsql.core.ir.public_facts import PublicFacts
@@ -59,7 +60,7 @@ def limited(
     )  # fmt: skip
     facts = derive(bounding, ctx).fact
     plain = (_plain(c, bare, limits(c)) for c in release.components)
-    own = tuple(in_units(c, None if c.arg is None else facts.value(c.arg), DEFAULT_RESOLUTION) for c in plain)
+    own = tuple(in_units(c, facts.value(c.arg), DEFAULT_RESOLUTION) if isinstance(c, ValueSum) else c for c in plain)
     node = gridded(replace(release, input=bounding, components=own), facts)
     return planned(derive(node, ctx), tables)
 
@@ -72,7 +73,8 @@ def planned(tagged: Tagged[Facts], tables: TableNames) -> PlannedRelease:
 
 def _plain(c: Component, bare: bool, limit: UnitTotal | None) -> Component:
     arg = c.arg.args[0] if bare and isinstance(c.arg, Call) and c.arg.function == "clip" else c.arg
-    return Component(c.measure, arg, c.filter, of_unit=limit)
+    plain = type(c)(arg, c.filter)
+    return plain if limit is None else replace(plain, contribution=limit)  # type: ignore[call-arg]
 
 
 def toward_zero(a: int, b: int) -> int:
@@ -104,7 +106,7 @@ def grid_integer(c: Component, value: Fraction | None) -> int:
     if value is None:
         return 0
     units = abs(value / c.grid) + Fraction(1, 2)
-    return max(c.lo, min(c.hi, int(units) * (1 if value > 0 else -1)))
+    return max(c.ends[0], min(c.ends[1], int(units) * (1 if value > 0 else -1)))
 
 
 def added_up(each: Sequence[Mapping[str | None, int]]) -> dict[str | None, int]:
@@ -116,4 +118,4 @@ def added_up(each: Sequence[Mapping[str | None, int]]) -> dict[str | None, int]:
     return dict(found)
 
 
-__all__ = ["Measure", "added_up", "grid_integer", "limited", "parts", "planned", "toward_zero"]
+__all__ = ["added_up", "grid_integer", "limited", "parts", "planned", "toward_zero"]

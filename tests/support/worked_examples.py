@@ -15,7 +15,17 @@ from typing import Any, TypeVar
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import (
+    Comoment,
+    Component,
+    DistinctCount,
+    LargestChoice,
+    ModeChoice,
+    OnGrid,
+    ProductSum,
+    UnitCount,
+    ValueSum,
+)
 from dpsql.core.ir.expressions import Call, Expr, transform
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -289,25 +299,26 @@ def _line(node: Node) -> str:
 
 
 def _component(c: Component) -> str:
-    if c.measure is Measure.MODE:
-        assert c.arg is not None
+    if isinstance(c, ModeChoice):
         among = "" if c.choices is None else f" of {', '.join(repr(value) for (value,) in c.choices.keys)}"
         return f"MODE({_written(c.arg)}){among}"
-    if c.pick is not None:
-        assert c.arg is not None
+    if isinstance(c, LargestChoice):
         return f"{_written(c.arg)} of the most ids, pick {c.pick.place + 1} of {c.pick.of}"
-    if c.measure is Measure.UNITS:
+    if isinstance(c, UnitCount):
         return "number of units"
     text = "*" if c.arg is None else _written(c.arg)
     if c.paired:
-        text = f"({text} - middle)²" if c.squared else f"{text} - middle"
-        text = text if c.times is None else f"({text}) · ({_written(c.times.arg)} - middle)"
-    if c.rows is not None:
+        text = f"({text} - middle)²" if isinstance(c, ProductSum) else f"{text} - middle"
+        if isinstance(c, ProductSum) and c.times is not None:
+            text = f"({_written(c.arg)} - middle) · ({_written(c.times.arg)} - middle)"
+    if isinstance(c, Comoment):
         return f"{c.rows}² · COVAR_POP({', '.join(map(expression, c.arguments))})"
-    text = _called("sum" if c.measure is Measure.SUM else "count", text, c.filter, c.measure is Measure.DISTINCT)
-    if (c.lo, c.hi) != (0, 1):
+    text = _called(
+        "sum" if isinstance(c, ValueSum | ProductSum) else "count", text, c.filter, isinstance(c, DistinctCount)
+    )
+    if isinstance(c, OnGrid) and (c.lo, c.hi) != (0, 1):
         text += f" of integers {c.lo} … {c.hi}, each worth {c.worth}"
-    if c.units is not None:
+    if isinstance(c, OnGrid) and c.units is not None:
         text += f", read from {c.units.name!r}"
     return text if c.weight == 1 else f"{text}, weights in {c.weight}ths"
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpsql.core.analysis.releases_of_plan import releases_of
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.ir.short_text import expression
 from dpsql.diagnostics.words import number
 from dpsql.frontend.aggregates.quantile import ordered
@@ -45,15 +45,14 @@ def boxes(plan: Plan, names: Sequence[str], wanted: Sequence[str]) -> list[Box]:
     """The boxes that columns of an answer make. names: of all its columns; wanted: those that may be in one."""
     index = releases_of(plan.tree)
     branches = shown_by(plan.tree.node, plan.columns, index.index, quantiles=True)
-    found: dict[Component, dict[Fraction, str]] = {}
+    found: dict[QuantileChoice, dict[Fraction, str]] = {}
     for name, source in zip(names, branches[0] if len(branches) == 1 else (), strict=len(branches) == 1):
         if source is None or name not in wanted:
             continue
         node = index.node(source[0])
         own = node.components[node.outputs[source[1]].recipe.components[0]]
-        if own.quantile is not None:
-            alike = found.setdefault(replace(own, quantile=replace(own.quantile, p=HALF)), {})
-            alike.setdefault(own.quantile.p, name)
+        if isinstance(own, QuantileChoice):
+            found.setdefault(replace(own, p=HALF), {}).setdefault(own.p, name)
     return [
         Box(expression(ordered(c)[0]), tuple(sorted(alike)), tuple(alike[p] for p in sorted(alike)))
         for c, alike in found.items()

@@ -30,7 +30,7 @@ from dpsql.answers.stored.rests_on import of_column, of_data, of_table
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.components import Component, KeySource, ListChoice
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.fingerprint import Numbered
 from dpsql.core.ir.nodes import (
@@ -87,7 +87,7 @@ class ReleaseAddress:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
         own = "" if component.of_unit is None else self.octaves.get(component.of_unit.label, "")
-        if component.choices is not None:
+        if isinstance(component, ListChoice) and component.choices is not None:
             component = replace(component, choices=hashed(component.choices))
         return self._begun.ended(order, keys, own, component, column=self._declared)
 

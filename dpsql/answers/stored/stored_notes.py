@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.answers.stored.choosing import ChosenAnswers
-from dpsql.core.ir.components import Output
+from dpsql.core.ir.recipes import Output
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.noisy import wanted
 from dpsql.diagnostics.layout import one_line

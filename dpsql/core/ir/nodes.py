@@ -10,8 +10,9 @@ from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 
-from dpsql.core.ir.components import Component, KeySource, Output
+from dpsql.core.ir.components import Component, KeySource, ValueSum
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.core.ir.recipes import Output
 from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 
@@ -165,7 +166,7 @@ class AggregateCall:
     distinct: bool = False
     filter: Expr | None = None
     span: Span | None = field(default=None, compare=False)
-    summed: Component | None = None
+    summed: ValueSum | None = None
     per_group: tuple[Fraction, Fraction] | None = None
     end: str = ""
     p: Fraction | None = None
@@ -270,8 +271,7 @@ class Truncate:
 class GroupKeys:
     """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped.
 
-    within: with private keys, the public lists that they are in, one for each column, which together are too long to
-        be shown. Rows outside are dropped.
+    within: with private keys, their public lists, one per column, too long together to be shown. Rows outside: too.
     """
 
     input: Node

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from dpsql.core.ir.components import SATURATED, Component, Measure
+from dpsql.core.ir.components import Comoment, Component, DistinctCount, LargestChoice, UnitCount
+from dpsql.core.ir.contributions import SATURATED
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -160,36 +161,31 @@ def _fits(node: Node, below: list[Row]) -> None:
 
 
 def _counted(node: Release, c: Component, below: Node) -> None:
-    """A comoment is of two arguments, and of all rows there are."""
-    some = c.filter is not None or node.keys or isinstance(below, BoundContributions)
-    if (c.measure is Measure.COMOMENT) != (c.rows is not None) or (c.rows is not None and (some or c.times is None)):
-        _wrong(node, "a comoment is not of two arguments of all rows")
+    """A comoment is of all rows there are."""
+    if isinstance(c, Comoment) and (c.filter is not None or node.keys or isinstance(below, BoundContributions)):
+        _wrong(node, "a comoment is not of all rows")
 
 
 def _picked(node: Release, c: Component) -> None:
     """What is picked by its units is one of several picks, all of them of no groups, in their order."""
-    if (c.measure is Measure.LARGEST) != (c.pick is not None) or (c.pick is not None and (node.keys or c.arg is None)):
-        _wrong(node, "a choice by units is no pick, or one of groups")
-    if c.pick is not None:
-        picks = [other.pick.place for other in node.components if other.pick and replace(other, pick=c.pick) == c]
-        if picks != list(range(c.pick.of)):
-            _wrong(node, "picks from one list are missing, or in another order")
+    if not isinstance(c, LargestChoice):
+        return
+    if node.keys:
+        _wrong(node, "a choice by units is one of groups")
+    others = (other for other in node.components if isinstance(other, LargestChoice))
+    if [other.pick.place for other in others if replace(other, pick=c.pick) == c] != list(range(c.pick.of)):
+        _wrong(node, "picks from one list are missing, or in another order")
 
 
 def _limited(node: Release, c: Component, below: Node) -> None:
     """A limit of a component's own fits it, and one without is limited by the bounding node, if there is one."""
     if c.of_unit is not None:
-        unit_total = (
-            c.measure is not Measure.UNITS
-            and c.per_group is None
-            and not (c.paired or c.by_row or c.multiplied or c.center)
-        )
-        if not unit_total or not isinstance(below, BoundContributions) or not 1 <= c.of_unit.most <= SATURATED:
+        if c.center or not isinstance(below, BoundContributions) or not 1 <= c.of_unit.most <= SATURATED:
             _wrong(node, "a limit on what an id adds is of another component")
-        if c.measure is Measure.DISTINCT and c.of_unit.norm != "l1":
+        if isinstance(c, DistinctCount) and c.of_unit.norm != "l1":
             _wrong(node, "a number of different values has a limit of another norm")
     elif isinstance(below, BoundContributions):
-        in_groups = c.measure in (Measure.UNITS, Measure.LARGEST) and below.groups is not None
+        in_groups = isinstance(c, (UnitCount, LargestChoice)) and below.groups is not None
         if below.rows is None and below.per_group is None and not in_groups:
             _wrong(node, "nothing limits what an id adds to a component")
 

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import (
+    Comoment,
+    Component,
+    DistinctCount,
+    DistinctSum,
+    LargestChoice,
+    ModeChoice,
+    ProductSum,
+    QuantileChoice,
+    RowCount,
+    UnitCount,
+    ValueSum,
+)
+from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.measures.comoment import ComomentRule
 from dpsql.core.measures.count import CountRule
 from dpsql.core.measures.distinct import DistinctRule
@@ -17,25 +31,26 @@ from dpsql.core.measures.quantile import QuantileRule
 from dpsql.core.measures.sum import SumRule
 from dpsql.core.measures.units import UnitsRule
 
-RULES: Mapping[Measure, MeasureRule] = {
-    Measure.COUNT: CountRule(),
-    Measure.SUM: SumRule(),
-    Measure.DISTINCT: DistinctRule(),
-    Measure.DISTINCT_SUM: DistinctSumRule(),
-    Measure.UNITS: UnitsRule(),
-    Measure.COMOMENT: ComomentRule(),
-    Measure.QUANTILE: QuantileRule(),
-    Measure.MODE: ModeRule(),
-    Measure.LARGEST: LargestRule(),
+RULES: Mapping[type[Component], MeasureRule[Any]] = {
+    RowCount: CountRule(),
+    ValueSum: SumRule(),
+    ProductSum: SumRule(),
+    DistinctCount: DistinctRule(),
+    DistinctSum: DistinctSumRule(),
+    UnitCount: UnitsRule(),
+    Comoment: ComomentRule(),
+    QuantileChoice: QuantileRule(),
+    ModeChoice: ModeRule(),
+    LargestChoice: LargestRule(),
 }
 
 
-def rule(component: Component) -> MeasureRule:
+def rule(component: Component) -> MeasureRule[Any]:
     """The rules of a component's kind."""
-    return RULES[component.measure]
+    return RULES[type(component)]
 
 
 def largest_contribution(component: Component, limits: Contribution) -> Norms:
     """The largest contribution of one unit to a component."""
-    own, total = rule(component), component.of_unit
-    return own.largest(component, limits) if total is None else own.limited(component, total, limits)
+    own, total = rule(component), component.contribution
+    return own.limited(component, total, limits) if isinstance(total, UnitTotal) else own.largest(component, limits)

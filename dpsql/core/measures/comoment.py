@@ -14,11 +14,11 @@ tests/deep/core/analysis/test_products_of_neighbours.py
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Comoment
 from dpsql.core.measures.measure_rule import MeasureRule, Norms
 
 
-class ComomentRule(MeasureRule):
+class ComomentRule(MeasureRule[Comoment]):
     """All rows count together."""
 
     __slots__ = ()
@@ -27,22 +27,22 @@ class ComomentRule(MeasureRule):
     counts = "rows"
     adds_values = True
 
-    def largest(self, c: Component, limits: Contribution) -> Norms:
+    def largest(self, c: Comoment, limits: Contribution) -> Norms:
         """Never asked."""
         raise AssertionError("a comoment of rows that come or go")
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: Comoment, fixed: bool) -> Norms:
         """By the pairs that the row is in."""
-        if not fixed or c.times is None or c.rows is None:
+        if not fixed:
             raise AssertionError("a comoment of a number of rows that is not public")
         width = max(0, c.rows - 1) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
         each = -(-width // c.step)
         return Norms(each, each**2, each)
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: Comoment, size: int) -> int:
         """Of a constant, or of one row."""
         return 0
 
-    def alone(self, c: Component) -> bool:
+    def alone(self, c: Comoment) -> bool:
         """It is no sum of what rows add."""
         return True

@@ -10,21 +10,21 @@ Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_r
 
 from __future__ import annotations
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import RowCount
 from dpsql.core.measures.measure_rule import Norms, RowRule
 
 
-class CountRule(RowRule):
+class CountRule(RowRule[RowCount]):
     """Each row adds 1."""
 
     __slots__ = ()
 
     name = "COUNT({argument})"
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: RowCount, fixed: bool) -> Norms:
         """Nothing in one group of fixed size."""
         return Norms(2, 2, 0 if fixed else 1)
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: RowCount, size: int) -> int:
         """That number."""
         return size

@@ -20,7 +20,8 @@ tests/deep/core/analysis/test_distinct_sums.py
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, UnitTotal
+from dpsql.core.ir.components import DistinctCount, DistinctSum
+from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.measures.distinct import DistinctRule
 from dpsql.core.measures.measure_rule import Norms
 
@@ -33,21 +34,21 @@ class DistinctSumRule(DistinctRule):
     name = "SUM(DISTINCT {argument})"
     adds_values = True
 
-    def largest(self, c: Component, limits: Contribution) -> Norms:
+    def largest(self, c: DistinctCount | DistinctSum, limits: Contribution) -> Norms:
         """So many values, each of them the largest."""
         values, B = super().largest(c, limits), c.magnitude
         return Norms(values.in_all * B, values.squares * B**2, values.in_group * B)
 
-    def limited(self, c: Component, total: UnitTotal, limits: Contribution) -> Norms:
+    def limited(self, c: DistinctCount | DistinctSum, total: UnitTotal, limits: Contribution) -> Norms:
         """No search finds how many there are."""
         raise AssertionError("a limit of its own on a sum of different values")
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: DistinctCount | DistinctSum, fixed: bool) -> Norms:
         """By the width of the values, or by a value that comes or goes alone."""
         (least, most), B = c.ends, c.magnitude
         width = max(B, most - least)
         return Norms(2 * B, max(2 * B**2, width**2), width)
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: DistinctCount | DistinctSum, size: int) -> int:
         """Of zeros alone, or of no row."""
         return 0

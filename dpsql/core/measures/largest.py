@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, LargestChoice
 from dpsql.core.measures.measure_rule import MeasureRule, Norms
 
 
-class LargestRule(MeasureRule):
+class LargestRule(MeasureRule[LargestChoice]):
     """Each unit raises the counts of its values."""
 
     __slots__ = ()
@@ -34,28 +34,32 @@ class LargestRule(MeasureRule):
     counts = "ids"
     chosen = True
 
-    def largest(self, c: Component, limits: Contribution) -> Norms:
+    def largest(self, c: LargestChoice, limits: Contribution) -> Norms:
         """1 for the one choice that there is."""
         return Norms(1, 1, 1)
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: LargestChoice, fixed: bool) -> Norms:
         """Of rows as units there is none: each is one value's."""
         raise AssertionError("rows that are units of their own are counted, not picked by")
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: LargestChoice, size: int) -> int:
         """Of no unit at all: no choice."""
         return 0
 
-    def options(self, c: Component) -> int:
+    def options(self, c: LargestChoice) -> int:
         """The values that earlier picks left; at least 1, where they are yet to be read."""
-        assert c.choices is not None and c.pick is not None
         return max(1, len(c.choices.keys) - c.pick.place)
+
+
+def is_later_pick(c: Component) -> bool:
+    """Whether it is one of several picks, and not the first, which says it for all."""
+    return isinstance(c, LargestChoice) and c.pick.place > 0
 
 
 def other_picks(components: Sequence[Component], place: int) -> list[int]:
     """Places of the other picks from the same list as this one; none of what is no pick."""
     own = components[place]
-    if own.pick is None:
+    if not isinstance(own, LargestChoice):
         return []
-    picks = ((i, c) for i, c in enumerate(components) if c.pick is not None and i != place)
+    picks = ((i, c) for i, c in enumerate(components) if isinstance(c, LargestChoice) and i != place)
     return [i for i, c in picks if replace(c, pick=own.pick) == own]

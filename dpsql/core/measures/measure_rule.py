@@ -17,10 +17,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import isqrt
-from typing import ClassVar, Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, UnitTotal
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.contributions import PerGroup, UnitTotal
+
+C = TypeVar("C", bound=Component)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def groups_of_a_unit(limits: Contribution) -> int | None:
     return groups if possible is None or groups is None else min(groups, possible)
 
 
-class MeasureRule(ABC):
+class MeasureRule(ABC, Generic[C]):
     """The rules of one kind of component. Its file opens with what it claims."""
 
     __slots__ = ()
@@ -69,41 +72,41 @@ class MeasureRule(ABC):
     """Whether it is one of many cells, chosen by their scores, instead of a number that noise is added to."""
 
     @abstractmethod
-    def largest(self, c: Component, limits: Contribution) -> Norms:
+    def largest(self, c: C, limits: Contribution) -> Norms:
         """How much one unit can contribute: integers and whole rows, before the weight grid."""
 
-    def limited(self, c: Component, total: UnitTotal, limits: Contribution) -> Norms:
+    def limited(self, c: C, total: UnitTotal, limits: Contribution) -> Norms:
         """How much one unit can contribute under a limit of the component's own."""
         raise AssertionError("a limit that is of no component of this kind")
 
     @abstractmethod
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: C, fixed: bool) -> Norms:
         """What one row moves that another one replaces: it leaves one group and enters another, or the same.
 
         fixed: the number of rows is public, every row counts, and there is one group.
         """
 
-    def kept(self, c: Component, limits: Contribution) -> int:
+    def kept(self, c: C, limits: Contribution) -> int:
         """How many different values of an id may count, where values do."""
         raise AssertionError("a component that counts rows or ids")
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: C, size: int) -> int:
         """The integer that everybody knows of a component that nothing changes.
 
         size: the public number of rows, or 0.
         """
         return c.ends[0] * size
 
-    def options(self, c: Component) -> int:
+    def options(self, c: C) -> int:
         """How many there are to choose from, where one is chosen."""
         raise AssertionError("a component that is not chosen")
 
-    def alone(self, c: Component) -> bool:
+    def alone(self, c: C) -> bool:
         """Whether what an id adds is clipped by itself, instead of weighed with all rows of the id."""
         return False
 
 
-class RowRule(MeasureRule):
+class RowRule(MeasureRule[C]):
     """Components in which each row counts.
 
     Claim: one unit adds at most rows · B in all, as many rows of one group · B there, and Σv² as the limits say; where
@@ -119,17 +122,17 @@ class RowRule(MeasureRule):
 
     counts = "rows"
 
-    def largest(self, c: Component, limits: Contribution) -> Norms:
+    def largest(self, c: C, limits: Contribution) -> Norms:
         """Rows times magnitude, or clipped totals."""
         rows, groups, each = limits.rows, limits.most_groups, c.magnitude
-        if c.per_group is None or not limits.scaled:
+        if not isinstance(c.contribution, PerGroup) or not limits.scaled:
             return Norms(rows * each, limits.l2_squared * each**2, limits.rows_in_one_group * each)
         clipped = c.most_per_group
         if limits.by_rows is None:
             return Norms(groups * clipped, groups * clipped**2, clipped)
         return at_most(rows * each, groups, clipped)
 
-    def limited(self, c: Component, total: UnitTotal, limits: Contribution) -> Norms:
+    def limited(self, c: C, total: UnitTotal, limits: Contribution) -> Norms:
         """The limit in all groups together, or as the root of their squares."""
         most, groups = total.most, groups_of_a_unit(limits)
         if total.norm == "l1":

@@ -16,11 +16,11 @@ Tested by: tests/core/measures/test_mode.py, tests/deep/core/noise/test_mode_nei
 
 from __future__ import annotations
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import ModeChoice
 from dpsql.core.measures.measure_rule import Norms, RowRule
 
 
-class ModeRule(RowRule):
+class ModeRule(RowRule[ModeChoice]):
     """Each row raises the count of its value."""
 
     __slots__ = ()
@@ -28,15 +28,15 @@ class ModeRule(RowRule):
     name = "MODE({argument})"
     chosen = True
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: ModeChoice, fixed: bool) -> Norms:
         """By ± 2 in one group, or by ± 1 in two."""
         return Norms(2, 4, 2)
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: ModeChoice, size: int) -> int:
         """Of no row at all: no value."""
         return 0
 
-    def options(self, c: Component) -> int:
+    def options(self, c: ModeChoice) -> int:
         """The listed values; at least 1, where they are yet to be read."""
         assert c.choices is not None
         return max(1, len(c.choices.keys))

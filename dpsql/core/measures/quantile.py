@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, KeySource, LargestChoice, ModeChoice, Pick, QuantileChoice
 from dpsql.core.measures.measure_rule import Norms, RowRule
 from dpsql.core.numbers.cells import Cells
 
 
-class QuantileRule(RowRule):
+class QuantileRule(RowRule[QuantileChoice]):
     """Each row moves the ranks."""
 
     __slots__ = ()
@@ -34,25 +34,23 @@ class QuantileRule(RowRule):
     name = "QUANTILE({argument})"
     chosen = True
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: QuantileChoice, fixed: bool) -> Norms:
         """By b in one group, or by c in two."""
-        assert c.quantile is not None
-        steep = c.quantile.steepness
-        return Norms(2 * steep, (2 * steep) ** 2, c.quantile.p.denominator)
+        steep = c.steepness
+        return Norms(2 * steep, (2 * steep) ** 2, c.p.denominator)
 
-    def known(self, c: Component, size: int) -> int:
+    def known(self, c: QuantileChoice, size: int) -> int:
         """Of no row at all: no cell."""
         return 0
 
-    def options(self, c: Component) -> int:
+    def options(self, c: QuantileChoice) -> int:
         """Its cells."""
         return len(cells_of(c))
 
 
-def cells_of(c: Component) -> Cells:
+def cells_of(c: QuantileChoice) -> Cells:
     """The cells that a quantile is chosen from."""
-    assert c.quantile is not None
-    return Cells.of(c.lo, c.hi, c.quantile.cells, c.quantile.logarithmic)
+    return Cells.of(c.lo, c.hi, c.cells, c.logarithmic)
 
 
 def histograms(components: Sequence[Component]) -> list[tuple[int, ...]]:
@@ -62,8 +60,11 @@ def histograms(components: Sequence[Component]) -> list[tuple[int, ...]]:
     """
     found: dict[Component, list[int]] = {}
     for i, c in enumerate(components):
-        if c.quantile is not None:
-            found.setdefault(replace(c, quantile=replace(c.quantile, p=Fraction(1, 2))), []).append(i)
-        elif c.choices is not None:
-            found.setdefault(replace(c, pick=None), []).append(i)
+        match c:
+            case QuantileChoice():
+                found.setdefault(replace(c, p=Fraction(1, 2)), []).append(i)
+            case LargestChoice():
+                found.setdefault(replace(c, pick=Pick(0, 1)), []).append(i)
+            case ModeChoice(choices=KeySource()):
+                found.setdefault(c, []).append(i)
     return [tuple(numbers) for numbers in found.values()]

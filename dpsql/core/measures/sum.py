@@ -13,11 +13,12 @@ tests/core/printing/test_products.py, tests/deep/core/analysis/test_products_of_
 
 from __future__ import annotations
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import ProductSum, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.measures.measure_rule import Norms, RowRule
 
 
-class SumRule(RowRule):
+class SumRule(RowRule[ValueSum | ProductSum]):
     """Each row adds its value."""
 
     __slots__ = ()
@@ -25,12 +26,12 @@ class SumRule(RowRule):
     name = "SUM({argument})"
     adds_values = True
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: ValueSum | ProductSum, fixed: bool) -> Norms:
         """By the width of the values."""
         (least, most), B = c.ends, c.magnitude
         width = most - least
         return Norms(2 * B, max(2 * B**2, width**2), width if fixed else max(B, width))
 
-    def alone(self, c: Component) -> bool:
+    def alone(self, c: ValueSum | ProductSum) -> bool:
         """Where its rows have no weights of their own, which they have beside a count."""
-        return not (c.paired or c.by_row)
+        return c.contribution not in (Weighing.PAIRED, Weighing.BY_ROW)

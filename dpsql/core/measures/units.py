@@ -10,11 +10,11 @@ Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_p
 from __future__ import annotations
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import UnitCount
 from dpsql.core.measures.measure_rule import MeasureRule, Norms
 
 
-class UnitsRule(MeasureRule):
+class UnitsRule(MeasureRule[UnitCount]):
     """Each id of a group adds 1."""
 
     __slots__ = ()
@@ -22,10 +22,10 @@ class UnitsRule(MeasureRule):
     name = "COUNT(DISTINCT {unit})"
     counts = "ids"
 
-    def largest(self, c: Component, limits: Contribution) -> Norms:
+    def largest(self, c: UnitCount, limits: Contribution) -> Norms:
         """1 for each group."""
         return Norms(limits.most_groups, limits.most_groups, 1)
 
-    def replaced(self, c: Component, fixed: bool) -> Norms:
+    def replaced(self, c: UnitCount, fixed: bool) -> Norms:
         """One id each, in one group or in two."""
         return Norms(2, 2, 1)

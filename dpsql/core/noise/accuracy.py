@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Output, Terms
+from dpsql.core.ir.recipes import Output, Terms
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.accuracy_of_pairs import ComponentPair, Pricing, joint_shares

@@ -33,7 +33,8 @@ from functools import lru_cache
 from dpsql.core.analysis.disjoint_conditions import ANY, Cases, are_disjoint, both, cases_of
 from dpsql.core.analysis.facts import Columns, Contribution
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, DistinctSum, ValueSum
+from dpsql.core.ir.contributions import PerGroup, UnitTotal
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.measures.all_measures import rule
@@ -103,7 +104,7 @@ def _weighs_rows(c: Contribution) -> bool:
 
 def _weighed_by_all_rows(component: Component) -> bool:
     """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all."""
-    if component.per_group is not None or component.of_unit is not None:
+    if isinstance(component.contribution, PerGroup | UnitTotal):
         return False  # its own total is clipped, or divides: two of them may both be full
     own = rule(component)
     return own.counts == "rows" and not own.alone(component) and not own.chosen
@@ -114,7 +115,7 @@ def _bounded_by_each_row(component: Component) -> bool:
 
     And whether c rows are priced as c times that: the values of a small image are not.
     """
-    own = component.per_group is not None or component.of_unit is not None or component.values is not None
+    own = isinstance(component.contribution, PerGroup | UnitTotal) or component.values is not None
     return not own and rule(component).counts != "ids" and not rule(component).chosen
 
 
@@ -132,4 +133,4 @@ def cases_that_count(component: Component, stored: Columns) -> Cases:
 
 def _zero_is_nothing(c: Component) -> bool:
     """Whether a row with the value 0 adds 0."""
-    return rule(c).adds_values and not c.center and not c.multiplied and c.lo <= 0 <= c.hi
+    return isinstance(c, ValueSum | DistinctSum) and not c.center and c.lo <= 0 <= c.hi

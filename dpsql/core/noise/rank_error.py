@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, QuantileChoice
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.noise.measurement import Measurement
@@ -61,7 +61,7 @@ def scores(components: Sequence[Component], place: int, confidence: Fraction, an
     any_bounds: of a quantile whatever the bounds of its values are.
     """
     own = components[place]
-    options = own.quantile.cells if any_bounds and own.quantile is not None else rule(own).options(own)
+    options = own.cells if any_bounds and isinstance(own, QuantileChoice) else rule(own).options(own)
     before = sum(_p(components[i]) <= _p(own) for i in _alike(components, place))
     after = sum(_p(components[i]) >= _p(own) for i in _alike(components, place))
     found = log(options * max(before, after) / (1 - confidence), _BITS).hi
@@ -80,4 +80,4 @@ def _alike(components: Sequence[Component], place: int) -> tuple[int, ...]:
 
 
 def _p(c: Component) -> Fraction:
-    return Fraction(1, 2) if c.quantile is None else c.quantile.p
+    return c.p if isinstance(c, QuantileChoice) else Fraction(1, 2)

@@ -20,7 +20,8 @@ from fractions import Fraction
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Comoment, Component
+from dpsql.core.ir.contributions import PerGroup, UnitTotal
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.measures.measure_rule import squares
@@ -59,9 +60,9 @@ def sensitivity(component: Component, contribution: Contribution, grouped: bool)
     c = contribution
     if c.replaces_rows:
         found = _replaced_rows(component, c, grouped)
-    elif component.of_unit is not None:
+    elif isinstance(component.contribution, UnitTotal):
         found = _limited_totals(component, c)
-    elif component.per_group is not None and c.scaled:
+    elif isinstance(component.contribution, PerGroup) and c.scaled:
         found = _clipped_totals(component, c, *component.ends_per_group)
     else:
         if not grouped and c.by_rows is None:
@@ -149,7 +150,8 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool) -> Sens
     """
     rows = c.rows
     every_row = component.every_row and component.filter is None
-    fixed = c.size is not None and every_row and not grouped and component.rows in (None, c.size)
+    other = isinstance(component, Comoment) and component.rows != c.size
+    fixed = c.size is not None and every_row and not grouped and not other
     one = rule(component).replaced(component, fixed)
     linf = rows * one.in_group
     if component.values is not None:  # two sets of so many values

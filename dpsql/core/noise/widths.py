@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from dpsql.core.ir.components import Recipe, Terms
+from dpsql.core.ir.recipes import Recipe, Terms
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import Additive
 

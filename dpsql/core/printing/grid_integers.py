@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import call, evaluate
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component, Factor, Measure
+from dpsql.core.ir.components import Comoment, Factor, OnGrid, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
@@ -34,17 +34,17 @@ MOST_DIGITS = 16
 """Digits of a DECIMAL that is multiplied by a power of ten in 64 bits: with the 2 digits of a 10, DuckDB holds 18."""
 
 
-def quantized(c: Component, names: Names) -> str:
+def quantized(c: OnGrid, names: Names) -> str:
     """SQL of what a row adds: an integer between the component's ends, or NULL; of every row that counts an integer.
 
     Of a square or a product at most 2³⁰: y and z are INTEGERs of at most 2³⁰ units, so that y·z and what is added to it
     fit BIGINT. Division truncates: what can be negative is raised by whole steps before, and lowered by them after.
     """
-    if not c.multiplied:
+    if not isinstance(c, ProductSum):
         return _clipped(c, names)
-    d = names.dialect
+    d, every_row = names.dialect, counts_every_row(c)
     y = d.cast(clipped_column(c, names), BIGINT)
-    z = y if c.times is None else d.cast(clipped_column(_factor(c, c.times), names), BIGINT)
+    z = y if c.times is None else d.cast(clipped_column(_factor(c.times, every_row), names), BIGINT)
     product, raised = f"{y} * {z}", 0
     if c.step != 1:
         raised = max(0, -(c.products[0] // c.step))
@@ -57,9 +57,9 @@ def quantized(c: Component, names: Names) -> str:
     return clipped(d, found, *map(str, c.ends), every_row=counts_every_row(c))
 
 
-def addend(c: Component, names: Names) -> tuple[str, list[str]]:
+def addend(c: ValueSum | ProductSum, names: Names) -> tuple[str, list[str]]:
     """What a SUM adds, and which rows it leaves out: SQL of a number, and conditions."""
-    exact = c.multiplied or c.units is not None or counts_every_row(c) or not names.dialect.computes_apart
+    exact = isinstance(c, ProductSum) or c.units is not None or counts_every_row(c) or not names.dialect.computes_apart
     if exact or _argument(c, names)[1].type.kind is not Kind.DOUBLE:
         return quantized(c, names), []
     # Below, what lies beyond the ends was made one of them before it was rounded.
@@ -67,20 +67,19 @@ def addend(c: Component, names: Names) -> tuple[str, list[str]]:
     return y, [within(y, *_ends(names.dialect, c, left, type_))]
 
 
-def clipped_column(c: Component, names: Names) -> str:
+def clipped_column(c: OnGrid, names: Names) -> str:
     """`quantized` as a column, where it is read several times."""
-    return apart(names, Level.CLIPPED, lambda over: quantized(replace(c, times=None, squared=False), over))
+    return apart(names, Level.CLIPPED, lambda over: _clipped(c, over))
 
 
-def comoment(c: Component, names: Names) -> str:
+def comoment(c: Comoment, names: Names) -> str:
     """SQL of n·Σy·z - Σy·Σz over n rows, in steps; of any other number of rows 0.
 
     y and z are of at most 2³⁰ units, and n is below 2³², so that all of it fits 128 bits.
     """
-    assert c.times is not None and c.rows is not None
     d = names.dialect
-    alone = replace(c, measure=Measure.SUM, times=None, rows=None, step=1)
-    y, z = (d.cast(clipped_column(f, names), BIGINT) for f in (alone, _factor(alone, c.times)))
+    every_row = counts_every_row(c)
+    y, z = (d.cast(clipped_column(_factor(f, every_row), names), BIGINT) for f in (c, c.times))
     product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
     moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
     least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
@@ -89,15 +88,12 @@ def comoment(c: Component, names: Names) -> str:
     return f"CASE WHEN COUNT(*) = {c.rows} THEN {steps} - {d.wide(str(raised))} ELSE {d.wide('0')} END"
 
 
-def _factor(c: Component, factor: Factor) -> Component:
-    """The factor of a product as what would be added up alone."""
-    return replace(
-        c, arg=factor.arg, grid=factor.grid, center=factor.center, lo=factor.lo, hi=factor.hi, times=None, step=1,
-        shift=0, units=None,
-    )  # fmt: skip
+def _factor(of: Factor | Comoment, every_row: bool) -> ValueSum:
+    """A factor of a product as what would be added up alone."""
+    return ValueSum(of.arg, grid=of.grid, center=of.center, lo=of.lo, hi=of.hi, every_row=every_row)
 
 
-def uncentered(c: Component) -> Component:
+def uncentered(c: ValueSum) -> ValueSum:
     """A sum of integers, decimals or stored integers whose center is left to be subtracted from the total.
 
     *Claim.* Σ (y - center) = Σ y - center · n, where n counts the rows with a y. *Why.* Such a y is an integer before
@@ -105,30 +101,28 @@ def uncentered(c: Component) -> Component:
     be false.* Another n: of rows that the FILTER leaves out, or whose y is NULL. *Tested by*
     tests/core/printing/test_shifted_totals.py, tests/deep/core/printing/test_every_shape.py.
     """
-    assert c.arg is not None
-    if c.multiplied or (c.units is None and c.arg.type.kind is Kind.DOUBLE):
+    if c.units is None and c.arg.type.kind is Kind.DOUBLE:
         return c
     return replace(c, lo=c.lo + c.center, hi=c.hi + c.center, center=0)
 
 
-def counted_rows(c: Component, names: Names) -> str:
-    """SQL of what is NULL exactly where what a row adds to a sum is. Not of squares and products."""
+def counted_rows(c: ValueSum, names: Names) -> str:
+    """SQL of what is NULL exactly where what a row adds to a sum is."""
     if c.units is not None:
         return text(c.units, names)[0]
     expr, value = _argument(c, names)
     return text(expr, names)[0] if value.type.kind is Kind.INTEGER else _near(c, names)[0]
 
 
-def held_in(c: Component) -> SqlType:
+def held_in(c: OnGrid) -> SqlType:
     """The type of `quantized`: what adds up is written in 128 bits where 32 do not hold it."""
     if max(abs(c.lo + c.center), abs(c.hi + c.center), c.magnitude) < 2**31:
         return INTEGER
-    return HUGEINT if c.quantile is None else BIGINT
+    return BIGINT if isinstance(c, QuantileChoice) else HUGEINT
 
 
-def _clipped(c: Component, names: Names) -> str:
+def _clipped(c: OnGrid, names: Names) -> str:
     """The clip of the column of integers."""
-    assert c.arg is not None
     every_row = counts_every_row(c)
     if c.units is not None:
         # A copy has computed it already: NULL or between the ends, at which opening it has looked (engines/open.py).
@@ -143,10 +137,9 @@ def _clipped(c: Component, names: Names) -> str:
     return f"({found} - {left})" if left else found
 
 
-def _near(c: Component, names: Names) -> tuple[str, int, SqlType]:
+def _near(c: OnGrid, names: Names) -> tuple[str, int, SqlType]:
     """A column of integers near the argument, in grid units: what is left to be subtracted of it, and its type."""
     _, value = _argument(c, names)
-    assert c.arg is not None
     match value.type.kind:
         case Kind.DECIMAL:
             left, print_ = c.center, _from_decimal
@@ -167,9 +160,8 @@ def _near(c: Component, names: Names) -> tuple[str, int, SqlType]:
     return apart(names, Level.INTEGERS, printed), left, type_
 
 
-def _argument(c: Component, names: Names) -> tuple[Expr, Value]:
+def _argument(c: OnGrid, names: Names) -> tuple[Expr, Value]:
     """What is clipped to the grid's ends, and what is known of it."""
-    assert c.arg is not None
     inner = _unclipped(c.arg)
     value = evaluate(inner, names.env)
     if isinstance(c.arg, Call) and c.arg.function == "clip":
@@ -194,7 +186,7 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(d: Dialect, sql: str, value: Value, c: Component) -> str:
+def _from_double(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
@@ -222,7 +214,7 @@ def _factors(scale: Fraction) -> list[float]:
     return found if scale == 1 else [*found, float(scale)]
 
 
-def _from_integer(d: Dialect, sql: str, value: Value, c: Component) -> str:
+def _from_integer(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
     ends, every_row = (_exactly(low, c), _exactly(high, c)), counts_every_row(c)
     if c.grid > 1:
@@ -248,18 +240,18 @@ def _as(d: Dialect, value: str | int, type_: SqlType) -> str:
     return d.wide(str(value)) if type_ == HUGEINT else d.cast(str(value), type_)
 
 
-def _ends(d: Dialect, c: Component, left: int, type_: SqlType) -> list[str]:
+def _ends(d: Dialect, c: OnGrid, left: int, type_: SqlType) -> list[str]:
     """The ends of a column, before so much is subtracted of it."""
     return [d.wide(str(end + left)) if type_ == HUGEINT else str(end + left) for end in (c.lo, c.hi)]
 
 
-def _decimal_ends(c: Component, scale: int) -> tuple[int, tuple[int, int]]:
+def _decimal_ends(c: OnGrid, scale: int) -> tuple[int, tuple[int, int]]:
     """Units of the type in a grid unit, and the ends in them."""
     step = _exactly(c.grid * 10**scale, c)
     return step, ((c.lo + c.center) * step, (c.hi + c.center) * step)
 
 
-def _digits(c: Component, value: Value) -> int:
+def _digits(c: OnGrid, value: Value) -> int:
     """How many digits the ends have, as numbers of the type."""
     if c.lo == c.hi:
         return 1
@@ -273,7 +265,7 @@ def _digits(c: Component, value: Value) -> int:
     return max(len(str(top)), scale, 1)
 
 
-def _from_decimal(d: Dialect, sql: str, value: Value, c: Component) -> str:
+def _from_decimal(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
     """In 64 bits wherever the digits allow it: in 128 a row costs eight times as much (benchmarks/README.md)."""
     if c.lo == c.hi:  # 10³⁸, by which 38 places would be multiplied, is no DECIMAL
         return f"CASE WHEN {sql} IS NOT NULL THEN {d.cast(str(c.lo + c.center), BIGINT)} END"
@@ -315,7 +307,7 @@ def _whole(d: Dialect, sql: str, width: int, scale: int) -> str:
     return sql
 
 
-def _from_wide_decimal(d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: Component) -> str:
+def _from_wide_decimal(d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: OnGrid) -> str:
     wide = decimal(38, scale)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
     found = clipped(d, d.cast(sql, wide), low, high)
@@ -336,16 +328,15 @@ def _rounded(d: Dialect, sql: str, step: int, ends: tuple[int, int], type_: SqlT
     return d.divide(f"({away})", _as(d, step, type_), type_)
 
 
-def _exactly(x: Fraction, c: Component) -> int:
+def _exactly(x: Fraction, c: OnGrid) -> int:
     """The number, which is a whole one if the grid belongs to the type: else sums would leave what is claimed."""
     if x.denominator != 1:
-        span = None if c.arg is None else c.arg.span
-        raise reject("DP904", "the grid of a sum is not that of its type", span=span, help=["report the query"])
+        raise reject("DP904", "the grid of a sum is not that of its type", span=c.arg.span, help=["report the query"])
     return int(x)
 
 
-def _too_wide(type_: str, c: Component) -> Rejected:
+def _too_wide(type_: str, c: OnGrid) -> Rejected:
     return reject(
-        "DP410", f"the bounds are too wide for {type_}", span=None if c.arg is None else c.arg.span,
+        "DP410", f"the bounds are too wide for {type_}", span=c.arg.span,
         help=["use narrower bounds, or CAST(… AS DOUBLE)"],
     )  # fmt: skip

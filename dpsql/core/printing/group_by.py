@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 
 from dpsql.core.analysis.rules.private_aggregate import VARIANCES
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import ValueSum
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
@@ -148,7 +148,7 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
     return d.cast(added(sql, value.type), c.column.type)
 
 
-def _spread(c: AggregateCall, y: Component, names: Names) -> str:
+def _spread(c: AggregateCall, y: ValueSum, names: Names) -> str:
     """A variance, or its root: (n·Σy² - (Σy)²) / n², or over n·(n - 1); NULL of too few rows.
 
     y is of at most 2³⁰ units. While n is below 2³² the difference fits 128 bits, exact and never below 0. Of more rows

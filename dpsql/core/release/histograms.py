@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.components import Component, KeySource, QuantileChoice
 from dpsql.core.noise.integer_columns import LIMIT, Integers
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.release.key_matching import places
@@ -75,8 +75,8 @@ class Histograms:
 
     def scored(self, group: int, c: Component, without: Sequence[int] = ()) -> Runs:
         """Runs of all cells with their scores in a group, as a component is chosen by; without some of the cells."""
-        if c.quantile is not None:
-            return self.runs(group, c.quantile.p.numerator, c.quantile.p.denominator)
+        if isinstance(c, QuantileChoice):
+            return self.runs(group, c.p.numerator, c.p.denominator)
         runs = self.runs_of_mode(group)
         return _left(runs, without) if without else runs
 

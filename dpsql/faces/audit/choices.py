@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, ListChoice, QuantileChoice
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import cells_of
 from dpsql.core.release.histograms import Entries, Histograms
@@ -54,7 +54,7 @@ def likelier(c: Component, eta: Fraction, one: Entries, other: Entries) -> Array
 def furthest(c: Component, one: Entries, other: Entries) -> int:
     """By how much the score of some cell differs; of a mode half of how much further one moved than another."""
     _, s, t = _cuts(c, one, other)
-    return int(np.abs(s - t).max()) if c.quantile is not None else int(np.ptp(t - s)) // 2
+    return int(np.abs(s - t).max()) if isinstance(c, QuantileChoice) else int(np.ptp(t - s)) // 2
 
 
 def best(c: Component, entries: Entries) -> int:
@@ -67,9 +67,10 @@ def together(c: Component, groups: list[Entries]) -> Histograms:
     """One histogram for each group."""
     number = np.repeat(np.arange(len(groups)), [len(entries) for entries in groups])
     starts, weights = ([entry[i] for entries in groups for entry in entries] for i in (0, 1))
-    if c.choices is not None:
+    if isinstance(c, ListChoice) and c.choices is not None:
         values = [c.choices.keys[at][0] for at in starts]
         return Histograms.of(c.choices, number, len(groups), values, weights)
+    assert isinstance(c, QuantileChoice)
     return Histograms.of(cells_of(c), number, len(groups), starts, weights)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dpsql.core.ir.components import ListChoice, QuantileChoice
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, columns_of, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -129,9 +130,9 @@ class _Reader:
                     for c in components:
                         if rule(c).counts == "values" and c.arg is not None:
                             varied |= self.origins(c.arg)
-                        if c.quantile is not None and c.arg is not None:
+                        if isinstance(c, QuantileChoice):
                             ordered |= self.origins(c.arg)
-                        if c.choices is not None and isinstance(c.arg, Column):
+                        if isinstance(c, ListChoice) and c.choices is not None and isinstance(c.arg, Column):
                             values_ = [DIALECT.constant(k[0], c.arg.type) for k in list(c.choices.keys)[:8]]
                             for place in self.origins(c.arg):
                                 listed.setdefault(place, []).extend(values_)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.measures.quantile import cells_of
 from dpsql.faces.audit.curves import own_delta
 from dpsql.faces.audit.exact import NeighbourPair
@@ -40,11 +40,11 @@ def ranked(search: PairSearch, target: Target, pair: NeighbourPair, units: int) 
     return best
 
 
-def _quantiles(search: PairSearch, target: Target) -> list[tuple[Component, int, int]]:
+def _quantiles(search: PairSearch, target: Target) -> list[tuple[QuantileChoice, int, int]]:
     """The different quantiles of a target, each with its release and place."""
     wanted = search.targets() if target is None else [target]
-    parts = [(search.plan.releases[at].measured.measurements[i].component, at, i) for at, i in wanted]
-    return [part for part in parts if part[0].quantile is not None]
+    parts = ((search.plan.releases[at].measured.measurements[i].component, at, i) for at, i in wanted)
+    return [(c, at, i) for c, at, i in parts if isinstance(c, QuantileChoice)]
 
 
 def _told(search: PairSearch, target: Target, pair: NeighbourPair) -> float:
@@ -54,11 +54,10 @@ def _told(search: PairSearch, target: Target, pair: NeighbourPair) -> float:
 
 
 def _arranged(
-    search: PairSearch, now: CandidatePair, c: Component, place: tuple[int, int], units: int
+    search: PairSearch, now: CandidatePair, c: QuantileChoice, place: tuple[int, int], units: int
 ) -> Iterator[CandidatePair]:
     """The candidate with others' values around those of the units that differ."""
-    assert c.quantile is not None
-    p, cells = c.quantile.p, _cells_of_values(search, now, c, place)
+    p, cells = c.p, _cells_of_values(search, now, c, place)
     if len(set(cells.values())) < 3:
         return
     up = 2 * p >= 1
@@ -94,7 +93,9 @@ def _holding(search: PairSearch, profile: Profile, value: int) -> Profile:
     return replace(profile, choices={**profile.choices, **ordered})
 
 
-def _cells_of_values(search: PairSearch, now: CandidatePair, c: Component, place: tuple[int, int]) -> dict[int, int]:
+def _cells_of_values(
+    search: PairSearch, now: CandidatePair, c: QuantileChoice, place: tuple[int, int]
+) -> dict[int, int]:
     """Number of a value in its pool → the cell it falls into, as the engine says of a unit that holds it."""
     at, i = place
     sizes = [len(search.maker.pools[p]) for p in search.maker.reads.ordered]

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.backends import Backend
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
@@ -135,7 +136,7 @@ def _batches(runs: int, rows: int) -> list[tuple[int, int]]:
 def _parts(planned: PlannedRelease) -> list[int]:
     """What is drawn; of several picks from one list the first: of the others it decides what they choose from."""
     found = enumerate(planned.measured.measurements)
-    return [i for i, m in found if m.known is None and not (m.component.pick and m.component.pick.place)]
+    return [i for i, m in found if m.known is None and not is_later_pick(m.component)]
 
 
 # --- what the plan claims ---------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.core.functions.registry import lookup
-from dpsql.core.ir.components import Output
 from dpsql.core.ir.nodes import Join, Node, Scan, key_sources
+from dpsql.core.ir.recipes import Output
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
@@ -204,7 +204,7 @@ class _Plan:
             what = "choice" if rows else "noise"
             most = " at most" if multiples.any_bounds else ""
             lines.append(
-                f"- {_code(component_name(multiples.without(m.component), measured))}: sensitivity "
+                f"- {_code(component_name(m.component, measured, multiples.limit is None))}: sensitivity "
                 f"{shown(f'{float(m.sensitivity.l1 * m.unit):.6g}')} (l1), {m.mechanism.name} {what} of scale "
                 f"{shown(f'{scale(m):.6g}')}{rows}"
                 + ("" if error is None else f",{most} ± {shown(f'{error:.4g}')}{rows} at 95 %")

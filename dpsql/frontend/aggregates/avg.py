@@ -15,8 +15,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure, Terms
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import DOUBLE, SqlType
 from dpsql.core.numbers.interval import Interval, interval
 from dpsql.frontend.aggregates.aggregate import AggregateFunction, Shared
@@ -129,13 +131,13 @@ def _over_known(
 
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Ratio:
     value = bounded(call, facts)
-    assert value.interval.lo is not None and value.interval.hi is not None
+    assert call.arg is not None and value.interval.lo is not None and value.interval.hi is not None
     low, high = Fraction(value.interval.lo), Fraction(value.interval.hi)
     if call.distinct:
-        total = shared(Component(Measure.DISTINCT_SUM, call.arg, call.filter, paired=True))
-        count = shared(Component(Measure.DISTINCT, call.arg, call.filter))
+        total = shared(DistinctSum(call.arg, call.filter, contribution=Weighing.PAIRED))
+        count = shared(DistinctCount(call.arg, call.filter))
         return Ratio(total, count, low, high)
-    total = shared(Component(Measure.SUM, call.arg, call.filter, paired=True))
+    total = shared(ValueSum(call.arg, call.filter, contribution=Weighing.PAIRED))
     return Ratio(total, shared(counted(call.arg, call, facts)), low, high)
 
 

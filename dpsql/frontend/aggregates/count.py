@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Self
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure, Terms
+from dpsql.core.ir.components import Component, DistinctCount, RowCount, UnitCount
+from dpsql.core.ir.contributions import PerGroup
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.value_classes import replace
 from dpsql.frontend.aggregates.aggregate import AggregateFunction, Shared
@@ -69,18 +71,19 @@ class Count(WeightedSum):
         return replace(self, component=component, others=others)
 
 
-def counted(arg: Expr | None, call: AggregateCall, facts: Facts) -> Component:
+def counted(arg: Expr | None, call: AggregateCall, facts: Facts) -> RowCount:
     """The count of the call's rows in which `arg` is valid; of all of them for None."""
-    return replace(count_of(arg, call.filter, facts), per_group=call.per_group)
+    count = count_of(arg, call.filter, facts)
+    return count if call.per_group is None else replace(count, contribution=PerGroup(call.per_group))
 
 
-def count_of(arg: Expr | None, where: Expr | None, facts: Facts) -> Component:
+def count_of(arg: Expr | None, where: Expr | None, facts: Facts) -> RowCount:
     """COUNT(x) is COUNT(*) where x is never NULL nor NaN; otherwise the two are different questions."""
     if arg is not None:
         value = facts.value(arg)
         if not value.nullable and value.finite:
             arg = None
-    return Component(Measure.COUNT, arg, where)
+    return RowCount(arg, where)
 
 
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Count:
@@ -90,9 +93,9 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Count:
 def _distinct(call: AggregateCall, facts: Facts) -> Component:
     assert call.arg is not None
     if isinstance(call.arg, Column) and call.arg.uid in facts.ids:
-        return Component(Measure.COUNT if facts.one_row_per_id else Measure.UNITS, None, call.filter)
+        return RowCount(None, call.filter) if facts.one_row_per_id else UnitCount(None, call.filter)
     facts.value(call.arg)
-    return Component(Measure.DISTINCT, call.arg, call.filter)
+    return DistinctCount(call.arg, call.filter)
 
 
 COUNT = AggregateFunction(

@@ -15,10 +15,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Self
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Factor, Measure, Terms
+from dpsql.core.ir.components import Comoment, Component, Factor, ProductSum, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.expressions import Literal as Constant
 from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, NULL, SqlType
 from dpsql.core.ir.walk import arguments
 from dpsql.core.numbers.interval import Interval, everything, interval
@@ -220,7 +222,7 @@ class SizedCovariance(WeightedSum):
     def terms(self, components: Sequence[Component]) -> Terms:
         """Over n², n·(n-1) or n."""
         c = components[self.component]
-        assert c.rows is not None and c.rows >= 2
+        assert isinstance(c, Comoment)
         below = {"pop": c.rows**2, "samp": c.rows * (c.rows - 1), "sum": c.rows}[self.over]
         return ((self.component, c.worth / c.weight / below),)
 
@@ -230,7 +232,9 @@ class SizedCovariance(WeightedSum):
 
     def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:
         """As of the sum of products that it stands for."""
-        return spread[self.component] / float(components[self.component].rows or 1) ** 2
+        own = components[self.component]
+        assert isinstance(own, Comoment)
+        return spread[self.component] / float(own.rows) ** 2
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -290,11 +294,11 @@ class _Pair:
                 span=self.call.span, help=[CLIP],
             )  # fmt: skip
         times = None if i == j else Factor(args[j])
-        product = Component(Measure.SUM, args[i], self.call.filter, paired=True, squared=i == j, times=times)
+        product = ProductSum(args[i], self.call.filter, times=times)
         return Moment(self._sum(args[i]), self._sum(args[j]), self.shared(product), (a, b))
 
     def _sum(self, arg: Expr) -> int:
-        return self.shared(Component(Measure.SUM, arg, self.call.filter, paired=True))
+        return self.shared(ValueSum(arg, self.call.filter, contribution=Weighing.PAIRED))
 
     def ends(self, i: int) -> tuple[Fraction, Fraction]:
         """The bounds of one argument. Raises Rejected DP201 or DP202 if it has none."""

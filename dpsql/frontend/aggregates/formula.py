@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from dpsql.core.ir.components import Component, Output, Recipe
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.recipes import Output, Recipe
 from dpsql.core.ir.types import SqlType
 
 if TYPE_CHECKING:

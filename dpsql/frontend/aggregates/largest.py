@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from dpsql.core.ir.components import LargestChoice
 from dpsql.core.ir.types import SqlType
 from dpsql.frontend.aggregates.mode import Mode
 
@@ -27,7 +28,7 @@ class Largest(Mode):
         """As they are listed, also where no row counts."""
         measured = noisy.planned.measured
         own = measured.node.components[self.component]
-        assert own.choices is not None and own.pick is not None
+        assert isinstance(own, LargestChoice)
         if measured.measurements[self.component].known is not None:  # all have as many: none
             return [own.choices.keys[own.pick.place][0]] * len(noisy.keys)
         return [own.choices.keys[at][0] for at in noisy.columns[self.component]]

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ModeChoice
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import SqlType
 from dpsql.frontend.aggregates.aggregate import AggregateFunction, Shared
@@ -45,9 +45,9 @@ class Mode(Formula):
         """As they are listed."""
         if noisy.planned.measured.measurements[self.component].known is not None:
             return [None] * len(noisy.keys)
-        choices = noisy.planned.measured.node.components[self.component].choices
-        assert choices is not None
-        return [choices.keys[at][0] for at in noisy.columns[self.component]]
+        own = noisy.planned.measured.node.components[self.component]
+        assert isinstance(own, ModeChoice) and own.choices is not None
+        return [own.choices.keys[at][0] for at in noisy.columns[self.component]]
 
     def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
         """None is known."""
@@ -64,7 +64,7 @@ class Mode(Formula):
 
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Mode:
     assert call.arg is not None
-    return Mode(shared(Component(Measure.MODE, call.arg, call.filter)))
+    return Mode(shared(ModeChoice(call.arg, call.filter)))
 
 
 MODE = AggregateFunction(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.registry import EPOCH
-from dpsql.core.ir.components import Component, Measure, Quantile
+from dpsql.core.ir.components import Component, QuantileChoice
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
@@ -61,6 +61,7 @@ class QuantileFormula(Formula):
         if noisy.planned.measured.measurements[self.component].known is not None:
             return [None] * len(noisy.keys)
         own = noisy.planned.measured.node.components[self.component]
+        assert isinstance(own, QuantileChoice)
         cells = cells_of(own)
         middles = [cells.middle(cell) for cell in self._in_order(noisy)]
         if self.temporal is not None:
@@ -84,28 +85,26 @@ class QuantileFormula(Formula):
 
     def nonnegative(self, components: Sequence[Component]) -> bool:
         """Where no value is negative."""
-        return components[self.component].lo >= 0
+        own = components[self.component]
+        return isinstance(own, QuantileChoice) and own.lo >= 0
 
     def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:
         """As of the ranks."""
         return spread[self.component]
 
 
-def ordered(c: Component) -> tuple[Expr, Kind | None]:
+def ordered(c: QuantileChoice) -> tuple[Expr, Kind | None]:
     """What a quantile orders, as it was written but for clips; DATE or TIMESTAMP where its units count from 1970."""
-    assert c.arg is not None
     arg = c.arg.args[0] if isinstance(c.arg, Call) and c.arg.function == "clip" else c.arg
     match arg:
-        case Call(function="date_diff", args=(_, Literal(type=type_), inner)) if (
-            c.quantile and not c.quantile.logarithmic
-        ):
+        case Call(function="date_diff", args=(_, Literal(type=type_), inner)) if not c.logarithmic:
             inner = inner.args[0] if isinstance(inner, Call) and inner.function == "clip" else inner
             return inner, type_.kind
         case _:
             return arg, None
 
 
-def ends(c: Component) -> tuple[str, str] | None:
+def ends(c: QuantileChoice) -> tuple[str, str] | None:
     """Between which dates or timestamps a quantile lies, as they are declared or written; None of numbers."""
     kind = ordered(c)[1]
     match c.arg:
@@ -120,8 +119,8 @@ def ends(c: Component) -> tuple[str, str] | None:
 
 
 def _p(c: Component) -> Fraction:
-    assert c.quantile is not None
-    return c.quantile.p
+    assert isinstance(c, QuantileChoice)
+    return c.p
 
 
 def _moment(at: Fraction, kind: Kind) -> dt.date | dt.datetime:
@@ -139,8 +138,7 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> QuantileFormula:
         call = replace(call, arg=_since_1970(call.arg, facts))
     assert call.arg is not None
     bounded(call, facts)
-    quantile = Quantile(p, logarithmic=kind is None)
-    return QuantileFormula(shared(Component(Measure.QUANTILE, call.arg, call.filter, quantile=quantile)), kind)
+    return QuantileFormula(shared(QuantileChoice(call.arg, call.filter, p=p, logarithmic=kind is None)), kind)
 
 
 def _since_1970(arg: Expr, facts: Facts) -> Expr:

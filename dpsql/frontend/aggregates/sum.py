@@ -11,9 +11,11 @@ from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.registry import position
 from dpsql.core.functions.value import Missing
-from dpsql.core.ir.components import Component, Measure, Terms
+from dpsql.core.ir.components import Component, DistinctSum, ValueSum
+from dpsql.core.ir.contributions import PerGroup, Weighing
 from dpsql.core.ir.expressions import Call, columns_of
 from dpsql.core.ir.nodes import AggregateCall
+from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType, decimal
 from dpsql.frontend.aggregates.aggregate import AggregateFunction, Shared
 from dpsql.frontend.aggregates.arguments import bound, bounded
@@ -51,12 +53,12 @@ class Sum(WeightedSum):
     def nonnegative(self, components: Sequence[Component]) -> bool:
         """Where no value is negative."""
         c = components[self.component]
-        return c.lo + c.center >= 0
+        return c.ends[0] + c.center >= 0
 
     def largest_of_row(self, components: Sequence[Component]) -> Fraction:
         """The largest value."""
         c = components[self.component]
-        return max(abs(end + c.center) * c.grid for end in (c.lo, c.hi))
+        return max(abs(end + c.center) * c.grid for end in c.ends)
 
     def with_count(self, centred: Callable[[int], tuple[int, int] | None]) -> Self:
         """Of the two, if it is of one."""
@@ -67,13 +69,17 @@ class Sum(WeightedSum):
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Sum | Count:
     if call.distinct:
         bounded(call, facts)
-        return Sum(shared(Component(Measure.DISTINCT_SUM, call.arg, call.filter)))
+        assert call.arg is not None
+        return Sum(shared(DistinctSum(call.arg, call.filter)))
     call = _within_group(call, facts)
     bounded(call, facts)
     each = _constant(call)
     if each is not None:
         return Count(shared(counted(None, call, facts)), times=each)
-    return Sum(shared(Component(Measure.SUM, call.arg, call.filter, by_row=call.by_row, per_group=call.per_group)))
+    assert call.arg is not None
+    own = None if call.per_group is None else PerGroup(call.per_group)
+    weighing = Weighing.BY_ROW if call.by_row else Weighing.ALONE
+    return Sum(shared(ValueSum(call.arg, call.filter, contribution=own or weighing)))
 
 
 def _constant(call: AggregateCall) -> Fraction | None:

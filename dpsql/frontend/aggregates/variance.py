@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import DOUBLE, SqlType
 from dpsql.core.numbers.interval import Interval, interval
@@ -105,15 +106,15 @@ class Variance(Formula):
 def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Variance:
     value = bounded(call, facts)
     lo, hi = value.interval.lo, value.interval.hi
-    assert lo is not None and hi is not None
+    arg = call.arg
+    assert arg is not None and lo is not None and hi is not None
     if (hi - lo) ** 2 >= 2**1023:
         raise reject(
             "DP410", f"{call.function.upper()} of these bounds could be larger than any DOUBLE", span=call.span,
             help=[CLIP],
         )  # fmt: skip
-    total, squares = (
-        shared(Component(Measure.SUM, call.arg, call.filter, paired=True, squared=squared)) for squared in (False, True)
-    )
+    total = shared(ValueSum(arg, call.filter, contribution=Weighing.PAIRED))
+    squares = shared(ProductSum(arg, call.filter))
     count = shared(counted(call.arg, call, facts))
     sample, root = call.function.endswith("samp"), call.function.startswith("stddev")
     return Variance(total, squares, count, Fraction(lo), Fraction(hi), sample, root)

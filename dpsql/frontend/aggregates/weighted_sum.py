@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpsql.core.ir.components import Component, Terms
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import SqlType
 from dpsql.core.noise.widths import linear_width
 from dpsql.frontend.aggregates.formula import Bounds, Formula

@@ -6,8 +6,8 @@ import math
 from fractions import Fraction
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Recipe
 from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.recipes import Recipe
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.calibration import prepare_one, proportional
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Comoment, Component, LargestChoice, ListChoice, ProductSum, QuantileChoice
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources, keyed_by
 from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.types import Kind
@@ -17,17 +17,13 @@ from dpsql.frontend.aggregates.quantile import ordered
 from dpsql.planner.explain.nodes import short
 
 
-def component_name(c: Component, measured: MeasuredRelease) -> str:
-    """What is measured, as a person would write it."""
-    arg = "*" if c.arg is None else expression(c.arg if c.quantile is None else ordered(c)[0])
-    own = rule(c)
-    name = own.name.format(argument=_centred(arg, c) if own.adds_values else arg, unit=measured.unit)
-    if c.quantile is not None:
-        name = f"{name[:-1]}, {number(c.quantile.p)})"
-    if c.pick is not None and c.pick.of > 1:
+def component_name(c: Component, measured: MeasuredRelease, limit_found: bool = True) -> str:
+    """What is measured, as a person would write it. limit_found: whether its own limit is more than a stand-in."""
+    name = rule(c).name.format(argument=_argument(c), unit=measured.unit)
+    if isinstance(c, LargestChoice) and c.pick.of > 1:
         name = f"{name}, pick {c.pick.place + 1} of {c.pick.of}"
     name = name if c.filter is None else f"{name} FILTER ({short(expression(c.filter))})"
-    if c.of_unit is not None:
+    if c.of_unit is not None and limit_found:
         norm = "" if c.of_unit.norm == "l1" or not measured.node.keys else " (root of squares)"
         return f"{name} ≤ {amount(c.of_unit.most * c.worth)} per id{norm}"
     return name if c.per_group is None else f"{name} in [{', '.join(map(amount, c.per_group))}] per id and group"
@@ -38,14 +34,15 @@ def chosen_from(c: Component, any_bounds: bool = False) -> str:
 
     any_bounds: the bounds of the values are not found yet.
     """
-    if c.choices is not None:
+    if isinstance(c, ListChoice) and c.choices is not None:
         return f"one of {len(c.choices.keys):,} values, {c.choices.origin}"
-    if any_bounds and c.quantile is not None:
-        return f"the middle of one of at most {c.quantile.cells:,} cells of the bounds that are found"
+    assert isinstance(c, QuantileChoice)
+    if any_bounds:
+        return f"the middle of one of at most {c.cells:,} cells of the bounds that are found"
     return f"the middle of one of {_cells(c)}"
 
 
-def _cells(c: Component) -> str:
+def _cells(c: QuantileChoice) -> str:
     found, kind = cells_of(c), ordered(c)[1]
     if kind is not None:
         width = dt.timedelta(**{"days" if kind is Kind.DATE else "microseconds": float(found.width * c.grid)})
@@ -55,12 +52,15 @@ def _cells(c: Component) -> str:
     return f"{len(found):,} cells {amount(found.width * c.grid)} wide"
 
 
-def _centred(arg: str, c: Component) -> str:
-    """What is added up: the argument less the middle of its bounds, or a square or product less the middle of these."""
-    if c.rows is not None and c.times is not None:
+def _argument(c: Component) -> str:
+    """Of a sum what is added up: the argument less the middle of its bounds, or a product less the middle of these."""
+    if isinstance(c, QuantileChoice):
+        return f"{expression(ordered(c)[0])}, {number(c.p)}"
+    arg = "*" if c.arg is None else expression(c.arg)
+    if isinstance(c, Comoment):
         return f"COVAR_POP({arg}, {expression(c.times.arg)}) * {c.rows}^2"
     base = _less(arg, c.center * c.grid)
-    if not c.multiplied:
+    if not isinstance(c, ProductSum):
         return base
     base = f"({base})" if c.center else base
     product = f"{base}^2"

@@ -10,6 +10,7 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
@@ -149,7 +150,7 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
     examples: list[str] = []
     each = each or [Multiples()] * len(measured.measurements)
     for place, (m, multiples) in enumerate(zip(measured.measurements, each, strict=True)):
-        s, shown, name = m.sensitivity, multiples.text, component_name(multiples.without(m.component), measured)
+        s, shown, name = m.sensitivity, multiples.text, component_name(m.component, measured, multiples.limit is None)
         rows.append(
             (
                 name,
@@ -193,7 +194,7 @@ def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[s
             f"each {measured.unit} is in {counted if groups == shown else f'{counted} of the {shown:,}'}, by their keys"
         )
     for m, multiples in zip(measured.measurements, each, strict=True):
-        if rule(m.component).chosen and not (m.component.pick and m.component.pick.place):
+        if rule(m.component).chosen and not is_later_pick(m.component):
             among = chosen_from(m.component, multiples.any_bounds)
             found.append(f"{component_name(m.component, measured)}: {among}")
         if m.component.values is not None:

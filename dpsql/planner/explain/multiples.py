@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -37,10 +36,6 @@ class Multiples:
         found = [limit for limit in own if limit.limit.rule is not Rule.QUANTILE]
         symbol = "·".join(symbol_of(plan, limit) for limit in found)
         return cls(found[-1] if found else None, symbol, any_bounds=len(found) < len(own))
-
-    def without(self, component: Component) -> Component:
-        """The component without a limit that is not found."""
-        return component if self.limit is None else replace(component, of_unit=None)
 
     def error(self, measured: MeasuredRelease, place: int) -> float | None:
         """± at 95 %, of what stands for a limit of 1; None of a choice among no rows, which is NULL."""

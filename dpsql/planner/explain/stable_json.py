@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.components import Component, QuantileChoice
 from dpsql.core.ir.nodes import Scan
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -114,8 +115,8 @@ def _component_json(measured: MeasuredRelease, index: int, multiples: Multiples)
     m, shown = measured.measurements[index], multiples.json
     s, loss = m.sensitivity, m.loss
     return {
-        "name": component_name(multiples.without(m.component), measured),
-        "aggregate": m.component.measure.value,
+        "name": component_name(m.component, measured, multiples.limit is None),
+        "aggregate": m.component.kind,
         "columns": [o.column.name for o in measured.node.outputs if index in o.recipe.components],
         "values": m.component.values,
         "l0": s.l0 if multiples.limit is None else None,
@@ -137,7 +138,7 @@ def _cells_json(c: Component, multiples: Multiples) -> dict[str, Any]:
     """Of what is chosen. cells: of a quantile the most, where bounds of the values are not found yet."""
     if not rule(c).chosen:
         return {}
-    most = c.quantile.cells if c.quantile is not None and multiples.any_bounds else rule(c).options(c)
+    most = c.cells if isinstance(c, QuantileChoice) and multiples.any_bounds else rule(c).options(c)
     return {"error_in": f"{c.counted}s", "cells": most}
 
 

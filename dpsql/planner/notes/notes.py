@@ -8,13 +8,23 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.ir.components import SATURATED, Component, UnitTotal
+from dpsql.core.ir.components import (
+    Component,
+    LargestChoice,
+    ListChoice,
+    ModeChoice,
+    OnGrid,
+    ProductSum,
+    QuantileChoice,
+)
+from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, walk
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
 from dpsql.core.ir.short_text import expression, identifier
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
@@ -49,8 +59,8 @@ def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[s
             (place,) = output.recipe.components
             own = release.node.components[place]
             error = expected_error(release, place, any_bounds=any_bounds)
-            if error is not None and not (own.pick and own.pick.place):  # of several picks the first says it for all
-                rows, name = math.ceil(error), output.column.name if own.pick else output.label
+            if error is not None and not is_later_pick(own):
+                rows, name = math.ceil(error), output.column.name if isinstance(own, LargestChoice) else output.label
                 said, lie = (f"1 {own.counted}", "lies") if rows == 1 else (f"{rows:,} {own.counted}s", "lie")
                 yield f"{name}: at 95 %, {off.format(rows=said, lie=lie)}"
 
@@ -146,19 +156,18 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
 def _clips(release: MeasuredRelease, source: Source | None) -> Iterator[str]:
     for m in release.measurements:
         c = m.component
-        if c.quantile is not None and (moments := ends(c)) is not None:
+        if isinstance(c, QuantileChoice) and (moments := ends(c)) is not None:
             yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
-        elif (rule(c).adds_values or c.quantile is not None) and SATURATED not in (-c.lo, c.hi):
+        elif isinstance(c, OnGrid) and SATURATED not in (-c.lo, c.hi):
             for arg, low, high in clips_of(c):
                 yield f"{unclipped(arg, source)} is clipped to [{_show(low)}, {_show(high)}]"
 
 
-def clips_of(c: Component) -> Iterator[tuple[Expr, Fraction, Fraction]]:
+def clips_of(c: OnGrid) -> Iterator[tuple[Expr, Fraction, Fraction]]:
     """The arguments of a sum, each with the ends to which it is clipped, in its own unit."""
-    factors = (c.arg, c), (None if c.times is None else c.times.arg, c.times)
-    for arg, of in factors:
-        if arg is not None and of is not None and columns_of(arg):
-            yield arg, (of.lo + of.center) * of.grid, (of.hi + of.center) * of.grid
+    for of in (c, c.times if isinstance(c, ProductSum) else None):
+        if of is not None and columns_of(of.arg):
+            yield of.arg, (of.lo + of.center) * of.grid, (of.hi + of.center) * of.grid
 
 
 def unclipped(arg: Expr, source: Source | None = None) -> str:
@@ -212,10 +221,10 @@ def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease, sou
 def _choices(release: MeasuredRelease) -> Iterator[str]:
     """Rows whose value is none of those that one is chosen from."""
     for c in release.node.components:
-        if c.arg is not None and c.choices is not None and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
+        if isinstance(c, ListChoice) and c.choices and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
             what = expression(c.arg)
             other = f"rows with another value than the {len(c.choices.keys):,} listed"
-            yield f"{other} do not count in {f'MODE({what})' if c.pick is None else what}"
+            yield f"{other} do not count in {f'MODE({what})' if isinstance(c, ModeChoice) else what}"
 
 
 def _keys(release: MeasuredRelease) -> Iterator[str]:

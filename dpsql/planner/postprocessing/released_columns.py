@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.ir.components import Output
+from dpsql.core.ir.recipes import Output
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.frontend.aggregates.formula import formula
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Final
 
-from dpsql.core.ir.components import Norm
+from dpsql.core.ir.contributions import Norm
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import GroupKeys, Release

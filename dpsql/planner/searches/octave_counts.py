@@ -28,7 +28,8 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.core.functions.domains.octaves import LAST
-from dpsql.core.ir.components import SATURATED, Component, KeySource, Measure, Norm, Output
+from dpsql.core.ir.components import Component, DistinctCount, KeySource, RowCount, ValueSum
+from dpsql.core.ir.contributions import SATURATED, Norm
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -44,6 +45,7 @@ from dpsql.core.ir.nodes import (
     SetOperation,
     output_columns,
 )
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.frontend.aggregates.count import Count
 
@@ -80,16 +82,15 @@ class Histogram:
         groups = Aggregate(self._rows(), self._keyed(self.id, *self._keys), (), inner=True)
         return self._counted(groups)
 
-    def of_values(self, component: Component) -> Release:
+    def of_values(self, component: DistinctCount) -> Release:
         """Of the different values that a COUNT(DISTINCT …) counts, in all groups together."""
-        assert component.arg is not None
         present: Expr = Call("is_not_null", (component.arg,), BOOLEAN)
         if component.filter is not None:
             present = Call("and", (present, component.filter), BOOLEAN)
         rows = Filter(self._rows(), present)
         return self._counted(Aggregate(rows, self._keyed(self.id, *self._keys, component.arg), (), inner=True))
 
-    def of_totals(self, component: Component, norm: Norm = "l1") -> Release:
+    def of_totals(self, component: ValueSum, norm: Norm = "l1") -> Release:
         """Of the sizes of totals of a SUM: of all groups, or the root of their squares. component: with its grid."""
         total = self._column("s", HUGEINT)
         call = AggregateCall("sum", component.arg, total, filter=component.filter, summed=component)
@@ -156,7 +157,7 @@ class Histogram:
         keys = KeySource((0,), tuple((b,) for b in range(last + 1)), f"octaves 0…{last}")
         units = Output(self._column("units", BIGINT), Count(0), "COUNT(*)")
         keyed = GroupKeys(per_id, (octave,), (keys,))
-        return Release(keyed, (octave.column,), (Component(Measure.COUNT),), (units,))
+        return Release(keyed, (octave.column,), (RowCount(),), (units,))
 
     def _column(self, name: str, type_: SqlType) -> Column:
         return Column(next(self.numbers), name, type_)
@@ -173,7 +174,7 @@ def of_values(rows: Node, id: Column | None, x: Expr, grid: Fraction, numbers: I
     keyed = GroupKeys(rows, (item,), (keys,))
     below: Node = keyed if id is None else BoundContributions(keyed, id, (octave,), 1)
     units = Output(Column(next(numbers), "units", BIGINT), Count(0), "COUNT(*)")
-    return Release(below, (octave,), (Component(Measure.COUNT),), (units,))
+    return Release(below, (octave,), (RowCount(),), (units,))
 
 
 def _within(x: Expr, low: int, high: int) -> Expr:

@@ -18,9 +18,11 @@ from typing import Final
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id
-from dpsql.core.ir.components import Component, Measure, Norm, Output, UnitTotal
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, RowCount, UnitCount, ValueSum
+from dpsql.core.ir.contributions import Norm, UnitTotal
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.short_text import expression
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.policy.tables import Table
@@ -65,17 +67,15 @@ class SearchedLimits:
         _require_searchable(node)
         node = _apart(node)
         divided = _divided(node)
-        components = tuple(
-            c if i in divided or c.measure is Measure.UNITS else self._limited(c) for i, c in enumerate(node.components)
-        )
+        components = tuple(c if i in divided else self._limited(c) for i, c in enumerate(node.components))
         chosen = all(rule(node.components[i]).chosen for i in divided)
         rows = self._rows(quantiles=chosen) if divided else None
-        present = any(c.measure is Measure.UNITS for c in components)
+        present = any(isinstance(c, UnitCount) for c in components)
         return replace(node, input=self._bounding(rows, present), components=components)
 
     def open_sums(self, node: Release) -> set[int]:
         """The sums of a release with a limit of their own: their arguments have no bounds, or those are searched."""
-        sums = [(i, c.arg) for i, c in enumerate(node.components) if c.measure is Measure.SUM and c.arg is not None]
+        sums = [(i, c.arg) for i, c in enumerate(node.components) if isinstance(c, ValueSum)]
         return {i for i, arg in sums if i not in _divided(node) and self._is_open(arg)}
 
     def _is_open(self, arg: Expr) -> bool:
@@ -93,18 +93,18 @@ class SearchedLimits:
         components = tuple(self._limited(c) if i in open_sums else c for i, c in enumerate(node.components))
         return replace(node, input=bounding, components=components)
 
-    def total(self, c: Component, at_most: int | None = None) -> Component:
+    def total(self, c: RowCount | DistinctCount | ValueSum, at_most: int | None = None) -> Component:
         """A component with a limit of its own on what one id adds. c: with its grid."""
         norm = self._norm(c, at_most)
-        match c.measure:
-            case Measure.COUNT:
+        match c:
+            case RowCount():
                 octaves, what = self._histogram(at_most).of_rows(c, norm), "COUNT("
-            case Measure.DISTINCT:
+            case DistinctCount():
                 octaves, what = self._histogram(at_most).of_values(c), "COUNT(DISTINCT "
-            case _:
+            case ValueSum():
                 octaves, what = self._histogram(at_most).of_totals(c, norm), "SUM("
         label, most = self.searching.limit(octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth, norm)
-        return replace(c, of_unit=UnitTotal(most, norm, label))
+        return replace(c, contribution=UnitTotal(most, norm, label))
 
     def _norm(self, c: Component, at_most: int | None) -> Norm:
         """Whether a limit is on what an id adds in all groups together, or on the root of the sum of their squares.
@@ -113,7 +113,7 @@ class SearchedLimits:
         or leaves out by their number; nor under a declared limit: that is on the rows in all groups, and no answer
         counts more of one id. Of private keys an id counts in few, as many as a search finds.
         """
-        if self.one_group or at_most is not None or c.measure is Measure.DISTINCT:
+        if self.one_group or at_most is not None or isinstance(c, DistinctCount):
             return "l1"
         possible = groups_of_an_id(self.keyed, self.facts.by_id)
         if possible is None or possible == 1:
@@ -122,9 +122,10 @@ class SearchedLimits:
         return "l2" if self.searching.gaussian else "l1"
 
     def _limited(self, c: Component) -> Component:
-        if c.measure is not Measure.SUM:
+        if isinstance(c, RowCount | DistinctCount):
             return self.total(c, self.declared.rows)
-        assert c.arg is not None
+        if not isinstance(c, ValueSum):
+            return c
         value = self.facts.value(c.arg)
         c, rows = (
             in_units(c, value, resolution_of(c.arg, self.facts, self.table)),
@@ -166,7 +167,7 @@ class SearchedLimits:
 
 def _require_searchable(node: Release) -> None:
     """Refuse sums of different values: what one id adds depends on what others have. Raises Rejected DP211."""
-    if any(c.measure is Measure.DISTINCT_SUM for c in node.components):
+    if any(isinstance(c, DistinctSum) for c in node.components):
         raise reject(
             "DP211", "no search finds how many different values one privacy unit adds", span=node.span,
             help=[

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, UnitCount, ValueSum
 from dpsql.core.ir.expressions import Call, walk
 from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
@@ -157,16 +157,16 @@ def _widths(mechanism: Mechanism) -> tuple[Fraction, Fraction]:
 def _follows(c: Component, node: Release, limit: LimitToSearch, clip: Call | None) -> bool:
     """Whether the noise of a component is a multiple of the limit, or its cells are. clip: of bounds that are found."""
     if limit.rule is Rule.QUANTILE:
-        return c.arg is not None and c.quantile is not None and any(e == clip for e in walk(c.arg))
+        return isinstance(c, QuantileChoice) and any(e == clip for e in walk(c.arg))
     if limit.rule is Rule.RANGE:
-        return c.arg == clip and c.measure is Measure.SUM
+        return c.arg == clip and isinstance(c, ValueSum | ProductSum)
     if limit.rule is Rule.SUM:
         return c.of_unit is not None and c.of_unit.label == limit.label
     if c.of_unit is not None or not isinstance(node.input, BoundContributions) or node.input.input != limit.of:
         return False
-    if c.measure is Measure.UNITS and node.input.rows is None:
+    if isinstance(c, UnitCount) and node.input.rows is None:
         return limit.rule is Rule.GROUPS
-    return limit.rule is Rule.AVERAGE and not (c.measure is Measure.UNITS and node.input.few_groups)
+    return limit.rule is Rule.AVERAGE and not (isinstance(c, UnitCount) and node.input.few_groups)
 
 
 def _groups(measured: MeasuredRelease) -> int:

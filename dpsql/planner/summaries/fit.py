@@ -19,7 +19,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, RowCount, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, columns_of
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import (
@@ -90,7 +91,7 @@ def fit(measured: MeasuredRelease, design: SummaryDesign, marginal: Release, k: 
     for component in (node.components[i] for i in wanted):
         if component.arg is not None:
             counted.append(_plain(component.arg))
-            if component.measure is Measure.SUM:
+            if isinstance(component, ValueSum | ProductSum):
                 read.require_flat(component.arg)
     read.prepare(conditions, counted, exprs, shown)
     found: dict[int, tuple[Number, ...]] = {}
@@ -316,10 +317,10 @@ def _numbers(
 def _argument(component: Component, read: _Read) -> list[Part]:
     """What each row adds. Raises Unfit."""
     c = component
-    if c.measure is Measure.COUNT and not c.multiplied and c.per_group is None and c.of_unit is None:
+    if isinstance(c, RowCount) and c.contribution is Weighing.BY_ROW:
         return [] if c.arg is None else [read.evaluated(_plain(c.arg), lambda v: float(v is not None and v == v))]
-    small = c.measure is Measure.SUM and c.grid == 1 and c.center == 0 and c.shift == 0 and not c.multiplied
-    if not small or c.arg is None or c.per_group is not None or c.of_unit is not None or c.paired:
+    of_rows = isinstance(c, ValueSum) and c.contribution in (Weighing.ALONE, Weighing.BY_ROW)
+    if not isinstance(c, ValueSum) or not of_rows or c.grid != 1 or c.center:
         raise UnfitRelease("it asks for more than counts and sums of listed whole numbers")
 
     def added(value: Any) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dpsql.core.ir.components import OnGrid
 from dpsql.core.ir.expressions import Call, Cast, Expr, columns_of
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.short_text import expression
@@ -21,8 +22,8 @@ def durations(node: Release, source: Source) -> Iterator[Diagnostic]:
     """A warning for the first column of a release that is made of such durations."""
     for output in node.outputs:
         for c in (node.components[i] for i in output.recipe.components):
-            between = None if c.arg is None or not rule(c).adds_values else next(_open_durations(c.arg), None)
-            if between is None:
+            between = next(_open_durations(c.arg), None) if isinstance(c, OnGrid) and rule(c).adds_values else None
+            if between is None or not isinstance(c, OnGrid):
                 continue
             low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
             at = between.span

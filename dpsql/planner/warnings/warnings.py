@@ -15,7 +15,8 @@ from typing import Final
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
@@ -26,6 +27,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.aggregates.formula import formula
+from dpsql.frontend.aggregates.quantile import QuantileFormula
 from dpsql.planner.costs.expected_error import expected_error, output_error
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.planner.warnings.declared_sizes import DeclaredSizes, Most, declared_sizes
@@ -249,7 +251,7 @@ def _ranks(own: _Release) -> Iterator[Diagnostic]:
         yield _warning(
             own, "DP507", output,
             f"{_named(output)} is of about {_rows(rows.count)}, and {doubt.format(rows=f'{_amount(off)} rows')}",
-            "mostly the public cells decide the answer" if own.measured.measurements[_place(output)].component.quantile
+            "mostly the public cells decide the answer" if isinstance(formula(output), QuantileFormula)
             else "mostly chance decides the answer",
             _or(
                 _enough_for(own, 2 * off / rows.count, partial(_near, output=output, rows=rows.count)),

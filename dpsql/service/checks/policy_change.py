@@ -75,11 +75,10 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one policy gives: statement → its answers by id, and what refuses it. summaries: by name."""
+    """What one policy gives: statement → its answers by id, and what refuses it."""
 
     given: Mapping[str, Mapping[str, StoredAnswer]]
     refused: Mapping[str, str]
-    summaries: Mapping[str, tuple[StoredAnswer, ...]]
 
 
 def change(old: str | PathLike[str] | Policy, new: str | PathLike[str] | Policy, ledger: str | None = None) -> Change:
@@ -92,12 +91,14 @@ def change(old: str | PathLike[str] | Policy, new: str | PathLike[str] | Policy,
         if not before.has_ledger:
             return Change()
         kept = before.ledger
-        history, known = _history(kept.history()), definitions(kept)
+        known, summaries = definitions(kept), _summaries(before)
+        told = {a.id for answers in summaries.values() for a in answers}
+        history = [asked for asked in _history(kept.history()) if not asked.answers <= told]
         first = _found(before, history)
         before.engine.close()
         after = Service(*open_data(new, None, None, None, None), kept)
         try:
-            second = _found(after, history)
+            second, made = _found(after, history), _summaries(after)
         finally:
             after.close()
     finally:
@@ -105,14 +106,11 @@ def change(old: str | PathLike[str] | Policy, new: str | PathLike[str] | Policy,
     accountant = before.policy.privacy.accountant
     change: tuple[list[StoredQuestion], list[StoredQuestion], list[StoredQuestion]] = ([], [], [])
     lost, same, untold = change
-    for name, answers in first.summaries.items():
+    for name, answers in summaries.items():
         own = StoredQuestion(known[name].statement.sql, known[name].name, (known[name].analyst,))
-        gone = name not in second.summaries
+        gone = name not in made
         (lost if gone else same).append(replace(own, price=_price(answers, accountant)) if gone else own)
-    told = {a.id for answers in first.summaries.values() for a in answers}
     for asked in history:
-        if asked.answers <= told:
-            continue
         given, own = first.given[asked.statement], StoredQuestion(asked.statement, "", asked.accounts)
         missing = [a for id, a in given.items() if id not in second.given[asked.statement]]
         if missing:
@@ -179,12 +177,17 @@ def _found(service: Service, history: Sequence[_Asked]) -> _Found:
                     refused[asked.statement] = f"{first.code}: {first.message}"
             if asked.answers <= own.keys():
                 break
-    summaries = {}
+    return _Found(given, refused)
+
+
+def _summaries(service: Service) -> dict[str, tuple[StoredAnswer, ...]]:
+    """The answers of each summary that is there, by name."""
+    found = {}
     for name, definition in definitions(service.ledger).items():
         summary = service.summaries.summary(definition, service.account(definition.analyst))
         if summary is not None:
-            summaries[name] = summary.answers
-    return _Found(given, refused, summaries)
+            found[name] = summary.answers
+    return found
 
 
 def _given(service: Service, plan: Plan, account: AnalystAccount) -> dict[str, StoredAnswer]:

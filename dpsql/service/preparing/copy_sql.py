@@ -19,7 +19,7 @@ from itertools import count
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import ValueSum
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import (
     Equality,
@@ -112,7 +112,7 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
     return f"SELECT {', '.join(items)}\n{block.clause()}"
 
 
-def stored_forms(table: Table) -> dict[str, Component]:
+def stored_forms(table: Table) -> dict[str, ValueSum]:
     """Name of a column → the sum whose integers stand beside it in the copy."""
     taken = {c.name.casefold() for c in table.columns.values()}
     forms = {
@@ -123,7 +123,7 @@ def stored_forms(table: Table) -> dict[str, Component]:
     return {name: form for name, form in forms.items() if form is not None}
 
 
-def _of(form: Component, columns: Sequence[Column], name: str) -> Call:
+def _of(form: ValueSum, columns: Sequence[Column], name: str) -> Call:
     """The clip of a form, of the column of this name."""
     assert isinstance(form.arg, Call)
     column = next(c for c in columns if c.name == name)

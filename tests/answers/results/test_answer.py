@@ -13,7 +13,7 @@ import pytest
 from dpsql.answers.results import frame_columns as frames
 from dpsql.answers.results.answer import Release, column_intervals, first_rows, half_widths, unique_names
 from dpsql.api.connection import Connection
-from dpsql.core.ir.components import Output
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.noisy import NoisyRelease

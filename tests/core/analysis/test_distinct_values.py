@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.ir.components import Measure
+from dpsql.core.ir.components import DistinctCount
 from dpsql.diagnostics.diagnostic import Source
 from tests.support.planning import below_release, planned, policy
 
@@ -124,7 +124,7 @@ def counted_values(sql: str) -> int | None:
     plan = planned(sql, POLICY)
     node = plan.releases[0].measured.node
     (component,) = node.components
-    assert component.measure is Measure.DISTINCT and component.arg is not None
+    assert isinstance(component, DistinctCount) and component.arg is not None
     found = most_values(component.arg, below_release(plan), component.filter, stored_columns(node.input))
     assert component.values == (found if found is None or found < 100_000 else None)
     return found

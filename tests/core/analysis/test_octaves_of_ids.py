@@ -16,10 +16,12 @@ import pytest
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.functions.domains.octaves import LAST
-from dpsql.core.ir.components import SATURATED, Component, KeySource, Measure, Output, UnitTotal
+from dpsql.core.ir.components import Component, KeySource, RowCount, ValueSum
+from dpsql.core.ir.contributions import SATURATED, UnitTotal, Weighing
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Filter, GroupKeys, Item, Release
 from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, SqlType
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
@@ -44,8 +46,8 @@ def octaves_of(release: Release, component: Component) -> Release:
     owned = Filter(bounding.input, Call("is_not_null", (bounding.id,), BOOLEAN))
     keys = tuple(Item(column(f"k{i}", key.type), key) for i, key in enumerate((bounding.id, *bounding.keys)))
     total = column("s", HUGEINT)
-    if component.measure is Measure.SUM:
-        summed = replace(component, of_unit=None, filter=None, weight=1)
+    if isinstance(component, ValueSum):
+        summed = replace(component, contribution=Weighing.ALONE, filter=None, weight=1)
         call = AggregateCall("sum", component.arg, total, filter=component.filter, summed=summed)
         size: Expr = Call("abs", (Call("clip", (total, whole(-SATURATED), whole(SATURATED)), HUGEINT),), HUGEINT)
     else:
@@ -61,7 +63,7 @@ def octaves_of(release: Release, component: Component) -> Release:
     listed = KeySource((0,), tuple((b,) for b in range(LAST + 1)), "octaves")
     keyed = GroupKeys(per_id, (octave,), (listed,))
     units = Output(column("units", BIGINT), Count(0), "COUNT(*)")
-    return Release(keyed, (octave.column,), (Component(Measure.COUNT),), (units,))
+    return Release(keyed, (octave.column,), (RowCount(),), (units,))
 
 
 def whole(n: int) -> Literal:

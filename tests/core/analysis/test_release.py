@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.analysis.rules.release import contributions
-from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.components import DistinctCount, KeySource
 from dpsql.core.ir.expressions import Call, Literal
 from dpsql.core.ir.nodes import BoundContributions, Filter, GroupKeys, Item, Node, Release
 from dpsql.core.ir.types import BOOLEAN, INTEGER
@@ -73,7 +73,7 @@ def test_groups_beside_rows_are_enforced(few: bool, cut: bool, code: str) -> Non
 def test_values_are_counted(values: int | None, refusal: str) -> None:
     visits = scan("visits")
     listed = Filter(visits, Call("in", (at(visits, "k"), Literal(1, INTEGER), Literal(2, INTEGER)), BOOLEAN))
-    counted = Component(Measure.DISTINCT, at(visits, "k"), values=values)
+    counted = DistinctCount(at(visits, "k"), values=values)
     assert refused(Release(GroupKeys(listed, (), ()), (), (counted,), ())) == refusal
 
 

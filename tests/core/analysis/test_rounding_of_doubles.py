@@ -87,4 +87,4 @@ def test_probe_every_row_counts_where_the_size_is_public(sized: list[Connection]
     for release in plan.releases:
         low, high = (next(iter(exact_totals(release, con.service.engine, 7).values())) for con in sized)
         for measured, a, b in zip(release.measured.measurements, low, high, strict=True):
-            assert abs(a - b) <= measured.sensitivity.linf, (measured.component.measure, a, b)
+            assert abs(a - b) <= measured.sensitivity.linf, (measured.component.kind, a, b)

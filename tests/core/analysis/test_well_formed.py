@@ -13,7 +13,17 @@ from dpsql.core.analysis import derive as deriving
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, KeySource, Measure, Output, Pick, UnitTotal
+from dpsql.core.ir.components import (
+    Component,
+    DistinctCount,
+    KeySource,
+    LargestChoice,
+    Pick,
+    RowCount,
+    UnitCount,
+    ValueSum,
+)
+from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -36,6 +46,7 @@ from dpsql.core.ir.nodes import (
     Values,
 )
 from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER, VARCHAR
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.diagnostics.errors import Rejected
@@ -49,7 +60,7 @@ VISITS, LOG = scan("visits"), scan("log")
 K, OTHER = at(VISITS, "k"), at(LOG, "k")
 KEYED = GroupKeys(VISITS, (Item(column("g", K.type), K),), None)
 GROUP = KEYED.items[0].column
-ROWS = (Component(Measure.COUNT),)
+ROWS = (RowCount(),)
 N = (Output(column("n", BIGINT), Count(0)),)
 LIST = KeySource((0,), ((1,), (2,)), "two")
 SOUND = Release(KEYED, (GROUP,), ROWS, N)
@@ -57,16 +68,16 @@ UNLIMITED = BoundContributions(KEYED, at(VISITS, "id"), (GROUP,))
 
 
 def limited(most: int, norm: Literal["l1", "l2"] = "l1") -> Component:
-    return Component(Measure.COUNT, of_unit=UnitTotal(most, norm))
+    return RowCount(contribution=UnitTotal(most, norm))
 
 
 OWN = limited(5)
 NO_GROUPS = GroupKeys(VISITS, (), ())
 
 
-def picking(*picks: tuple[int, int], measure: Measure = Measure.LARGEST) -> Release:
+def picking(*picks: tuple[int, int]) -> Release:
     """Ungrouped, with these picks from one list."""
-    components = tuple(Component(measure, K, choices=LIST, pick=Pick(*pick)) for pick in picks)
+    components = tuple(LargestChoice(K, choices=LIST, pick=Pick(*pick)) for pick in picks)
     return Release(NO_GROUPS, (), components, ())
 
 
@@ -91,22 +102,22 @@ MALFORMED: dict[str, Node] = {
     "a list of a column that is not there": replace(KEYED, sources=(replace(LIST, positions=(1,)),)),
     "an id that is not there": BoundContributions(KEYED, OTHER, (GROUP,), rows=1),
     "no limit": replace(SOUND, input=UNLIMITED),
-    "one of two limited": replace(SOUND, input=UNLIMITED, components=(OWN, Component(Measure.COUNT))),
-    "ids in any number of groups": replace(SOUND, input=UNLIMITED, components=(Component(Measure.UNITS),)),
+    "one of two limited": replace(SOUND, input=UNLIMITED, components=(OWN, RowCount())),
+    "ids in any number of groups": replace(SOUND, input=UNLIMITED, components=(UnitCount(),)),
     "groups kept, no matter how many": BoundContributions(KEYED, K, (GROUP,), truncate_groups=True),
     "an own limit of no rows": replace(SOUND, input=UNLIMITED, components=(limited(0),)),
     "an own limit that does not fit": replace(SOUND, input=UNLIMITED, components=(limited(2**62 + 1),)),
     "an own limit that nothing enforces": replace(SOUND, components=(OWN,)),
-    "an own limit of presence": replace(SOUND, input=UNLIMITED, components=(replace(OWN, measure=Measure.UNITS),)),
-    "an own limit of a pair": replace(SOUND, input=UNLIMITED, components=(replace(OWN, paired=True),)),
-    "an own limit of squares": replace(SOUND, input=UNLIMITED, components=(replace(OWN, squared=True),)),
+    "an own limit about a center": replace(
+        SOUND, input=UNLIMITED, components=(ValueSum(K, center=1, contribution=UnitTotal(5)),)
+    ),
     "an own limit of values by squares": replace(
-        SOUND, input=UNLIMITED, components=(replace(limited(2, "l2"), measure=Measure.DISTINCT, arg=K),)
+        SOUND, input=UNLIMITED, components=(DistinctCount(K, contribution=UnitTotal(2, "l2")),)
     ),
     "integers of another argument": Aggregate(
         VISITS,
         (),
-        (AggregateCall("sum", K, column("s", HUGEINT), summed=Component(Measure.SUM, at(VISITS, "id"))),),
+        (AggregateCall("sum", K, column("s", HUGEINT), summed=ValueSum(at(VISITS, "id"))),),
         inner=True,
     ),
     "two kinds of limit": BoundContributions(KEYED, K, (GROUP,), rows=1, per_group=1, groups=1),
@@ -120,9 +131,7 @@ MALFORMED: dict[str, Node] = {
     "a pick that is missing": picking((0, 2)),
     "a pick that comes twice": picking((0, 1), (0, 1)),
     "picks in another order": picking((1, 2), (0, 2)),
-    "a mode that is a pick": picking((0, 1), measure=Measure.MODE),
-    "a choice by units that is no pick": Release(NO_GROUPS, (), (Component(Measure.LARGEST, K, choices=LIST),), ()),
-    "a component over other rows": replace(SOUND, components=(Component(Measure.COUNT, OTHER),)),
+    "a component over other rows": replace(SOUND, components=(RowCount(OTHER),)),
 }
 
 
@@ -142,8 +151,8 @@ def test_what_is_no_plan_is_refused(plan: Node) -> None:
         picking((0, 2), (1, 2)),
         BoundContributions(KEYED, at(VISITS, "id"), (GROUP,), rows=1),
         replace(SOUND, input=UNLIMITED, components=(OWN,)),
-        replace(SOUND, input=replace(UNLIMITED, groups=3), components=(limited(2**62, "l2"), Component(Measure.UNITS))),
-        replace(SOUND, input=replace(UNLIMITED, rows=2), components=(OWN, Component(Measure.COUNT))),
+        replace(SOUND, input=replace(UNLIMITED, groups=3), components=(limited(2**62, "l2"), UnitCount())),
+        replace(SOUND, input=replace(UNLIMITED, rows=2), components=(OWN, RowCount())),
     ],
 )
 def test_what_is_a_plan_is_not(plan: Node) -> None:

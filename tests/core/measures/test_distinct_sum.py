@@ -13,7 +13,9 @@ from itertools import chain, combinations, product
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, DistinctSum
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 
@@ -22,7 +24,7 @@ Pairs = frozenset[tuple[int, int]]
 
 
 def component(values: tuple[int, ...]) -> Component:
-    return Component(Measure.DISTINCT_SUM, lo=min(values), hi=max(values))
+    return DistinctSum(Literal(1, BIGINT), lo=min(values), hi=max(values))
 
 
 def sets(pairs: list[tuple[int, int]], most: int) -> Iterator[Pairs]:
@@ -107,7 +109,7 @@ def test_a_replaced_row_takes_one_value_or_none_and_brings_one(values: tuple[int
 
 def test_as_many_values_count_as_are_priced() -> None:
     """What the statement keeps of an id is what the price multiplies by the largest value."""
-    c = Component(Measure.DISTINCT_SUM, lo=-3, hi=7)
+    c = DistinctSum(Literal(1, BIGINT), lo=-3, hi=7)
     for limits in (
         Contribution(5),
         Contribution(None, 2, 3, scaled=True),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, KeySource, Measure, Pick
+from dpsql.core.ir.components import KeySource, LargestChoice, Pick, UnitCount
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import rule
@@ -22,7 +22,7 @@ from dpsql.core.noise.sensitivity import sensitivity
 from dpsql.core.release.histograms import Histograms
 
 VALUES = KeySource((0,), (("a",), ("b",), ("c",), ("d",)), "listed")
-PICKS = [Component(Measure.LARGEST, choices=VALUES, pick=Pick(place, 3)) for place in range(3)]
+PICKS = [LargestChoice(Literal(1, BIGINT), choices=VALUES, pick=Pick(place, 3)) for place in range(3)]
 Counts = tuple[int, ...]
 SUBSETS = list(product((0, 1), repeat=4))
 
@@ -124,7 +124,7 @@ def test_the_stated_loss_is_nearly_reached_and_not_exceeded(replaced: bool, unit
 
 
 def test_picks_of_one_list_know_each_other() -> None:
-    filtered = Component(Measure.LARGEST, filter=Literal(1, BIGINT), choices=VALUES, pick=Pick(0, 1))
-    components = [Component(Measure.UNITS), PICKS[0], filtered, PICKS[1], PICKS[2]]
+    filtered = LargestChoice(Literal(1, BIGINT), filter=Literal(1, BIGINT), choices=VALUES, pick=Pick(0, 1))
+    components = [UnitCount(), PICKS[0], filtered, PICKS[1], PICKS[2]]
     assert [other_picks(components, i) for i in range(5)] == [[], [3, 4], [], [1, 4], [1, 3]]
     assert [rule(c).options(c) for c in PICKS] == [4, 3, 2]

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.components import KeySource, ModeChoice
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
 from dpsql.core.noise.sensitivity import sensitivity
 from dpsql.core.release.histograms import Histograms
 
 VALUES = KeySource((0,), (("a",), ("b",), ("c",), ("d",)), "listed")
-MODE = Component(Measure.MODE, choices=VALUES)
+MODE = ModeChoice(Literal(1, BIGINT), choices=VALUES)
 
 
 def scores(

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Measure, Quantile
+from dpsql.core.ir.components import QuantileChoice
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
 from dpsql.core.noise.sensitivity import sensitivity
 from dpsql.core.numbers.cells import Cells
@@ -67,7 +69,7 @@ def test_no_score_moves_further_than_is_claimed(p: Fraction) -> None:
 
 def moves_no_further(p: Fraction) -> None:
     """By c for one row more, by b for one that is replaced; and both are reached."""
-    c, b = Quantile(p).steepness, p.denominator
+    c, b = QuantileChoice(Literal(1, BIGINT), p=p).steepness, p.denominator
     enough = [(0, k, 0, 0, 0, m, 0) for k, m in product(range(0, 46, 9), repeat=2)]
     added, replaced = set(), set()
     for weights in [w for w in tiny() if max(w) < 9] + enough + [(0, b, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, b, 0)]:
@@ -101,7 +103,7 @@ def moves_no_further(p: Fraction) -> None:
     ],
 )  # fmt: skip
 def test_norms(p: str, limits: Contribution, grouped: bool, l1: int, l2_squared: int) -> None:
-    c = Component(Measure.QUANTILE, lo=0, hi=9, quantile=Quantile(Fraction(p), 10))
+    c = QuantileChoice(Literal(1, BIGINT), lo=0, hi=9, p=Fraction(p), cells=10)
     found = sensitivity(c, limits, grouped, total=True)
     assert found.l1 == l1 and found.l2_squared == l2_squared
 
@@ -109,7 +111,7 @@ def test_norms(p: str, limits: Contribution, grouped: bool, l1: int, l2_squared:
 @pytest.mark.parametrize("p", QUANTILES[:4], ids=str)
 def test_the_stated_loss_is_reached_and_not_exceeded(p: Fraction) -> None:
     """On a long row of empty cells one row more costs 2ηc. In whole powers of ½ in place of e^-η, so exactly."""
-    a, b, c = p.numerator, p.denominator, Quantile(p).steepness
+    a, b, c = p.numerator, p.denominator, QuantileChoice(Literal(1, BIGINT), p=p).steepness
     upper = 2 * a >= b  # which end the row comes at
     # As many rows at the other end that one more moves the score of the whole row of empty cells by c, to 0.
     rows = {1: a, 10**9: 0} if upper else {1: 0, 10**9: b - a}

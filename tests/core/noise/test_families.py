@@ -137,7 +137,7 @@ def test_rho_is_what_is_paid_under_zcdp() -> None:
 def test_shares_follow_the_weights() -> None:
     """COUNT(*) serves n and a; s is weighted 4, so ε is split 1 : 4 : 1."""
     found = plan(Q2, weights={"s": Fraction(4)})
-    spent = {m.component.measure.value + str(m.component.center): m.loss.epsilon for m in noisy(found)}
+    spent = {m.component.kind + str(m.component.center): m.loss.epsilon for m in noisy(found)}
     assert sorted(spent.values()) == [Fraction(1, 6), Fraction(1, 6), Fraction(4, 6)]
     assert spent["sum0"] == Fraction(4, 6)
     assert found.loss.epsilon == 1
@@ -194,7 +194,7 @@ def test_the_errors_that_are_promised_at_epsilon_one() -> None:
     sizes = {}
     for m in noisy(found):
         assert isinstance(m.mechanism, DiscreteLaplace)
-        sizes[m.component.measure.value + str(m.component.center)] = math.sqrt(m.mechanism.variance()) * float(m.unit)
+        sizes[m.component.kind + str(m.component.center)] = math.sqrt(m.mechanism.variance()) * float(m.unit)
     assert sizes["count0"] <= 4.8
     assert sizes["sum0"] <= 1.15e6
     group = 250_000  # 1 M rows in four regions; the mean is within 50 of the centre

@@ -11,8 +11,11 @@ import pytest
 
 from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.ir.components import Measure, UnitTotal
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, ProductSum, UnitCount, ValueSum
+from dpsql.core.ir.contributions import Contributing, PerGroup, UnitTotal, Weighing
+from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.parallel_composition import cases_that_count, parallel_groups
 from dpsql.core.release.charge import price
@@ -169,21 +172,28 @@ def test_only_an_id_that_comes_or_goes_is_weighed_once(changed: dict[str, Any]) 
     assert found == ((0,), (1,), (2,), (3,), (4,))
 
 
+def _changed(c: Component, other: Contributing | Component) -> Component:
+    """Another component of the same rows, or the same one of which otherwise much is counted."""
+    if isinstance(other, Component):
+        return replace(other, filter=c.filter)
+    return replace(c, contribution=other)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     "changed",
     [
-        {"per_group": (Fraction(0), Fraction(9))},
-        {"measure": Measure.DISTINCT},
-        {"paired": False},
-        {"of_unit": UnitTotal(9)},
+        PerGroup((Fraction(0), Fraction(9))),
+        DistinctCount(Literal(1, BIGINT)),
+        Weighing.ALONE,
+        UnitTotal(9),
     ],
 )
-def test_a_member_of_another_form_is_alone(changed: dict[str, Any]) -> None:
+def test_a_member_of_another_form_is_alone(changed: Contributing | Component) -> None:
     """However a plan came by it: of a paired sum no plan clips the total, and none has a count that decides."""
     measured = plan(PAIRS).releases[0].measured
     a, s, *others = measured.node.components
     found = parallel_groups(
-        replace(measured.node, components=(a, replace(s, **changed), *others)), measured.contributions
+        replace(measured.node, components=(a, _changed(s, changed), *others)), measured.contributions
     )
     assert sorted(found) == [(0, 2, 3), (1,), (4,)]
     assert (1,) in parallel_groups(replace(measured.node, threshold=1), measured.contributions)
@@ -239,16 +249,16 @@ def test_rows_of_which_each_is_in_a_group_of_its_own_share_as_others_do() -> Non
 @pytest.mark.parametrize(
     "changed",
     [
-        {"per_group": (Fraction(0), Fraction(9))},
-        {"measure": Measure.UNITS},
-        {"measure": Measure.DISTINCT, "values": 2},
-        {"of_unit": UnitTotal(9)},
+        PerGroup((Fraction(0), Fraction(9))),
+        UnitCount(),
+        DistinctCount(Literal(1, BIGINT), values=2),
+        UnitTotal(9),
     ],
 )
-def test_what_one_id_does_in_each_part_is_added_up(changed: dict[str, Any]) -> None:
+def test_what_one_id_does_in_each_part_is_added_up(changed: Contributing | Component) -> None:
     node = plan(PIVOT).releases[0].measured.node
     first, *others = node.components
-    edited = replace(node, components=(replace(first, **changed), *others))
+    edited = replace(node, components=(_changed(first, changed), *others))
     assert parallel_groups(edited, plan(PIVOT).releases[0].measured.contributions) == ((0,), (1, 2))
 
 
@@ -257,8 +267,12 @@ def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
     (total,) = found.components
     stored = stored_columns(found.input)
     assert cases_that_count(total, stored) == cases_of(total.arg.args[0], stored) != ANY  # type: ignore[union-attr]
-    for changed in ({"center": 3}, {"lo": 1}, {"hi": -1}, {"squared": True}, {"measure": Measure.DISTINCT}):
-        assert cases_that_count(replace(total, **changed), stored) == ANY  # type: ignore[arg-type]
+    assert isinstance(total, ValueSum)
+    product, different = (kind(total.arg, lo=total.lo, hi=total.hi) for kind in (ProductSum, DistinctSum))
+    assert cases_that_count(different, stored) == cases_that_count(total, stored)
+    beyond = (replace(total, center=3), replace(total, lo=1), replace(total, hi=-1))
+    for other in (*beyond, product, DistinctCount(total.arg)):
+        assert cases_that_count(other, stored) == ANY
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from dpsql.core.ir.components import Component, KeySource, Measure, Quantile
+from dpsql.core.ir.components import KeySource, ModeChoice, QuantileChoice
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
@@ -25,13 +25,13 @@ X = Column(1, "x", BIGINT)
 
 
 def quantile(p: Fraction, eta: Fraction = Fraction(1, 10)) -> Measurement:
-    c = Component(Measure.QUANTILE, X, hi=CELLS - 1, quantile=Quantile(p, CELLS, False))
+    c = QuantileChoice(X, hi=CELLS - 1, p=p, cells=CELLS, logarithmic=False)
     return Measurement(c, NOTHING, PureExponential(eta))
 
 
 def of_one_share(*p: Fraction) -> list[Measurement]:
     """Quantiles that cost the same each."""
-    return [quantile(each, Fraction(1, 5 * Quantile(each).steepness)) for each in p]
+    return [quantile(each, Fraction(1, 5 * QuantileChoice(X, p=each).steepness)) for each in p]
 
 
 def misses(chosen: Sequence[Measurement], place: int, weights: Mapping[int, float], rows: float) -> float:
@@ -41,12 +41,12 @@ def misses(chosen: Sequence[Measurement], place: int, weights: Mapping[int, floa
     below = [sum(held[:v]) for v in range(CELLS + 1)]
     shares, off = [], []
     for m in chosen:
-        assert m.component.quantile is not None and isinstance(m.mechanism, PureExponential)
-        rank = float(m.component.quantile.p) * n
+        assert isinstance(m.component, QuantileChoice) and isinstance(m.mechanism, PureExponential)
+        rank = float(m.component.p) * n
         off.append([max(0.0, below[v] - rank, rank - below[v + 1]) for v in range(CELLS)])
         grown = [math.exp(-float(m.mechanism.eta / m.unit) * score) for score in off[-1]]
         shares.append([w / sum(grown) for w in grown])
-    by_p = sorted(range(len(chosen)), key=lambda i: chosen[i].component.quantile.p)  # type: ignore[union-attr]
+    by_p = sorted(range(len(chosen)), key=lambda i: chosen[i].component.p)  # type: ignore[union-attr]
     return sum(
         math.prod(shares[i][v] for i, v in enumerate(drawn))
         for drawn in product(range(CELLS), repeat=len(chosen))
@@ -56,7 +56,7 @@ def misses(chosen: Sequence[Measurement], place: int, weights: Mapping[int, floa
 
 def worst(chosen: Sequence[Measurement], place: int, rows: Fraction) -> float:
     """The largest of these probabilities where about as many rows as can be missed lie in one cell, or in two."""
-    p = float(chosen[place].component.quantile.p)  # type: ignore[union-attr]
+    p = float(chosen[place].component.p)  # type: ignore[union-attr]
     found = []
     for share in {p, 1 - p}:
         n = float(rows) / share * (1 + 1e-9)
@@ -97,7 +97,7 @@ def test_quantiles_of_other_values_change_nothing() -> None:
 
 def test_a_mode_is_alone_and_of_its_list() -> None:
     source = KeySource((0,), tuple((v,) for v in range(8)), "list")
-    mode = replace(quantile(P[0]), component=Component(Measure.MODE, X, choices=source))
+    mode = replace(quantile(P[0]), component=ModeChoice(X, choices=source))
     told = rank_error([mode, quantile(P[0])], 0, LEVEL)
     assert float(told) == pytest.approx(math.log(160) * 5)
 

@@ -10,39 +10,51 @@ from typing import Literal
 import pytest
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Factor, Measure, UnitTotal
+from dpsql.core.ir.components import (
+    Comoment,
+    Component,
+    DistinctCount,
+    DistinctSum,
+    Factor,
+    ProductSum,
+    RowCount,
+    UnitCount,
+    ValueSum,
+)
+from dpsql.core.ir.contributions import PerGroup, UnitTotal
 from dpsql.core.ir.expressions import Literal as Constant
 from dpsql.core.ir.types import INTEGER
 from dpsql.core.noise.sensitivity import known, sensitivity
 
-COUNT, UNITS, DISTINCT = (Component(m) for m in (Measure.COUNT, Measure.UNITS, Measure.DISTINCT))
-truths = Component(Measure.DISTINCT, values=2)
+ONE = Constant(1, INTEGER)
+COUNT, UNITS, DISTINCT = RowCount(), UnitCount(), DistinctCount(ONE)
+truths = DistinctCount(ONE, values=2)
 
 
 def total(lo: int, hi: int, weight: int = 1) -> Component:
-    return Component(Measure.SUM, lo=lo, hi=hi, weight=weight)
+    return ValueSum(ONE, lo=lo, hi=hi, weight=weight)
 
 
 def different(lo: int, hi: int, values: int | None = None) -> Component:
     """A sum of different values."""
-    return Component(Measure.DISTINCT_SUM, lo=lo, hi=hi, values=values)
+    return DistinctSum(ONE, lo=lo, hi=hi, values=values)
 
 
 def products(lo: int, hi: int, least: int, most: int, weight: int = 1) -> Component:
     """Of factors of [lo, hi] and [least, most]."""
-    return replace(total(lo, hi, weight), times=Factor(Constant(1, INTEGER), lo=least, hi=most), paired=True)
+    return ProductSum(ONE, lo=lo, hi=hi, weight=weight, times=Factor(ONE, lo=least, hi=most))
 
 
 def comoment(rows: int, step: int = 1) -> Component:
     """Of so many rows, of factors 7 and 11 wide."""
-    return replace(products(-3, 4, -6, 5), measure=Measure.COMOMENT, rows=rows, step=step)
+    return Comoment(ONE, lo=-3, hi=4, times=Factor(ONE, lo=-6, hi=5), rows=rows, step=step)
 
 
 OWN = Contribution(None, scaled=True, scaled_over_groups=True)
 
 
 def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -> Component:
-    return replace(component, of_unit=UnitTotal(most, norm))
+    return replace(component, contribution=UnitTotal(most, norm))  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +162,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (comoment(9), Contribution(3, replaces_rows=True, size=9), False, 24 * 77, (24 * 77) ** 2, 24 * 77),
         (comoment(9, step=5), Contribution(3, replaces_rows=True, size=9), False, 372, 372**2, 372),
         (comoment(1), Contribution(1, replaces_rows=True, size=1), False, 0, 0, 0),
-        (Component(Measure.UNITS, weight=8), Contribution(None, 4, 5), True, 40, 320, 8),
+        (UnitCount(weight=8), Contribution(None, 4, 5), True, 40, 320, 8),
     ],
 )
 def test_the_table(
@@ -244,7 +256,7 @@ def test_groups_that_can_change(component: Component, limits: Contribution, l0: 
 @pytest.mark.parametrize("ends", [(-2, 3), (2, 3), (0, 2), (-3, -1), (-1, 1)])
 def test_no_clipped_total_exceeds_the_norms(ends: tuple[int, int], ids: int) -> None:
     """An id's total is within the ends in at most two of four groups, and 0 where it has no rows."""
-    component = Component(Measure.SUM, lo=-9, hi=9, per_group=(Fraction(ends[0]), Fraction(ends[1])))
+    component = ValueSum(ONE, lo=-9, hi=9, contribution=PerGroup((Fraction(ends[0]), Fraction(ends[1]))))
     found = sensitivity(component, Contribution(None, 4, 2, scaled=True, ids=ids), True)
     totals = sorted({0, *range(ends[0], ends[1] + 1)})
     of_one = [v for v in product(totals, repeat=4) if sum(map(bool, v)) <= 2]
@@ -259,7 +271,7 @@ def test_no_clipped_total_exceeds_the_norms(ends: tuple[int, int], ids: int) -> 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_ends_of_totals_that_are_the_wrong_way_round(grouped: bool) -> None:
     """Bounds of -1 to -1 over values that are never negative end as 0 to -1: every total is printed as -1."""
-    component = Component(Measure.SUM, lo=0, hi=1, per_group=(Fraction(0), Fraction(-1)))
+    component = ValueSum(ONE, lo=0, hi=1, contribution=PerGroup((Fraction(0), Fraction(-1))))
     found = sensitivity(component, Contribution(None, 1, 1, scaled=True), grouped)
     assert (found.l0, found.l1, found.l2_squared, found.linf) == (1, 1, 1, 1)
 

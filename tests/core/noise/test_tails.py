@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
 import dpsql.core.noise.tails as tails
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import ValueSum
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
@@ -24,7 +26,7 @@ Law = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def measurement(mechanism: DiscreteLaplace | DiscreteGaussian | NoNoise) -> Measurement:
-    return Measurement(Component(Measure.SUM), Sensitivity(1, 1, Fraction(1), 1), mechanism)
+    return Measurement(ValueSum(Literal(1, BIGINT)), Sensitivity(1, 1, Fraction(1), 1), mechanism)
 
 
 def law(noise: TermNoise, coefficient: float) -> Law:

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, ValueSum
 from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import INTEGER
@@ -54,7 +54,7 @@ def component(
     source = Source(f"SELECT {aggregate}(x) FROM t")
     plan = static_plan(source, load_policy(path), settings=settled({"epsilon": 1}, QuerySettings()))
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
-    found = next(c for c in tagged.node.components if c.measure is Measure.SUM)
+    found = next(c for c in tagged.node.components if isinstance(c, ValueSum | ProductSum))
     assert found.arg is not None
     (uid,) = {e.uid for e in walk(found.arg) if isinstance(e, Column)}
     return found, quantized(found, Names({uid: "x"}, tagged.inputs[0].fact.env, DUCKDB))

@@ -9,7 +9,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Comoment, Component, ProductSum
 from dpsql.core.ir.expressions import Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.printing.dialects.duckdb import DUCKDB
@@ -32,7 +32,7 @@ t:
     plan = planned("SELECT COVAR_POP(y, x) FROM t", policy(tables))
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
     assert isinstance(tagged.node, Release)
-    (found,) = (c for c in tagged.node.components if c.times is not None)
+    (found,) = (c for c in tagged.node.components if isinstance(c, ProductSum) and c.times is not None)
     uids = {e.uid: e.name for arg in found.arguments for e in walk(arg) if isinstance(e, Column)}
     return found, Names(uids, tagged.inputs[0].fact.env, DUCKDB)
 
@@ -85,8 +85,11 @@ def test_a_comoment_is_that_of_exactly_its_rows() -> None:
     product, names = _component((-3, 4), (-6, 5))
     connection, chance = duckdb.connect(), random.Random(5)
     for n, step in ((1, 1), (2, 1), (5, 4), (6, 16)):
-        c = replace(product, measure=Measure.COMOMENT, rows=n, step=step)
-        assert c.times is not None
+        assert product.times is not None
+        c = Comoment(
+            product.arg, grid=product.grid, center=product.center, lo=product.lo, hi=product.hi, step=step,
+            times=product.times, rows=n,
+        )  # fmt: skip
         databases = [[(chance.randint(-9, 9), chance.randint(-9, 9)) for _ in range(n)] for _ in range(40)]
         moments = []
         for rows in databases:

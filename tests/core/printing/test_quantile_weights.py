@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.release import noisy
 from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.histograms import Histograms
@@ -39,7 +40,7 @@ def weights(limits: dict[str, Any], sql: str) -> dict[object, dict[int, Fraction
         found = noisy._fetch(planned, EngineAsk(store, SALT))
     finally:
         store.close()
-    i, m = next((i, m) for i, m in enumerate(planned.measured.measurements) if m.component.quantile is not None)
+    i, m = next((i, m) for i, m in enumerate(planned.measured.measurements) if isinstance(m.component, QuantileChoice))
     column, shown = found.columns[i], dict[object, dict[int, Fraction]]()
     assert isinstance(column, Histograms)
     for group, key in enumerate(found.keys):

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, RowCount, ValueSum
 from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.plan import Plan
@@ -71,7 +71,7 @@ def expected(component: Component, rows: list[tuple], grouped: bool, limits: str
         groups_of[unit] += 1
 
     def partial(found: list[tuple]) -> int:
-        if component.measure is Measure.COUNT:
+        if isinstance(component, RowCount):
             return sum(component.arg is None or on_grid(row) is not None for row in found)
         return sum(on_grid(row) or 0 for row in found)
 
@@ -82,11 +82,11 @@ def expected(component: Component, rows: list[tuple], grouped: bool, limits: str
         value = row[column]
         if value is None or value != value or value in (float("inf"), float("-inf")):
             return None
-        if component.measure is Measure.COUNT:
+        if isinstance(component, RowCount):
             return 1
         units = round(Fraction(value) / component.grid) - component.center
         y = max(component.lo, min(component.hi, units))
-        if not component.squared:
+        if not isinstance(component, ProductSum):
             return y
         return math.floor(Fraction(y**2, component.step) + Fraction(1, 2)) - component.shift
 
@@ -96,7 +96,7 @@ def expected(component: Component, rows: list[tuple], grouped: bool, limits: str
         absolute[unit] += abs(partial(found))
     for (unit, group), found in by_group.items():
         S, n, K = partial(found), len(found), groups_of[unit]
-        alone = component.measure is Measure.SUM and not component.paired
+        alone = isinstance(component, ValueSum) and not component.paired
         if C is not None and alone and not grouped:
             totals[group] += F * max(min(0, C * component.lo), min(max(0, C * component.hi), S))
         elif C is not None and alone:
@@ -162,5 +162,5 @@ def test_statements_give_the_integers_of_the_formulas(
             for i, value in zip(statement.components, found[grouped:], strict=True):
                 assert value == wanted[i][group], node.components[i]
                 compared += 1
-    assert any(c.squared and (c.step > 1) is (column == "cost") for c in node.components)
+    assert any(isinstance(c, ProductSum) and (c.step > 1) is (column == "cost") for c in node.components)
     assert compared >= (5 * 4 if grouped else 4)

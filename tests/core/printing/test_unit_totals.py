@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import pytest
 
-from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
+from dpsql.core.ir.components import Component, RowCount
+from dpsql.core.ir.contributions import SATURATED, UnitTotal, Weighing
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.service.planning.public_facts import FactStore
@@ -78,7 +79,7 @@ def by_definition(c: Component, cells: tuple[Cell, ...], grouped: bool) -> dict[
         one = 0
         if c.filter is None or chosen:
             number = None if value is None or value in ("nan", "inf", "-inf") else Fraction(value)
-            one = (c.arg is None or number is not None) if c.measure is Measure.COUNT else grid_integer(c, number)
+            one = (c.arg is None or number is not None) if isinstance(c, RowCount) else grid_integer(c, number)
         key = group if grouped else None
         totals[key] = totals.get(key, 0) + one
     found = added_up([parts(c, totals, len(GROUPS), one_group=not grouped)])
@@ -242,6 +243,6 @@ def test_the_root_is_never_too_small() -> None:
 def test_two_limits_are_two_questions() -> None:
     """Stored answers lie under the fingerprint of what they are of; a label of the search has no part in it."""
     made = [UnitTotal(4), UnitTotal(8), UnitTotal(4, "l2")]
-    prints = {fingerprint(Component(Measure.COUNT, of_unit=limit)) for limit in [*made, None]}
+    prints = {fingerprint(RowCount(contribution=limit)) for limit in [*made, Weighing.BY_ROW]}
     assert len(prints) == 4
     assert fingerprint(UnitTotal(4, label="a")) == fingerprint(made[0])

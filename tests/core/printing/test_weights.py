@@ -11,7 +11,7 @@ from math import isqrt, prod
 import duckdb
 import pytest
 
-from dpsql.core.ir.components import UnitTotal
+from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
 from dpsql.core.printing.shapes.weights import (

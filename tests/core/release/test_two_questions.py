@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from dpsql.core.engine import RawTable
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import RowCount
 from dpsql.core.ledger.ledger import Caps, Entry, Receipt
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.backends import ExactBackend
@@ -39,7 +39,7 @@ class Twice:
 
     @property
     def declared(self) -> Sequence[Measurement]:
-        return [Measurement(Component(Measure.COUNT), ONE, DiscreteLaplace(self.scale)) for _ in range(2)]
+        return [Measurement(RowCount(), ONE, DiscreteLaplace(self.scale)) for _ in range(2)]
 
     def draw(self, ask: EngineAsk, noise: NoiseDraws) -> tuple[Noisy, ...]:
         first = noise(0, of(ask(HOW_MANY)))

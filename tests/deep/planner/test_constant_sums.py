@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Measure
+from dpsql.core.ir.components import RowCount
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.aggregates.count import Count
 from dpsql.planner.plan import Plan
@@ -37,7 +37,7 @@ def _apart(plan: Plan, a: Vector, b: Vector, times: Fraction) -> str:
     total, count = (o.recipe for o in node.outputs)
     assert isinstance(total, Count) and isinstance(count, Count)
     ((i, worth),), ((n, each),) = (recipe.terms(node.components) for recipe in (total, count))
-    if node.components[i].measure is not Measure.COUNT or i != n or worth != times * each:
+    if not isinstance(node.components[i], RowCount) or i != n or worth != times * each:
         return f"{total} for {times} · {count}"
     moved, claim = change(a, b, i), measurements[i].sensitivity
     if moved.l1 * abs(worth) > abs(times) * claim.l1 * measurements[n].unit:

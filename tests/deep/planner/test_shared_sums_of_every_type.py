@@ -12,7 +12,7 @@ import pytest
 
 import dpsql
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, RowCount
 from dpsql.core.ir.expressions import Expr
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.frontend.aggregates.sum import Sum
@@ -98,7 +98,7 @@ def test_a_count_of_other_rows_is_found(con: dpsql.Connection, column: str, monk
     """Twin: COUNT(*) in place of COUNT(x), where x may be NULL."""
 
     def every_row(arg: Expr | None, where: Expr | None, facts: Facts) -> Component:
-        return Component(Measure.COUNT, None, where)
+        return RowCount(None, where)
 
     monkeypatch.setattr(module, "count_of", every_row)
     sql = QUERIES[0].replace("COUNT({c})", "COUNT(*)")

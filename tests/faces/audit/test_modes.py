@@ -9,16 +9,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.components import KeySource, ModeChoice
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.release.histograms import Entries
 from dpsql.faces.audit.choices import best, chosen, furthest, likelier
 
 VALUES = (30, 10, 20)
-MODE = Component(
-    Measure.MODE, Column(1, "x", BIGINT), choices=KeySource((0,), tuple((v,) for v in VALUES), "list"), weight=1
-)
+MODE = ModeChoice(Column(1, "x", BIGINT), choices=KeySource((0,), tuple((v,) for v in VALUES), "list"), weight=1)
 WEIGHTS = list(product((0, 1, 3), repeat=3))
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import ValueSum
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
@@ -21,7 +23,7 @@ LEVEL = Fraction(95, 100)
 
 
 def measurement(scale: Fraction | None, *, center: int = 0, grid: Fraction = Fraction(1)) -> Measurement:
-    component = Component(Measure.SUM, center=center, grid=grid)
+    component = ValueSum(Literal(1, BIGINT), center=center, grid=grid)
     mechanism = NoNoise() if scale is None else DiscreteLaplace(scale)
     return Measurement(component, Sensitivity(1, 1, Fraction(1), 1), mechanism)
 

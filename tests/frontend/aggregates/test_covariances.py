@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Comoment, Component, ProductSum, ValueSum
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.core.release.planned import PlannedRelease
@@ -54,8 +54,9 @@ def _of(measurements: tuple[Measurement, ...], row: list[int], what: str) -> Fra
 
     def is_it(c: Component) -> bool:
         held = "x" if "x" in str(c.arg) else "y"
-        kind = "yx" if c.times is not None else held * 2 if c.squared else held
-        return what == ("count" if c.measure.value == "count" else kind)
+        if isinstance(c, ProductSum):
+            held = held * 2 if c.times is None else "yx"
+        return what == ("count" if c.kind == "count" else held)
 
     (at,) = (i for i, m in enumerate(measurements) if is_it(m.component))
     m = measurements[at]
@@ -69,13 +70,15 @@ def test_the_numbers_are_those_of_the_formulas() -> None:
     chance = random.Random(7)
     rows = [[chance.randrange(-(10**k), 10**k) for _ in measurements] for k in range(1, 9) for _ in range(30)]
     rows += [[0] * 6, *([0] * i + [1] + [0] * (5 - i) for i in range(6))]
-    (product,) = (i for i, m in enumerate(measurements) if m.component.times is not None)
+    products = {i: m.component for i, m in enumerate(measurements) if isinstance(m.component, ProductSum)}
+    (product,) = (i for i, c in products.items() if c.times is not None)
     rows += [[v * 10**6 if i == product else v for i, v in enumerate(row)] for row in rows[:60]]
     found = _shown(release, rows)
     for at, row in enumerate(rows):
         n, y, x, yy, xx, yx = (_of(measurements, row, what) for what in ("count", "y", "x", "yy", "xx", "yx"))
-        shifts = {("yx" if m.component.times else "xx" if "x" in str(m.component.arg) else "yy"):
-                  m.component.shift * m.component.worth for m in measurements if m.component.multiplied}  # fmt: skip
+        shifts = {
+            "yx" if c.times else "xx" if "x" in str(c.arg) else "yy": c.shift * c.worth for c in products.values()
+        }
         yy, xx, yx = (value + shifts[name] * n for name, value in (("yy", yy), ("xx", xx), ("yx", yx)))
         one, two = max(n, Fraction(1)), max(n, Fraction(2))
         top = Fraction(4 * 9, 4)
@@ -92,8 +95,8 @@ def test_the_numbers_are_those_of_the_formulas() -> None:
             assert found["regr_slope"][at] is found["regr_intercept"][at] is found["corr"][at] is None
             continue
         assert found["regr_slope"][at] == float(sxy / sxx)
-        centers = {name: m.component.center * m.component.grid for m in measurements if not m.component.multiplied
-                   for name in ("xy"["x" not in str(m.component.arg)],) if m.component.paired}  # fmt: skip
+        sums = [m.component for m in measurements if isinstance(m.component, ValueSum) and m.component.paired]
+        centers = {"xy"["x" not in str(c.arg)]: c.center * c.grid for c in sums}
         means = centers["y"] + y / one, centers["x"] + x / one
         assert found["regr_intercept"][at] == float(means[0] - sxy / sxx * means[1])
         if syy <= 0:
@@ -206,7 +209,7 @@ def test_a_covariance_of_a_public_number_of_rows_is_one_number(asked: str, measu
     (release,) = planned(f"SELECT {asked} FROM loans", SIZED).releases
     assert len(release.measured.measurements) == measured
     (grouped,) = planned(f"SELECT kind, {asked} FROM loans GROUP BY kind", SIZED).releases
-    assert all(m.component.rows is None for m in grouped.measured.measurements)
+    assert not any(isinstance(m.component, Comoment) for m in grouped.measured.measurements)
 
 
 def test_its_number_and_interval() -> None:

@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import RowCount, ValueSum
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
@@ -15,14 +17,14 @@ from dpsql.frontend.aggregates.avg import Ratio, _over_known
 LEVEL = Fraction(95, 100)
 RATIO = Ratio(0, 1, Fraction(100), Fraction(300))
 TOTAL = Measurement(
-    Component(Measure.SUM, grid=Fraction(1, 2), center=400, lo=-200, hi=200),
+    ValueSum(Literal(1, BIGINT), grid=Fraction(1, 2), center=400, lo=-200, hi=200),
     Sensitivity(1, 400, Fraction(400**2), 400),
     DiscreteLaplace(Fraction(40)),
 )
 
 
 def known(rows: int) -> Measurement:
-    return Measurement(Component(Measure.COUNT), Sensitivity(0, 0, Fraction(0), 0), NoNoise(), {}, rows)
+    return Measurement(RowCount(), Sensitivity(0, 0, Fraction(0), 0), NoNoise(), {}, rows)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 50])

@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, RowCount, ValueSum
+from dpsql.core.ir.contributions import Weighing
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
@@ -22,8 +25,8 @@ from tests.support.reference_formulas import variance
 LEVEL = Fraction(95, 100)
 HALF = 20
 RECIPE = Variance(0, 1, 2, Fraction(100 - HALF), Fraction(100 + HALF))
-SUM = Component(Measure.SUM, center=100, lo=-HALF, hi=HALF, paired=True)
-SQUARES = replace(SUM, squared=True, shift=HALF**2 // 2)
+SUM = ValueSum(Literal(1, BIGINT), center=100, lo=-HALF, hi=HALF, contribution=Weighing.PAIRED)
+SQUARES = ProductSum(SUM.arg, center=SUM.center, lo=-HALF, hi=HALF, shift=HALF**2 // 2)
 Mechanism = DiscreteLaplace | DiscreteGaussian | NoNoise
 
 
@@ -34,7 +37,7 @@ def measured(component: Component, mechanism: Mechanism) -> Measurement:
 def intervals(
     mechanisms: tuple[Mechanism, Mechanism, Mechanism], recipe: Variance = RECIPE, level: Fraction = LEVEL
 ) -> VarianceIntervals:
-    components = SUM, SQUARES, Component(Measure.COUNT)
+    components = SUM, SQUARES, RowCount()
     return VarianceIntervals(*map(measured, components, mechanisms), recipe, level)
 
 
@@ -118,7 +121,7 @@ def test_bounds_of_any_size(unit: Fraction) -> None:
     """In other units the same interval, whether the squares fit a floating-point number as they are or not."""
     components = [replace(c, grid=unit) for c in (SUM, SQUARES)]
     recipe = replace(RECIPE, lo=RECIPE.lo * unit, hi=RECIPE.hi * unit, root=True)
-    parts = [measured(c, m) for c, m in zip((*components, Component(Measure.COUNT)), LAPLACE, strict=True)]
+    parts = [measured(c, m) for c, m in zip((*components, RowCount()), LAPLACE, strict=True)]
     ((low, high),) = VarianceIntervals(*parts, recipe, LEVEL)([500], [-60_000], [900])
     ((one_low, one_high),) = intervals(LAPLACE, replace(RECIPE, root=True))([500], [-60_000], [900])
     assert low / float(unit) == pytest.approx(one_low) and high / float(unit) == pytest.approx(one_high)

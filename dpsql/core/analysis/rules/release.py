@@ -25,8 +25,9 @@ from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts, most_chan
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.walk import walk
 from dpsql.core.numbers.cap import Cap, Finite, Unbounded
 from dpsql.core.value_classes import replace

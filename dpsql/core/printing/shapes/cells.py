@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.ir.components import Component, KeySource
+from dpsql.core.ir.components import Component, KeySource, ListChoice, QuantileChoice
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import rule
@@ -47,11 +47,11 @@ def histogram(
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
     cells: Cells | KeySource
-    if c.choices is None:
+    if isinstance(c, QuantileChoice):
         cells = cells_of(c)
         cell = start(d, "r.y", cells)
     else:
-        assert c.arg is not None
+        assert isinstance(c, ListChoice) and c.choices is not None
         cells, cell = c.choices, "r.y"
         value, known = spell(c.arg, block.names)
         if not cells.covers:
@@ -61,7 +61,7 @@ def histogram(
 
     def listed(over: Names) -> list[str]:
         assert c.arg is not None
-        value = d.cast(quantized(c, over), BIGINT) if c.choices is None else text(c.arg, over)[0]
+        value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else text(c.arg, over)[0]
         shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
         return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
 

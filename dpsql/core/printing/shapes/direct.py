@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import (
+    Comoment,
+    Component,
+    DistinctCount,
+    DistinctSum,
+    ProductSum,
+    RowCount,
+    UnitCount,
+    ValueSum,
+)
 from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
@@ -66,13 +75,13 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     """One component, as `total` has it, its center subtracted once."""
     c, d = components[i], names.dialect
     if d.shifts_totals:
-        components = [uncentered(each) if each.measure is Measure.SUM else each for each in components]
+        components = [uncentered(each) if isinstance(each, ValueSum) else each for each in components]
     found = total(components[i], names, components, ids)
-    shift = c.center - components[i].center
-    if not shift:
+    now = components[i]
+    if c.center == now.center or not isinstance(now, ValueSum):
         return found
-    rows = "*" if counts_every_row(c) else counted_rows(components[i], names)
-    return f"{found} - {d.wide(str(shift))} * COUNT({rows}){only(conditions(c, names))}"
+    rows = "*" if counts_every_row(c) else counted_rows(now, names)
+    return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({rows}){only(conditions(c, names))}"
 
 
 def grouping(keys: Sequence[object]) -> str:
@@ -85,24 +94,23 @@ def total(
 ) -> str:
     """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
     d, where = names.dialect, only(conditions(c, names))
-    match c.measure:
-        case Measure.COUNT:
+    match c:
+        case RowCount():
             return f"COUNT({counted(c, names, components)}){where}"
-        case Measure.SUM:
+        case Comoment():
+            return comoment(c, names)
+        case ValueSum() | ProductSum():
             added, left_out = addend(c, names)
             where = only([*conditions(c, names), *left_out])
             plain = d.total(added, held_in(c), where, most=c.magnitude)
             return f"COALESCE({d.rising_total(added, where) if rising else plain}, 0)"
-        case Measure.DISTINCT:
-            assert c.arg is not None
+        case DistinctCount():
             return f"COUNT(DISTINCT {text(c.arg, names)[0]}){where}"
-        case Measure.DISTINCT_SUM:
+        case DistinctSum():
             return f"COALESCE({d.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
-        case Measure.UNITS:
+        case UnitCount():
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
-        case Measure.COMOMENT:
-            return comoment(c, names)
-        case Measure.QUANTILE | Measure.MODE | Measure.LARGEST:
+        case _:
             raise AssertionError("what is chosen has a histogram of its own")
 
 
@@ -116,6 +124,6 @@ def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
     if c.arg is None or counts_every_row(c):
         return "*"
     for other in components:
-        if other.measure is Measure.SUM and other.arg == c.arg and not other.multiplied:
+        if isinstance(other, ValueSum) and other.arg == c.arg:
             return counted_rows(other, names)
     return valid(c.arg, names)

@@ -20,7 +20,8 @@ from math import prod
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import SATURATED, Component, Measure, UnitTotal
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, RowCount, ValueSum
+from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
@@ -316,7 +317,7 @@ def _groups_of_an_id(parts: _Parts) -> int:
 def _clipped_sum(parts: _Parts, i: int, rows: int) -> str:
     """clip(S, min(0, r·lo), max(0, r·hi)), or to the ends per group; fits BIGINT; S is never NULL here."""
     d, c = parts.dialect, parts.node.components[i]
-    low, high = (min(0, rows * c.lo), max(0, rows * c.hi)) if c.per_group is None else c.ends_per_group
+    low, high = (min(0, rows * c.ends[0]), max(0, rows * c.ends[1])) if c.per_group is None else c.ends_per_group
     m, ends = f"m{i}", (d.end(low), d.end(high))
     if _rises(c, parts):
         ends = d.constant(float(low), DOUBLE), d.constant(float(high), DOUBLE)
@@ -334,9 +335,9 @@ def _rises(c: Component, parts: _Parts) -> bool:
     tests/deep/core/printing/test_every_shape.py.
     """
     b = parts.bounding
-    if c.measure is not Measure.SUM or not rule(c).alone(c) or c.of_unit is not None or (b.rows and parts.keys):
+    if not isinstance(c, ValueSum) or not rule(c).alone(c) or c.of_unit is not None or (b.rows and parts.keys):
         return False
-    if c.multiplied or c.lo < 0 or c.center or held_in(c) != INTEGER:
+    if c.lo < 0 or c.center or held_in(c) != INTEGER:
         return False
     ends = c.ends_per_group if c.per_group is not None else (0, (b.rows or _int(b.per_group)) * c.hi)
     return max(map(abs, ends)) <= FAR_OF_DOUBLES and parts.dialect.rising_total("") is not None
@@ -357,20 +358,20 @@ def _int(value: int | None) -> int:
 
 def _counts_rows(c: Component) -> bool:
     """COUNT(*) of every row: the number of rows that the partials hold anyway."""
-    return c.measure is Measure.COUNT and c.arg is None and c.filter is None
+    return isinstance(c, RowCount) and c.arg is None and c.filter is None
 
 
 def _distinct(parts: _Parts, at: int) -> Statement:
     """COUNT and SUM(DISTINCT x): each id keeps its first D distinct (group, x), in an order of its own."""
     c = parts.node.components[at]
-    assert c.arg is not None
+    assert isinstance(c, DistinctCount | DistinctSum)
     limit = rule(c).kept(c, parts.limits)
-    added = rule(c).adds_values
-    arg, block = c.arg, parts.block
-    type_ = held_in(c) if added else spell(arg, block.names)[1].type
+    added = isinstance(c, DistinctSum)
+    block = parts.block
+    type_ = held_in(c) if isinstance(c, DistinctSum) else spell(c.arg, block.names)[1].type
 
     def listed(names: Names) -> list[str]:
-        value = clipped_column(c, names) if added else text(arg, names)[0]
+        value = clipped_column(c, names) if isinstance(c, DistinctSum) else text(c.arg, names)[0]
         return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *conditions(c, names)]
 
     (unit, *items), block = waist(block, listed)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dpsql.core.ir.components import UnitTotal
+from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.printing.dialect import Dialect
 

@@ -6,7 +6,7 @@ scalar, and none reads how large values are. All others that this DuckDB names a
 is set before anything is attached, and read back. *When it would be false.* One of the list comes to rewrite scalars in
 a later version (`versions.py` lets only those in that were tested, or that pass a battery), or DuckDB folds by
 statistics elsewhere. *Tested by* tests/engines/test_optimizers.py, tests/engines/test_clips_stay.py,
-tests/engines/test_in_lists.py.
+tests/engines/test_in_lists.py, tests/deep/engines/test_in_lists.py.
 
 What others did. `expression_rewriter` gathers the constants of integer chains, which overflow then, and moves a cast
 that can fail to the other side of a comparison: two exclusive conditions are both true. `statistics_propagation` takes

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpsql.core.ir.components import SATURATED
+from dpsql.core.ir.components import OnGrid
+from dpsql.core.ir.contributions import SATURATED
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Limit, Project, Sort
 from dpsql.core.measures.all_measures import rule
@@ -83,9 +84,10 @@ def _of_plan(plan: Plan) -> Measures:
         for what, most in _limits(measured) if known else ():
             limits[what] = min(limits.get(what, most), most)
         for m in measured.measurements:
-            if not rule(m.component).adds_values or SATURATED in (-m.component.lo, m.component.hi):
+            c = m.component
+            if not isinstance(c, OnGrid) or not rule(c).adds_values or SATURATED in (-c.lo, c.hi):
                 continue  # nothing, or open ends
-            for arg, low, high in clips_of(m.component):
+            for arg, low, high in clips_of(c):
                 was = clips.get(unclipped(arg), (low, high))
                 clips[unclipped(arg)] = max(was[0], low), min(was[1], high)
         for output in measured.node.outputs:

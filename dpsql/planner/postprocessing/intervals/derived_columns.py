@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import Terms
+from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.release.noisy import NoisyRelease

@@ -13,7 +13,8 @@ from enum import Enum
 
 from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.functions.value import Scalar, Value
-from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.ir.types import SqlType
 from dpsql.core.value_classes import replace, value

@@ -33,7 +33,8 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.policy_limits import PolicyLimits, policy_limits
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, RowCount, ValueSum
+from dpsql.core.ir.contributions import PerGroup
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
 from dpsql.core.ir.walk import transform
@@ -87,13 +88,13 @@ def _within(c: Component, most: int | None, facts: Facts) -> Component:
     if c.per_group is None or most is None:
         return c
     low, high = c.per_group
-    if not rule(c).adds_values:
-        return replace(c, per_group=(low, min(high, Fraction(most))))
-    assert c.arg is not None
+    if isinstance(c, RowCount):
+        return replace(c, contribution=PerGroup((low, min(high, Fraction(most)))))
+    assert isinstance(c, ValueSum)
     ends = facts.value(c.arg).interval
     assert ends.lo is not None and ends.hi is not None
     least, largest = Fraction(min(0, most * ends.lo)), Fraction(max(0, most * ends.hi))
-    return replace(c, per_group=(max(low, least), min(high, largest)))
+    return replace(c, contribution=PerGroup((max(low, least), min(high, largest))))
 
 
 def _needs_limits(components: Sequence[Component]) -> bool:

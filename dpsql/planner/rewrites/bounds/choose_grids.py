@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import prod
 from types import MappingProxyType
+from typing import TypeVar
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.distinct_values import most_values
@@ -27,7 +28,18 @@ from dpsql.core.analysis.rules.private_aggregate import VARIANCES
 from dpsql.core.analysis.rules.release import contribution
 from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import SATURATED, Component, Factor, Measure, UnitTotal
+from dpsql.core.ir.components import (
+    Comoment,
+    Component,
+    DistinctCount,
+    DistinctSum,
+    Factor,
+    OnGrid,
+    ProductSum,
+    QuantileChoice,
+    ValueSum,
+)
+from dpsql.core.ir.contributions import SATURATED, UnitTotal, Weighing
 from dpsql.core.ir.expressions import Call, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources
 from dpsql.core.ir.types import Kind
@@ -63,6 +75,9 @@ MANY_ENTRIES, MOST_ENTRIES = 2**20, 2**24
 """Cells times public keys: of finer cells than there may be values, and of any. A million take half a second."""
 TEN_MINUTES = 600 * SECOND
 """Where steps are as long, there may be as many cells of timestamps as there may be of any: a year has few of them."""
+
+
+G = TypeVar("G", bound=OnGrid)
 
 
 def sum_integers(root: Node, ctx: RewriteContext) -> Node:
@@ -105,7 +120,7 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
 
     Not where it may share its price with components that count other rows (`core/noise/parallel_composition.py`).
     """
-    if rule(c).counts != "values" or c.arg is None:
+    if not isinstance(c, DistinctCount | DistinctSum):
         return c
     if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
         return c
@@ -139,7 +154,8 @@ def _summed(node: Aggregate, facts: Facts) -> Aggregate:
         value = facts.value(call.arg)
         if not (spread or value.type.kind is Kind.DOUBLE) or not value.interval.bounded:
             return call
-        return replace(call, summed=on_least_grid(Component(Measure.SUM, call.arg, paired=spread), value, MOST_UNITS))
+        total = ValueSum(call.arg, contribution=Weighing.PAIRED if spread else Weighing.ALONE)
+        return replace(call, summed=on_least_grid(total, value, MOST_UNITS))
 
     return replace(node, calls=tuple(change(c) for c in node.calls))
 
@@ -157,15 +173,15 @@ def _gridded(
         return replace(c, weight=_weight_of_total(c, c.of_unit, bounding))  # its grid came with its limit
     weighted = bounding is not None and _is_weighted(c, bounding)
     least = LEAST_WEIGHT if weighted else 1
-    if c.quantile is not None:
-        assert value is not None and c.arg is not None
+    if isinstance(c, QuantileChoice):
+        assert value is not None
         cells, own = max(2, most_choices(node, MOST_CELLS)), found.get(c.arg)
         # The type has a grid of its own, or the search: it is kept, so that wide bounds leave small values apart.
         units = CELL_UNITS if own is not None or value.type.kind is not Kind.DOUBLE else MOST_UNITS
-        c = replace(c, quantile=replace(c.quantile, cells=cells))
+        c = replace(c, cells=cells)
         rounded = None if own is not None else _in_round_steps(c, value, cells, most_choices(node, MOST_ENTRIES))
         c = rounded or on_least_grid(c, value, units, own or Fraction(0))
-    if rule(c).adds_values:
+    if isinstance(c, OnGrid) and rule(c).adds_values:
         assert value is not None
         if c.per_group is not None:
             c = on_least_grid(c, value, MOST_UNITS)
@@ -178,9 +194,8 @@ def _gridded(
             if most < 2:
                 raise _too_many_rows(limits, node)
             c = on_least_grid(c, value, most)
-            if c.times is not None:
-                c = replace(c, times=_factor(c.times.arg, facts.value(c.times.arg), most))
-            c = _stepped(c, most)
+            if isinstance(c, ProductSum):
+                c = _stepped(c if c.times is None else replace(c, times=_factor(c.times.arg, facts, most)), most)
     elif BUDGET // least < largest_contribution(c, limits).in_all:
         raise _too_many_rows(limits, node)
     if not weighted:
@@ -213,14 +228,11 @@ def resolution_of(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Fra
     return min(steps, default=DEFAULT_RESOLUTION)
 
 
-def in_units(c: Component, value: Value | None, resolution: Fraction) -> Component:
-    """A component with a limit of its own on what an id adds: its grid does not depend on the limit.
+def in_units(c: ValueSum, value: Value, resolution: Fraction) -> ValueSum:
+    """A sum with a limit of its own on what an id adds: its grid does not depend on the limit.
 
     Without bounds the grid is that of the type (of a DOUBLE, the resolution), and what does not fit is clipped.
     """
-    if not rule(c).adds_values:
-        return c
-    assert value is not None
     if value.interval.bounded:
         return on_least_grid(c, value, MOST_UNITS)
     positive, negative = (any(end is not None and end >= 0 for end in ends) for ends in _ends(value))
@@ -270,7 +282,7 @@ def _is_weighted(c: Component, bounding: BoundContributions) -> bool:
             return over_groups or bounding.rows is not None or not own.alone(c)
 
 
-def on_least_grid(c: Component, value: Value, most: int, least: Fraction = Fraction(0)) -> Component:
+def on_least_grid(c: G, value: Value, most: int, least: Fraction = Fraction(0)) -> G:
     """The least grid of the argument's kind, from `least` on, on which the (centred) bounds fit `most` units."""
     lo, hi = value.interval.lo, value.interval.hi
     assert lo is not None and hi is not None
@@ -297,7 +309,7 @@ def on_least_grid(c: Component, value: Value, most: int, least: Fraction = Fract
         grid *= 2
 
 
-def _in_round_steps(c: Component, value: Value, most: int, any_most: int) -> Component | None:
+def _in_round_steps(c: QuantileChoice, value: Value, most: int, any_most: int) -> QuantileChoice | None:
     """Timestamps: the least step that divides a day, or a whole number of days, at which there are at most so many.
 
     any_most: how many there may be of steps of ten minutes and more.
@@ -312,35 +324,33 @@ def _in_round_steps(c: Component, value: Value, most: int, any_most: int) -> Com
         case _:
             return None
     lo, hi = value.interval.lo, value.interval.hi
-    if c.quantile is None or c.quantile.logarithmic or lo is None or hi is None:
+    if c.logarithmic or lo is None or hi is None:
         return None
     for step in ROUND_STEPS:
         # Within the bounds: no answer lies beyond what a timestamp can be.
         low, high = -(-lo // step), hi // step
         if low <= high < low + (any_most if step >= TEN_MINUTES else most):
-            own = replace(c.quantile, cells=max(most, int(high - low) + 1))
-            return replace(c, grid=Fraction(step), center=0, lo=int(low), hi=int(high), quantile=own)
+            cells = max(most, int(high - low) + 1)
+            return replace(c, grid=Fraction(step), center=0, lo=int(low), hi=int(high), cells=cells)
     return None
 
 
-def _factor(arg: Expr, value: Value, most: int) -> Factor:
+def _factor(arg: Expr, facts: Facts, most: int) -> Factor:
     """On the grid, and about the center, of its own sum, which is added up beside the products."""
-    c = on_least_grid(Component(Measure.SUM, arg, paired=True), value, most)
+    c = on_least_grid(ValueSum(arg, contribution=Weighing.PAIRED), facts.value(arg), most)
     return Factor(arg, c.grid, c.center, c.lo, c.hi)
 
 
-def _stepped(c: Component, most: int) -> Component:
+def _stepped(c: ProductSum, most: int) -> ProductSum:
     """Squares and products on the same grids as the sums, so that these are shared; in steps, so that they fit `most`
     units, too.
 
     They lie in [least, largest] and are shifted by the middle: the sensitivity is half of that of the squares
     themselves, and the count that a variance is divided by puts the shift back.
     """
-    if c.rows is not None and c.times is not None:
+    if isinstance(c, Comoment):
         widest = c.rows * (c.hi - c.lo) * (c.times.hi - c.times.lo)
         return replace(c, step=1 << max(0, (widest // most).bit_length()))
-    if not c.multiplied:
-        return c
     c = replace(c, step=1, shift=0)
     while c.ends[1] - c.ends[0] > most:
         c = replace(c, step=c.step * 2)

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.declared_columns import declared_bounds
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Node, Release, Scan, output_columns
 from dpsql.core.ir.types import Kind
@@ -46,17 +46,17 @@ def read_stored_integers(root: Node, ctx: RewriteContext) -> Node:
     return transform(root, Release, change)
 
 
-def stored_form(declared: Declared, column: Column) -> Component | None:
+def stored_form(declared: Declared, column: Column) -> ValueSum | None:
     """The sum whose integers a copy holds of a column; None of one without bounds, or whose integers cost nothing."""
     bounds = declared_bounds(declared, column)
     if column.type.kind not in (Kind.DOUBLE, Kind.DECIMAL) or bounds is None or bounds.lo is None or bounds.hi is None:
         return None
     low, high = bound(bounds.lo, column.type, False), bound(bounds.hi, column.type, True)
     within = Value(column.type, Interval(*(Fraction(end.value) for end in (low, high))))  # type: ignore[arg-type]
-    return on_least_grid(Component(Measure.SUM, Call("clip", (column, low, high), column.type)), within, MOST_UNITS)
+    return on_least_grid(ValueSum(Call("clip", (column, low, high), column.type)), within, MOST_UNITS)
 
 
-def said_of(form: Component) -> str:
+def said_of(form: ValueSum) -> str:
     """What of a form its integers rest on, for the copy to say."""
     return f"{form.grid} {form.lo} {form.hi}"
 
@@ -67,7 +67,7 @@ def ends_of(said: str) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _stored(rows: Node, ctx: RewriteContext) -> Mapping[int, tuple[Component, Column]]:
+def _stored(rows: Node, ctx: RewriteContext) -> Mapping[int, tuple[ValueSum, Column]]:
     """Number of a column → its stored form and the column with these integers, if the rows have both."""
     there, found = {c.uid for c in output_columns(rows)}, {}
     for scan in walk(rows):
@@ -83,11 +83,13 @@ def _stored(rows: Node, ctx: RewriteContext) -> Mapping[int, tuple[Component, Co
     return found
 
 
-def _reading(c: Component, stored: Mapping[int, tuple[Component, Column]]) -> Component:
-    match c.arg:
-        case Call(function="clip", args=(Column(uid=uid), *_)) if uid in stored:
-            form, units = stored[uid]
-            alike = (c.arg, c.grid, c.lo + c.center, c.hi + c.center) == (form.arg, form.grid, form.lo, form.hi)
-            plain = c.measure in (Measure.SUM, Measure.QUANTILE) and c.times is None and c.of_unit is None
-            return replace(c, units=units) if alike and plain and c.center % 2 == 0 else c
+def _reading(c: Component, stored: Mapping[int, tuple[ValueSum, Column]]) -> Component:
+    match c:
+        case ValueSum() | QuantileChoice() | ProductSum(times=None) if c.of_unit is None:
+            match c.arg:
+                case Call(function="clip", args=(Column(uid=uid), *_)) if uid in stored:
+                    form, units = stored[uid]
+                    held = (c.arg, c.grid, c.lo + c.center, c.hi + c.center)
+                    alike = held == (form.arg, form.grid, form.lo, form.hi)
+                    return replace(c, units=units) if alike and c.center % 2 == 0 else c
     return c

@@ -22,7 +22,7 @@ from math import prod
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.signature import WITHOUT_A_ZONE
-from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.components import KeySource, RowCount, UnitCount
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import GroupKeys, Item, Node, Release, key_sources, keyed_by
@@ -144,7 +144,7 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
             span=single[0].expr.span or single[0].column.span, help=advice,
         )  # fmt: skip
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
-    deciding = Component(Measure.COUNT if not facts.ids or facts.one_row_per_id else Measure.UNITS)
+    deciding = RowCount() if not facts.ids or facts.one_row_per_id else UnitCount()
     components = node.components if deciding in node.components else (*node.components, deciding)
     return replace(node, components=components, threshold=components.index(deciding), min_units=ctx.limits.min_units)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, KeySource, Measure
+from dpsql.core.ir.components import Component, KeySource, ModeChoice
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Item, Node, Release, keyed_by
 from dpsql.core.ir.short_text import expression
@@ -32,7 +32,7 @@ def list_choices(root: Node, ctx: RewriteContext) -> Node:
     """Look for the values of every MODE. Raises Rejected DP304 where they are not known, or too many."""
 
     def change(node: Release) -> Node:
-        if all(c.measure is not Measure.MODE for c in node.components):
+        if not any(isinstance(c, ModeChoice) for c in node.components):
             return node
         return replace(node, components=tuple(_with_choices(c, node, ctx) for c in node.components))
 
@@ -40,9 +40,8 @@ def list_choices(root: Node, ctx: RewriteContext) -> Node:
 
 
 def _with_choices(c: Component, node: Release, ctx: RewriteContext) -> Component:
-    if c.measure is not Measure.MODE:
+    if not isinstance(c, ModeChoice):
         return c
-    assert c.arg is not None
     below, most = keyed_by(node).input, most_choices(node, MOST_VALUES)
     facts = derive_once(below, ctx.analysis).fact
     found = _listed(c.arg, facts, below, ctx)

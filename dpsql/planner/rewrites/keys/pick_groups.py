@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.rules.release import contribution
-from dpsql.core.ir.components import Component, Measure, Output, Pick
+from dpsql.core.ir.components import LargestChoice, Pick, UnitCount
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import (
     GroupKeys,
@@ -42,6 +42,7 @@ from dpsql.core.ir.nodes import (
     keyed_by,
     output_columns,
 )
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.types import BIGINT, BOOLEAN
 from dpsql.core.ir.walk import expressions, transform, walk
@@ -86,7 +87,7 @@ def _is_asked(order: Sort, counts: Release, reading: Mapping[int, int]) -> bool:
     reading: number of a column → how many nodes of the plan read it.
     """
     match counts:
-        case Release(keys=(_,), components=(Component(measure=Measure.UNITS),), outputs=(output,), threshold=None):
+        case Release(keys=(_,), components=(UnitCount(),), outputs=(output,), threshold=None):
             first, *others = order.keys
             return (
                 isinstance(output.recipe, Count)
@@ -133,8 +134,7 @@ def _picked(counts: Release, picks: int, numbers: Iterator[int]) -> Node:
         for place in range(picks)
     )
     components = tuple(
-        Component(Measure.LARGEST, item.expr, count.filter, choices=sources[0], pick=Pick(place, picks))
-        for place in range(picks)
+        LargestChoice(item.expr, count.filter, choices=sources[0], pick=Pick(place, picks)) for place in range(picks)
     )
     release = Release(GroupKeys(keyed_by(counts).input, (), ()), (), components, outputs, span=counts.span)
     if picks == 1:

@@ -28,7 +28,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from dpsql.core.ir.components import Component, KeySource, Measure, Output
+from dpsql.core.ir.components import Component, KeySource, RowCount
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -41,6 +41,7 @@ from dpsql.core.ir.nodes import (
     Release,
     Scan,
 )
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, SqlType
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import IdUnit
@@ -186,7 +187,7 @@ def _histogram(
     keys = KeySource(tuple(range(len(items))), cells, "above the limit or not", covers=True)
     units = Output(Column(next(numbers), "units", BIGINT), Count(0), "COUNT(*)", release.span)
     keyed = GroupKeys(per_id, items, (keys,))
-    node = Release(keyed, tuple(i.column for i in items), (Component(Measure.COUNT),), (units,), span=release.span)
+    node = Release(keyed, tuple(i.column for i in items), (RowCount(),), (units,), span=release.span)
     return Covering(node, place, tuple(words for _, _, words in above))
 
 

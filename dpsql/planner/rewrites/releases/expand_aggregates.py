@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure, Output
+from dpsql.core.ir.components import Component, ValueSum
 from dpsql.core.ir.expressions import Expr, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, GroupKeys, Node, Release
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.walk import transform
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
@@ -76,8 +77,8 @@ def _formula(call: AggregateCall, facts: Facts, shared: Shared, searched: bool) 
             "DP101", f"{call.function.upper()}(DISTINCT …) is not supported", span=call.span,
             help=["COUNT, SUM and AVG(DISTINCT …) are; or aggregate without DISTINCT"],
         )  # fmt: skip
-    if searched:
-        return Sum(shared(Component(Measure.SUM, call.arg, call.filter)))
+    if searched and call.arg is not None:
+        return Sum(shared(ValueSum(call.arg, call.filter)))
     return aggregate.bind(call, facts, shared)
 
 

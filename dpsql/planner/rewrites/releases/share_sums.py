@@ -27,10 +27,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Output
+from dpsql.core.ir.components import Component, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.nodes import BoundContributions, Release
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.step_count import take
-from dpsql.core.measures.all_measures import rule
 from dpsql.frontend.aggregates.count import count_of
 from dpsql.frontend.aggregates.formula import formula
 
@@ -63,13 +64,12 @@ def shared_sums(node: Release, facts: Facts, *, only_counted: bool = False) -> R
 
     def centred(at: int) -> tuple[int, int] | None:
         total = node.components[at]
-        own_limit = total.per_group is not None or total.of_unit is not None
-        if own_limit or total.by_row or rule(total).counts != "rows":
+        if not isinstance(total, ValueSum) or total.contribution is not Weighing.ALONE:
             return None
         count = count_of(total.arg, total.filter, facts)
         if only_counted and count not in node.components:
             return None
-        return place(replace(total, paired=True)), place(count)
+        return place(replace(total, contribution=Weighing.PAIRED)), place(count)
 
     outputs = tuple(replace(o, recipe=formula(o).with_count(centred)) for o in node.outputs)
     return node if outputs == node.outputs else pruned(replace(node, components=tuple(components)), outputs)

@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Comoment, Component, ProductSum
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.ir.step_count import take
 from dpsql.frontend.aggregates.covariance import Covariance, SizedCovariance
@@ -59,7 +59,9 @@ def size_covariances(node: Release, facts: Facts) -> Release:
 
 def _whole(product: Component, size: int, facts: Facts) -> Component | None:
     """What all rows make together, if all of them count."""
+    if not isinstance(product, ProductSum) or product.times is None:
+        return None
     values = map(facts.value, product.arguments)
     if product.filter is not None or any(v.nullable or not v.finite for v in values):
         return None
-    return replace(product, measure=Measure.COMOMENT, rows=size, every_row=True)
+    return Comoment(product.arg, times=product.times, rows=size, every_row=True)

@@ -29,7 +29,8 @@ from __future__ import annotations
 from dpsql.core.analysis.disjoint_conditions import Cases, are_disjoint, cases_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, RowCount
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
@@ -57,7 +58,7 @@ def split_counts(node: Release, facts: Facts) -> Release:
 
 def _counted(component: Component) -> bool:
     """A count in which each row counts once, by its weight."""
-    return component.measure is Measure.COUNT and component.per_group is None and component.of_unit is None
+    return isinstance(component, RowCount) and component.contribution is Weighing.BY_ROW
 
 
 def _split(

@@ -1,7 +1,8 @@
 """What a change of the policy loses of the stored answers, and what it does not: one case for each part of a policy.
 
 Every question is asked, paid and stored under one policy; then the policy is changed, and each is asked again. What is
-given for nothing is what was measured: its exact integers are what they were.
+given for nothing is what was measured: its exact integers are what they were. What changes in the policy alone is told
+before it is made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import dpsql
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.core.release import noisy
 from dpsql.core.release.noisy import EngineAsk
+from dpsql.service.checks.policy_change import change as told
 from tests.support.policy_changes import CHANGES, QUESTIONS, ROWS, changed, made
 
 Integers = dict[str, list[list[tuple[object, ...]]]]
@@ -49,9 +51,13 @@ def test_a_change_loses_what_rests_on_it_and_nothing_else(
     for name in ROWS.keys() & words.keys():
         with duckdb.connect() as data:
             data.execute(f"COPY ({ROWS[name]} UNION ALL VALUES {words[name]}) TO '{folder / name}.parquet'")
-    (folder / "bikes.yaml").write_text(changed(words), encoding="utf-8")
-    with dpsql.connect(folder / "bikes.yaml") as con:
-        found = {name for name, sql in QUESTIONS.items() if con.sql(sql).cost(epsilon=1) != NO_LOSS}
-        assert found == lost
+    (folder / "new.yaml").write_text(changed(words), encoding="utf-8")
+    if not ROWS.keys() & words.keys():
+        found = told(folder / "bikes.yaml", folder / "new.yaml")
+        assert {s.statement for s in found.lost} == {QUESTIONS[name] for name in lost}
+        assert {s.statement for s in found.kept} == {QUESTIONS[name] for name in QUESTIONS.keys() - lost}
+    with dpsql.connect(folder / "new.yaml") as con:
+        paid = {name for name, sql in QUESTIONS.items() if con.sql(sql).cost(epsilon=1) != NO_LOSS}
+        assert paid == lost
         for name in QUESTIONS.keys() - lost:
             assert _integers(con, name) == asked[1][name], name

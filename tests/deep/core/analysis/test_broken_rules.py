@@ -27,7 +27,7 @@ import dpsql.core.printing.grid_integers as quantize
 import dpsql.core.printing.relational_nodes as relations
 import dpsql.planner.rewrites.bounds.bound_contributions as bound_contributions
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, DistinctCount, ProductSum, ValueSum
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
@@ -84,18 +84,22 @@ def _m_instead_of_m_times_g(c: Component, limits: Contribution, found: Sensitivi
 
 
 def _root_of_d(c: Component, limits: Contribution, found: Sensitivity) -> Sensitivity:
-    return replace(found, l1=max(1, math.isqrt(found.l1))) if c.measure is Measure.DISTINCT else found
+    return replace(found, l1=max(1, math.isqrt(found.l1))) if isinstance(c, DistinctCount) else found
 
 
 def _upper_end_only(c: Component, limits: Contribution, found: Sensitivity) -> Sensitivity:
-    if c.measure is not Measure.SUM or abs(c.hi) >= abs(c.lo):
+    if not isinstance(c, ValueSum | ProductSum) or abs(c.hi) >= abs(c.lo):
         return found
     return replace(found, l1=found.l1 * abs(c.hi) // abs(c.lo))
 
 
 def _square_of_the_sum_only(c: Component, limits: Contribution, found: Sensitivity) -> Sensitivity:
     """The magnitude of y in place of that of y²."""
-    return _divided(found, max(1, c.magnitude // c.hi)) if c.squared and c.hi else found
+    return (
+        _divided(found, max(1, c.magnitude // c.hi))
+        if isinstance(c, ProductSum) and c.times is None and c.hi
+        else found
+    )
 
 
 def _one_row_at_a_time(m: pytest.MonkeyPatch) -> None:

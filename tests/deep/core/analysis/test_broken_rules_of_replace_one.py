@@ -15,7 +15,7 @@ import dpsql.core.analysis.rules.release as release_rule
 import dpsql.core.analysis.rules.set_operation as set_operation
 import dpsql.core.noise.calibration as allocate
 from dpsql.core.analysis.facts import Contribution, Facts
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, ValueSum
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from tests.deep.core.analysis.test_replace_one import CASES, FORMS, POSITIVE, TWO_SIGNS, Claim, observed, observed_ids
 
@@ -36,7 +36,7 @@ def _halved(found: Sensitivity) -> Sensitivity:
 
 
 def _b_in_place_of_2b(c: Component, limits: Contribution, grouped: bool, found: Sensitivity) -> Sensitivity:
-    if not grouped or not limits.replaces_rows or c.measure is not Measure.SUM:
+    if not grouped or not limits.replaces_rows or not isinstance(c, ValueSum | ProductSum):
         return found
     return replace(found, l1=found.l1 // 2)
 
@@ -46,7 +46,7 @@ def _every_row_counts(c: Component, limits: Contribution, grouped: bool, found: 
 
 
 def _b_in_place_of_the_larger(c: Component, limits: Contribution, grouped: bool, found: Sensitivity) -> Sensitivity:
-    if grouped or c.measure is not Measure.SUM:
+    if grouped or not isinstance(c, ValueSum | ProductSum):
         return found
     moved = limits.rows * c.magnitude
     return Sensitivity(1, moved, Fraction(moved**2), moved)

@@ -15,7 +15,8 @@ import pytest
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
-from dpsql.core.ir.components import SATURATED, Component, UnitTotal
+from dpsql.core.ir.components import Component
+from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.service.planning.public_facts import FactStore
 from tests.core.analysis.test_octaves_of_ids import octaves_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import ListChoice
 from dpsql.core.measures.measure_rule import Norms
 from dpsql.core.measures.mode import ModeRule
 from dpsql.core.printing.shapes import weighted
@@ -135,7 +135,7 @@ def worst_of(form: Form, norms: Callable[[Any], Any] = lambda s: s) -> tuple[flo
 def test_replaced_units_priced_as_added_ones_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModeRule, "replaced", lambda self, c, fixed: Norms(1, 1, 1))
     assert worst_of(FORMS["replaced row"])[0] > 1.9
-    monkeypatch.setattr(Component, "ends", property(lambda c: (0, 1)))
+    monkeypatch.setattr(ListChoice, "ends", property(lambda c: (0, 1)))
     for name in ("replaced id, C", "replaced id, C by groups"):
         assert worst_of(FORMS[name])[1] > 1.9, name
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpsql.core.analysis import disjoint_conditions as disjoint
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, RowCount, UnitCount
 from dpsql.core.noise import parallel_composition
 from dpsql.core.printing.shapes import weighted
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
@@ -308,7 +308,7 @@ def test_weights_that_divide_by_the_rows_of_a_filter_are_noticed(form: str, monk
 
 def _own_divisor(c: Component, i: int, parts: Any) -> weighted.WeightedTerm:
     limit = parts.bounding.rows or parts.bounding.per_group
-    if c.measure is not Measure.COUNT or c.filter is None:
+    if not isinstance(c, RowCount) or c.filter is None:
         return _TERM(c, i, parts)
     own = f"({c.weight * limit} * m{i}) // CASE WHEN m{i} > {limit} THEN m{i} ELSE {limit} END"
     return weighted.WeightedTerm(own, columns={f"m{i}": f"m{i}"})
@@ -319,7 +319,7 @@ _TERM = weighted._weighted
 
 def test_parallel_totals_per_id_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        parallel_composition, "_bounded_by_each_row", lambda component: component.measure is not Measure.UNITS
+        parallel_composition, "_bounded_by_each_row", lambda component: not isinstance(component, UnitCount)
     )
     monkeypatch.setattr(parallel_composition, "_counts_rows", _without(scaled=False, scaled_over_groups=False))
     found, (sizes, _) = enumerated("promised, own bounds")

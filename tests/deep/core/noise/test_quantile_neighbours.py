@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from dpsql.core.ir import expressions
-from dpsql.core.ir.components import Quantile
+from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import Measurement
@@ -292,7 +292,7 @@ def test_no_pair_loses_more_than_is_stated(name: str) -> None:
     """And some pair loses nearly all of it, in ε for each p and in ρ for the median."""
     form = FORMS[name]
     measurements, databases = observed(form)
-    assert [m.component.quantile.p for m in measurements if m.component.quantile] == [
+    assert [m.component.p for m in measurements if isinstance(m.component, QuantileChoice)] == [
         Fraction(1, 2), Fraction(9, 10), Fraction(1, 4),
     ]  # fmt: skip
     seen = []
@@ -328,7 +328,7 @@ def test_a_price_without_the_factor_2_is_found() -> None:
 def test_the_smaller_of_both_slopes_is_found(i: int, excess: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """As c = min(a, b - a) has it; min and max are one for a median."""
     smaller = property(lambda q: min(q.p.numerator, q.p.denominator - q.p.numerator))
-    monkeypatch.setattr(Quantile, "steepness", smaller)
+    monkeypatch.setattr(QuantileChoice, "steepness", smaller)
     assert worst_of(FORMS["rows by groups"], i) > excess
 
 

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core.ir.components import Quantile
+from dpsql.core.ir.components import QuantileChoice
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sampler.exponential_mechanism import CellChoice, Powers
 from dpsql.core.release.histograms import Histograms
@@ -86,7 +88,7 @@ def test_the_loss_is_reached_and_not_exceeded(p: str, most: int) -> None:
     """2ηc of one row more and 2ηb of a replaced one. Half the price, the smaller slope or the price of a row more for a
     replaced one are exceeded."""
     share = Fraction(p)
-    c, b = Quantile(share).steepness, share.denominator
+    c, b = QuantileChoice(Literal(1, BIGINT), p=share).steepness, share.denominator
     added, replaced = worst_ratios(share, most)
     assert Fraction(99, 100) * 2 ** (2 * c) < added <= 2 ** (2 * c)
     assert Fraction(99, 100) * 2 ** (2 * b) < replaced <= 2 ** (2 * b)

@@ -70,7 +70,7 @@ def shares(form: str, calls: str = PIVOT, ids: int = IDS) -> list[tuple[Fraction
         vectors.setdefault(str(key[0]), []).append(integers)
     store.close()
     measurements = planned.measured.measurements
-    assert {m.component.weight for m in measurements if m.component.measure.value != "units"} == {256}
+    assert {m.component.weight for m in measurements if m.component.kind != "units"} == {256}
     found = []
     for parallel in planned.measured.parallel_groups:
         if len(parallel) < 2:

@@ -21,7 +21,7 @@ import pytest
 
 from dpsql.core.analysis.rules.contribution_bounding import bound_contributions
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, DistinctCount, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release, output_columns
 from dpsql.core.ir.walk import Tagged
@@ -154,7 +154,7 @@ def argument(c: Component, row: Row) -> int | None:
     units = Fraction(ARGUMENTS[names][1](**given)) / c.grid
     whole = math.floor(abs(units) + Fraction(1, 2)) * (1 if units >= 0 else -1)
     y = max(c.lo, min(c.hi, whole - c.center))
-    return math.floor(Fraction(y**2, c.step) + Fraction(1, 2)) - c.shift if c.squared else y
+    return math.floor(Fraction(y**2, c.step) + Fraction(1, 2)) - c.shift if isinstance(c, ProductSum) else y
 
 
 def columns(e: Expr) -> frozenset[str]:
@@ -168,14 +168,14 @@ def chosen(c: Component, rows: Sequence[Row]) -> list[Row]:
 def partial(c: Component, rows: Sequence[Row]) -> int:
     """The sum or count of some rows."""
     rows = chosen(c, rows)
-    match c.measure:
-        case Measure.COUNT:
-            return sum(c.arg is None or argument(replace(c, lo=0, hi=0), r) is not None for r in rows)
-        case Measure.SUM:
+    match c:
+        case RowCount():
+            return sum(c.arg is None or argument(ValueSum(c.arg), r) is not None for r in rows)
+        case ValueSum() | ProductSum():
             return sum(v for r in rows if (v := argument(c, r)) is not None)
-        case Measure.UNITS:
+        case UnitCount():
             return len({r["id"] for r in rows})
-        case Measure.DISTINCT:
+        case DistinctCount():
             assert c.arg is not None
             (name,) = columns(c.arg)
             return len({r[name] for r in rows} - {None})
@@ -196,12 +196,12 @@ def expected(node: Release, b: BoundContributions | None, rows: Sequence[Row], o
         if b.truncate_groups and b.keys:
             groups = {key: groups[key] for key in in_order(owner, groups, order)[: b.groups]}
         for i, c in enumerate(node.components):
-            if c.measure is Measure.DISTINCT:
+            if isinstance(c, DistinctCount):
                 continue
             for key, own in groups.items():
                 totals[key][i] += share(b, c, own, groups)
     for i, c in enumerate(node.components):
-        if c.measure is Measure.DISTINCT:
+        if isinstance(c, DistinctCount):
             for key, x in distinct(b, c, by_id, order):
                 totals[key][i] += bool(x)
     return dict(totals)
@@ -232,10 +232,10 @@ def share(b: BoundContributions, c: Component, own: list[Row], groups: dict[Key,
     """The definition for one id in one group."""
     F, B, n, K, S = c.weight, c.magnitude, len(own), len(groups), partial(c, own)
     spread = bool(b.keys) and not b.few_groups and not b.truncate_groups
-    alone = c.measure is Measure.SUM and not c.paired
+    alone = isinstance(c, ValueSum) and not c.paired
     G = b.groups or b.rows
     assert G is not None
-    if c.measure is Measure.UNITS:
+    if isinstance(c, UnitCount):
         return (F * G * S) // max(K, G) if spread else S
     if b.rows is not None:
         C = b.rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.nodes import BoundContributions
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
@@ -64,20 +64,20 @@ def _argument(c: Component, x: int | None) -> int | None:
     if x is None:
         return None
     y = _clip(int(Fraction(x) / c.grid) - c.center, c.lo, c.hi)
-    return math.floor(Fraction(y**2, c.step) + Fraction(1, 2)) - c.shift if c.squared else y
+    return math.floor(Fraction(y**2, c.step) + Fraction(1, 2)) - c.shift if isinstance(c, ProductSum) else y
 
 
 def _partial(c: Component, rows: list[Row]) -> int:
     """The sum or count of one id in one group."""
     chosen = [r for r in rows if c.filter is None or r[3]]
-    match c.measure:
-        case Measure.COUNT:
+    match c:
+        case RowCount():
             return sum(c.arg is None or r[2] is not None for r in chosen)
-        case Measure.SUM:
+        case ValueSum() | ProductSum():
             return sum(v for r in chosen if (v := _argument(c, r[2])) is not None)
-        case Measure.UNITS:
+        case UnitCount():
             return int(bool(chosen))
-    raise AssertionError(c.measure)
+    raise AssertionError(c.kind)
 
 
 def model(
@@ -105,8 +105,8 @@ def _weighted(b: BoundContributions, c: Component, key: Any, own: list[Row], gro
     F, B, n, K = c.weight, c.magnitude, len(own), len(groups)
     spread = bool(b.keys) and not b.few_groups and not b.truncate_groups
     S = _partial(c, own)
-    alone = c.measure is Measure.SUM and not c.paired
-    if c.measure is Measure.UNITS:
+    alone = isinstance(c, ValueSum) and not c.paired
+    if isinstance(c, UnitCount):
         G = b.groups or b.rows
         assert G is not None
         return (F * G * S) // max(K, G) if spread else S

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from dpsql.core.ir.components import SATURATED, UnitTotal
+from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from tests.core.printing.test_unit_totals import ALL, BY_G, DECIMALS, HELD, Ids, agrees, never_too_large, vectors
 
 SIZES: tuple[tuple[str, Literal["l1", "l2"]], ...] = (

@@ -21,7 +21,7 @@ import dpsql.core.printing.grid_integers as quantize
 import dpsql.core.printing.relational_nodes as relations
 import dpsql.core.printing.shapes.weighted as weighted
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, Quantile
+from dpsql.core.ir.components import Component, QuantileChoice
 from dpsql.core.noise.backends import ExactBackend
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import DiscreteLaplace, Exponential, KeyThreshold
@@ -66,7 +66,7 @@ def sharper_choices(factor: int) -> Patch:
 
 
 def smaller_slope(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Quantile, "steepness", property(lambda q: min(q.p.numerator, q.p.denominator - q.p.numerator)))
+    m.setattr(QuantileChoice, "steepness", property(lambda q: min(q.p.numerator, q.p.denominator - q.p.numerator)))
 
 
 def no_clip(m: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, ProductSum, RowCount
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.core.release.noisy import NoisyRelease
@@ -53,11 +53,11 @@ def _rows(shape: str, n: int) -> tuple[list[int], list[int]]:
 
 def _integer(c: Component, y: int, x: int) -> int:
     """What one row adds."""
-    if c.measure is Measure.COUNT:
+    if isinstance(c, RowCount):
         return 1
     y, x = (Fraction(v) for v in (y, x))  # type: ignore[assignment]
     first = (x if "x" in str(c.arg) else y) / c.grid - c.center
-    if not c.multiplied:
+    if not isinstance(c, ProductSum):
         return int(first)
     second = first if c.times is None else (x if "x" in str(c.times.arg) else y) / c.times.grid - c.times.center
     return c.stepped(int(first * second))

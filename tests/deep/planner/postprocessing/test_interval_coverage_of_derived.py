@@ -22,7 +22,7 @@ import pytest
 from scipy import stats
 
 import dpsql
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import Component, RowCount
 from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.memory import MemoryLedger
@@ -212,7 +212,7 @@ class Laboratory:
 def total(m: Measurement, rows: float) -> int:
     """The exact integer of a component for a group of so many rows."""
     c: Component = m.component
-    if c.measure is Measure.COUNT:
+    if isinstance(c, RowCount):
         part = 1 if c.filter is None else 0.7 if isinstance(c.filter, Call) and c.filter.function == "not" else 0.3
         return round(rows * part) * c.weight
     mean = Fraction(42, 10) if c.lo + c.center >= 0 else Fraction(7, 10)

@@ -9,14 +9,16 @@ Twins: intervals 20 % too narrow are too few, 50 % too wide too many. False alar
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.core.ir.components import Component, Measure
+from dpsql.core.ir.components import ProductSum, RowCount, ValueSum
+from dpsql.core.ir.contributions import Weighing
+from dpsql.core.ir.expressions import Literal
+from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.sensitivity import Sensitivity
@@ -31,9 +33,9 @@ from tests.support.reference_formulas import average, variance
 DRAWS = 6_000
 HALF = 10**6
 """Half the width of the bounds, in grid units."""
-SUM = Component(Measure.SUM, center=HALF, lo=-HALF, hi=HALF, paired=True)
-SQUARES = replace(SUM, squared=True, shift=HALF**2 // 2)
-COUNT = Component(Measure.COUNT)
+SUM = ValueSum(Literal(1, BIGINT), center=HALF, lo=-HALF, hi=HALF, contribution=Weighing.PAIRED)
+SQUARES = ProductSum(SUM.arg, center=SUM.center, lo=-HALF, hi=HALF, shift=HALF**2 // 2)
+COUNT = RowCount()
 LARGE = (3_000, 10_000, 100_000)
 SMALL = (1, 2, 5, 30, 100)
 Mechanism = DiscreteLaplace | DiscreteGaussian
