@@ -104,6 +104,10 @@ class CopyStore(Protocol):
         """What the prepared tables say of themselves; None if there are none, or if they are not whole."""
         ...
 
+    def changed(self) -> str:
+        """Why what is there is not what was written, in words; empty: it is, or is looked at when it is read."""
+        ...
+
     def looks(self) -> Mapping[str, str]:
         """Part of the data → what it looks like now; empty: that cannot be told."""
         ...

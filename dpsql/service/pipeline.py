@@ -14,8 +14,9 @@ tests/answers/stored/test_reuse.py, tests/deep/answers/stored/test_processes.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
@@ -37,7 +38,7 @@ from dpsql.planner.notes.notes import notes_of
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.coverage import coverage_notes, covered
 from dpsql.planner.postprocessing.noisy_rows import as_query
-from dpsql.planner.postprocessing.run import post_process
+from dpsql.planner.postprocessing.run import AnswerRows, post_process
 from dpsql.planner.postprocessing.searches.told import search_notes
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.accounts.ledgers import FORGETS
@@ -46,6 +47,8 @@ from dpsql.service.planning.searches import with_held_limits, with_limits
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
+
+T = TypeVar("T")
 
 
 def compile(service: Service, question: WrittenQuery, settings: QuerySettings) -> Plan:
@@ -66,15 +69,21 @@ def run(
     """
     if fresh and not plan.known:
         account = open_account()
-        with service.running:
-            return _charged_and_run(service, plan, account, all_new(plan, account))
+        return _charged_and_run(service, plan, account, all_new(plan, account), service.running)
     found = held(service, plan, open_account)
     if found is not None:
         return given(service, found)
     account = open_account()
     plan = with_held_limits(service, plan, account)
-    with service.running:
-        return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
+    return account.store.alone(names_held(plan, account), lambda: _alone(service, plan, account))
+
+
+def names(service: Service, plan: Plan, open_account: Callable[[], AnalystAccount]) -> set[str]:
+    """What a run holds until it may leave. Raises CannotOpen."""
+    if plan.known:
+        return set()
+    account = open_account()
+    return names_held(with_held_limits(service, plan, account), account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,41 +151,63 @@ def _alone(service: Service, plan: Plan, account: AnalystAccount) -> Release:
         return run(service, known, lambda: account)
     resolution = resolve_to_run(plan, account)
     try:
-        return _charged_and_run(service, plan, account, resolution)
+        return _charged_and_run(service, plan, account, resolution, service.running)
     except BudgetExceeded as refusal:
-        return _charged_and_run(service, plan, account, resolve_again(plan, account, resolution, refusal))
+        again = resolve_again(plan, account, resolution, refusal)
+        return _charged_and_run(service, plan, account, again, service.running)
 
 
-def _charged_and_run(service: Service, plan: Plan, account: AnalystAccount | None, resolution: Resolution) -> Release:
-    """Charge, draw, store and post-process, all in one snapshot where any table is read."""
+def _charged_and_run(
+    service: Service,
+    plan: Plan,
+    account: AnalystAccount | None,
+    resolution: Resolution,
+    running: AbstractContextManager[object] | None = None,
+) -> Release:
+    """Charge, draw, post-process and store; all but the last in one snapshot where any table is read.
+
+    running: held while it is charged and while it is drawn; whoever waits before he draws, or until he may leave, holds
+    up no other run.
+    """
     # Asked for before anything is charged, and only where noise is to be drawn: stored answers need nobody.
     noise = backend(service.policy.noise) if resolution.draws(plan) else EXACT
 
-    def steps() -> Release:
-        kept = _Kept(account)
-        charged = kept.charged(plan, resolution)
-        try:
-            noisy = _drawn(service, plan.first, charged, noise, kept)
-            limited = with_limits(service, plan, noisy, charged)
-            if account is not None and limited is not plan:
-                noisy = _drawn(service, limited, account.charge_reserved(limited, charged), noise, kept)
-            with service.post_processing:
-                rows = post_process(limited.post, noisy, service.engine, service.scratch)
-        finally:
-            kept.settle()
-        if account is not None and charged.receipt is not None:
-            account.ledger.finish()
-        if account is not None and resolution.draws(plan):
-            kept.remarks += account.failures_told()
-        notes = _notes(service, limited, resolution, noisy, kept.remarks)
-        names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
-        return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)
+    kept = _Kept(account)
 
-    def checked() -> Release:
-        service.facts.check_again(plan)
-        return steps()
+    def drawn(charged: Charged) -> tuple[Charged, Plan, list[NoisyRelease], AnswerRows]:
+        noisy = _drawn(service, plan.first, charged, noise, kept)
+        limited = with_limits(service, plan, noisy, charged)
+        if account is not None and limited is not plan:
+            noisy = _drawn(service, limited, account.charge_reserved(limited, charged), noise, kept)
+        with service.post_processing:
+            return charged, limited, noisy, post_process(limited.post, noisy, service.engine, service.scratch)
 
-    return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else steps()
+    def alone(step: Callable[[], T]) -> T:
+        """Do a step that asks the engine, if any of it does; the public facts are as they were planned."""
+
+        def checked() -> T:
+            service.facts.check_again(plan)
+            return step()
+
+        with running or nullcontext():
+            return service.engine.in_snapshot(checked) if _reads_tables(plan, resolution) else step()
+
+    try:
+        if running is None or account is None or account.drawing is None:
+            charged, limited, noisy, rows = alone(lambda: drawn(kept.charged(plan, resolution)))
+        else:
+            found = alone(lambda: kept.charged(plan, resolution))
+            account.drawing()
+            charged, limited, noisy, rows = alone(lambda: drawn(found))
+    finally:
+        kept.settle()
+    if account is not None and charged.receipt is not None:
+        account.ledger.finish()
+    if account is not None and resolution.draws(plan):
+        kept.remarks += account.failures_told()
+    notes = _notes(service, limited, resolution, noisy, kept.remarks)
+    names, types = tuple(c.name for c in plan.columns), tuple(c.type for c in plan.columns)
+    return Release(names, types, charged.spent, notes, limited, tuple(noisy), rows)
 
 
 class _Kept:
@@ -190,16 +221,19 @@ class _Kept:
         self.account, self.remarks = account, list[str]()
         self.underway = None if account is None else account.underway()
         self._later: list[Callable[[AnalystAccount], list[str]]] = []
+        self._is_charged = False
 
     def charged(self, plan: Plan, resolution: Resolution) -> Charged:
         """Charge all that is not given. Raises BudgetExceeded, CannotOpen."""
         if self.account is None or self.underway is None:
             return Charged.nothing(resolution.given)
         try:
-            return self.account.charge(plan, resolution.given, self.underway.begin)
+            found = self.account.charge(plan, resolution.given, self.underway.begin)
         except BaseException:
             self.underway.end()
             raise
+        self._is_charged = True
+        return found
 
     def failed(self) -> None:
         """The engine failed on private rows."""
@@ -216,7 +250,9 @@ class _Kept:
             self._later.append(lambda account, found=tuple(noisy): store(plan, account, charged, found))  # type: ignore[misc]
 
     def settle(self) -> None:
-        """All is drawn that will be."""
+        """All is drawn that will be, if anything was charged."""
+        if not self._is_charged:
+            return
         try:
             if self.account is not None and self.account.leaving is not None:
                 self.account.leaving()
@@ -238,7 +274,7 @@ def _drawn(service: Service, plan: Plan, charged: Charged, noise: Backend, kept:
         try:
             found = draw_release(planned, service.engine, charged.receipt, salt, earlier, given, noise)
         except Exception:
-            if not service.is_closed:  # which stops what runs
+            if not (service.is_closed or service.is_cut):  # which stop what runs
                 kept.failed()
             raise
         noisy.append(found)

@@ -38,6 +38,7 @@ class Service:
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
     public facts measured so far. summaries: those that the ledger knows. scratch: where noisy numbers are
     post-processed. running, post_processing: held while a query that is charged runs, and while `scratch` is used.
+    is_cut: whether what runs now is stopped by who interrupts it, which is no failure.
     free: what is told of each answer in place of a price; empty where data and prices are true. A context manager;
     closing twice is allowed.
     """
@@ -60,7 +61,7 @@ class Service:
         """Whether what was spent is forgotten with the service."""
         self._store: AnswerStore | None = None
         self._head: Path | None = None
-        self._closed = False
+        self._closed = self.is_cut = False
 
     def session(
         self,
@@ -81,10 +82,11 @@ class Service:
         ceilings: Mapping[str, Ceiling] | None = None,
         leaving: Callable[[], object] | None = None,
         named: bool = False,
+        drawing: Callable[[], object] | None = None,
     ) -> AnalystAccount:
         """An analyst's account in the ledger, with the answers stored beside it. Raises CannotOpen.
 
-        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving, named: see
+        charging: told the id of an entry before it is reserved. ceilings: see `session`. leaving, named, drawing: see
         `AnalystAccount`.
         """
         ledger = self.ledger
@@ -95,8 +97,9 @@ class Service:
         order = f"{self.engine.dialect.name} {self.engine.version}"
         summaries = self.summaries.for_plan
         return AnalystAccount(
-            self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, summaries, named, self._head
-        )
+            self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, drawing, summaries, named,
+            self._head,
+        )  # fmt: skip
 
     # --- the ledger ------------------------------------------------------------------------------------------------
 
@@ -134,6 +137,12 @@ class Service:
         """The run of another process that this entry charged is ended by who waits for it: that is no failure."""
         if self._head is not None:
             forget(self._head, entry)
+
+    def interrupt(self) -> None:
+        """Stop whatever is computed now, from any thread: it raises EngineError."""
+        self.engine.interrupt()
+        self.facts.interrupt()
+        self.scratch.interrupt()
 
     # --- life ------------------------------------------------------------------------------------------------------
 

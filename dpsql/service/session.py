@@ -296,6 +296,7 @@ class Session:
         fresh: bool = False,
         charging: Callable[[str], object] | None = None,
         leaving: Callable[[], object] | None = None,
+        drawing: Callable[[], object] | None = None,
     ) -> Release:
         """Run a plan made by this session: check public facts, reserve, fetch, add noise, store, post-process.
 
@@ -306,6 +307,7 @@ class Session:
             can look whether it was.
         leaving: called once all that reads private rows is done, however it ended, and before its numbers are stored
             or another's equal query goes on; when it returns is when others may know of it.
+        drawing: called between the charge and the first draw, which waits until it returns.
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self.require_open()
@@ -316,7 +318,7 @@ class Session:
             )  # fmt: skip
         if plan.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        return self._told(pipeline.run(self.service, plan, self._account(charging, leaving), fresh=fresh))
+        return self._told(pipeline.run(self.service, plan, self._account(charging, leaving, drawing), fresh=fresh))
 
     def _told(self, release: Release) -> Release:
         """The answer with what a session's first reader has to know of its policy, once."""
@@ -331,6 +333,11 @@ class Session:
         """
         self.require_open()
         return pipeline.held(self.service, plan, self._account(), refusing=True)
+
+    def names(self, plan: Plan) -> frozenset[str]:
+        """What a run would hold until its answer is stored: who draws the same waits for it. Raises CannotOpen."""
+        self.require_open()
+        return frozenset(pipeline.names(self.service, plan, self._account()))
 
     def given(self, found: Held) -> Release:
         """The answer of what was looked up. Raises CannotOpen."""
@@ -403,9 +410,12 @@ class Session:
         return budgets_of(self.policy, self.ledger, self.analyst)
 
     def _account(
-        self, charging: Callable[[str], object] | None = None, leaving: Callable[[], object] | None = None
+        self,
+        charging: Callable[[str], object] | None = None,
+        leaving: Callable[[], object] | None = None,
+        drawing: Callable[[], object] | None = None,
     ) -> Callable[[], AnalystAccount]:
-        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving, self.named))
+        return cache(lambda: self.service.account(self.analyst, charging, self.ceilings, leaving, self.named, drawing))
 
     def require_open(self) -> None:
         """Raises Rejected DP903 once the service is closed."""

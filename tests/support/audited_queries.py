@@ -100,6 +100,10 @@ CASES: dict[str, Case] = {
     ),
     "rows joined to rows": Case("store", "SELECT SUM(cost) FROM sensors JOIN repairs USING (device)", 0.5),
     "rows": Case("rows", "SELECT kind, COUNT(*), SUM(x), AVG(n) FROM log GROUP BY kind"),
+    "rows, a pivot": Case(
+        "rows",
+        "SELECT COUNT(*) FILTER (WHERE n < 5), SUM(x) FILTER (WHERE n < 5), COUNT(*) FILTER (WHERE n > 9) FROM log",
+    ),
     "rows, private keys": Case("rows", "SELECT word, COUNT(*) FROM log GROUP BY word"),
     "rows, public kept": Case("rows", "SELECT kind, COUNT(*) FROM codes LEFT JOIN log USING (code) GROUP BY 1"),
     "rows, groups within": Case("rows", "SELECT COUNT(*) FROM (SELECT code, COUNT(*) c FROM log GROUP BY code)", 0.5),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dpsql.core.policy.catalogue import Catalogue
-from dpsql.faces.server.workers.worker_link import Died
-from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply, Waiting
+from dpsql.faces.server.workers.worker_link import Died, Said
+from dpsql.faces.server.workers.worker_messages import Ask, IsCharged, Ready, Reply, Waiting
 
 
 class HandClock:
@@ -57,35 +57,50 @@ async def settle() -> None:
 
 @dataclass
 class Hand:
-    """A worker that does what a test says."""
+    """A worker that does what a test says. charges: whether a run waits, once it is charged, until it may draw."""
 
     ready: Ready = field(default_factory=lambda: Ready("", Catalogue(())))
     asked: list[Ask] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
+    drawn: list[str] = field(default_factory=list)
+    charges: bool = False
     killed: bool = False
     closed: bool = False
     entry: str = ""
-    _reply: asyncio.Future[Reply | Waiting] | None = None
-    _then: Reply | None = None
+    _reply: asyncio.Future[Said] | None = None
+    _then: dict[str, Reply] = field(default_factory=dict)
 
-    async def ask(self, ask: Ask) -> Reply | Waiting:
+    async def ask(self, ask: Ask) -> Said:
         if self.killed:
             raise Died
         self.asked.append(ask)
+        if self.charges and ask.wish == "run":
+            return IsCharged(ask.id)
+        return await self._next()
+
+    async def draw(self, id: str, within: float) -> Said:
+        if self.killed:
+            raise Died
+        self.drawn.append(id)
+        return await self._next()
+
+    async def _next(self) -> Said:
         self._reply = asyncio.get_running_loop().create_future()
         return await self._reply
+
+    def entry_of(self, id: str) -> str:
+        return self.entry
 
     async def go(self, id: str) -> Reply:
         if self.killed:
             raise Died
         self.gone.append(id)
-        assert self._then is not None
-        return self._then
+        return self._then[id]
 
     def reply(self, reply: Reply, waits: bool = False) -> None:
         """What it says to the last ask, at once or when it is told to go."""
         assert self._reply is not None
-        self._then = reply
+        self._then[reply.id] = reply
         self._reply.set_result(Waiting(reply.id) if waits else reply)
 
     def die(self) -> None:

@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dpsql.core.analysis.disjoint_conditions import are_disjoint, cases_of
-from dpsql.core.analysis.distinct_values import most_values, strict
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of, walk
+from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.short_text import expression as shown
 from dpsql.core.ir.types import BIGINT, INTEGER, Kind, SqlType
+from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import Names, spell
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, unwanted
+from dpsql.planner.distinct_values import most_values, strict
 from tests.support.function_checker import _same
 from tests.support.function_rows import COLUMNS, as_python, build
 from tests.support.hostile import TARGETS, Chains, Hostile, Made, signatures
@@ -68,17 +70,17 @@ class Table:
         disable(self.con, {OURS: off, NONE: off | ALLOWED, ALL: frozenset[str]()}[optimizers])
         return self.con.execute(sql).fetchall()  # type: ignore[no-any-return]
 
-    def values(self, printed: Sequence[tuple[str, SqlType]], optimizers: str = OURS) -> list[Values]:
-        """The values of each text in every row; of one that fails, what the engine says."""
+    def values(self, printed: Sequence[tuple[str, SqlType]], optimizers: str = OURS, where: str = "") -> list[Values]:
+        """The values of each text in every row, or in those of a WHERE; of one that fails, what the engine says."""
         inner = ", ".join(f"{sql} AS r{i}" for i, (sql, _) in enumerate(printed))
         outer = ", ".join(_plain(f"r{i}", type_) for i, (_, type_) in enumerate(printed))
         try:
-            found = self.run(f"SELECT {outer} FROM (SELECT n, {inner} FROM t) ORDER BY n", optimizers)
+            found = self.run(f"SELECT {outer} FROM (SELECT n, {inner} FROM t {where}) ORDER BY n", optimizers)
         except duckdb.Error as error:
             if len(printed) == 1:
                 return [Values("", (), str(error).splitlines()[0])]
             half = len(printed) // 2
-            return self.values(printed[:half], optimizers) + self.values(printed[half:], optimizers)
+            return self.values(printed[:half], optimizers, where) + self.values(printed[half:], optimizers, where)
         types = [str(d[1]) for d in self.con.description]
         types = [t.name if t.temporal else told for told, (_, t) in zip(types, printed, strict=True)]
         return [Values(t, held) for t, held in zip(types, zip(*found, strict=True), strict=True)]
@@ -121,7 +123,7 @@ def broken(table: Table, made: Made, values: Values) -> str:
         wrong = _wrong(value, claim)
         if wrong:
             return f"row {row}: {wrong}"
-    most = most_values(made.expr, table.facts)
+    most = most_values(made.expr, Tagged(Scan("t", tuple(c for c, _ in table.columns)), table.facts, ()))
     held = {repr(v) if isinstance(v, list) or v != v else v for v in values.rows if v is not None}
     if most is not None and len(held) > most:
         return f"has {len(held)} different values, at most {most} are claimed"

@@ -6,8 +6,9 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from dpsql.faces.server.databases import Databases
@@ -61,6 +62,7 @@ class Served:
         catalogue: CatalogueAnswering | None = None,
         databases: Mapping[str, str] | None = None,
         tls_only: bool = False,
+        proxies: Sequence[str] = (),
     ) -> None:
         """databases: see `Users.admitted`."""
         self.answering, self.log = answering, Recorded()
@@ -68,7 +70,15 @@ class Served:
         who = (users or people()).admitted(databases or {DATABASE: DATABASE})
         asking = None if wire is None else AskingForCertificates(wire)
         self.door = Door(
-            who, self.log, tls, Patience(lambda: 0.0), self._sleep, seconds, wire=asking, tls_only=tls_only
+            who,
+            self.log,
+            tls,
+            Patience(lambda: 0.0),
+            self._sleep,
+            seconds,
+            wire=asking,
+            tls_only=tls_only,
+            proxies=tuple(map(ip_network, proxies)),
         )
         self.front = Front(self.door, _answering(answering, catalogue), limits)
         self._loop = Hurried()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,8 +15,18 @@ from dpsql.faces.server.gateway import Gateway
 from dpsql.faces.server.pace import Clock
 from dpsql.faces.server.statements import Answer, Ceilings, ChargedRun, Login, Refused, StatementSettings, Value
 from dpsql.faces.server.workers.answering import WorkerAnswering
-from dpsql.faces.server.workers.worker_link import Starting, WorkerLink, command, started
-from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply, Waiting, read, write
+from dpsql.faces.server.workers.worker_link import Said, Starting, WorkerLink, command, started
+from dpsql.faces.server.workers.worker_messages import (
+    Ask,
+    IsCharged,
+    Part,
+    Ready,
+    Reply,
+    Waiting,
+    parts_of,
+    read,
+    write,
+)
 from dpsql.policy.load import load_policy
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
@@ -51,17 +62,19 @@ def wrap(owner, name, before=None, after=None):
 
 
 class Standing:
-    """A clock that stands until a test lets it go on: then all time has passed."""
+    """A clock that stands, but for the half second in which statements gather, until a test lets it go on: then all
+    time has passed."""
 
     def __init__(self) -> None:
-        self.goes_on = asyncio.Event()
+        self.goes_on, self._now = asyncio.Event(), 0.0
 
     def now(self) -> float:
-        return 1e9 if self.goes_on.is_set() else 0.0
+        return 1e9 if self.goes_on.is_set() else self._now
 
     async def sleep_until(self, moment: float) -> None:
-        if moment > 0:
+        if moment > 0.5:
             await self.goes_on.wait()
+        self._now = max(self._now, moment)
 
     def at(self, moment: float, do: Callable[[], object]) -> asyncio.Task[None]:
         async def later() -> None:
@@ -141,42 +154,62 @@ class Inside:
         loaded = load_policy(policy)
         completed, engine = open_data(loaded, None, None, None, None)
         self._service = Service(completed, engine)
-        self._answering = WorkerAnswering(self._service, completed.serving.rows, self._leave, self._charge)
-        self.entry = ""
-        self._waiting: asyncio.Future[Reply | Waiting] | None = None
-        self._goes = threading.Event()
+        self._answering = WorkerAnswering(
+            self._service, completed.serving.rows, self._leave, self._charge, self._charged
+        )
+        self._entries: dict[str, str] = {}
+        self._says: dict[str, asyncio.Future[Said]] = {}
+        self._goes: dict[str, queue.SimpleQueue[float]] = {}
+        self._answered: dict[str, asyncio.Task[Reply]] = {}
         self._loop = loop
         self.ready = Ready(loaded.hash, engine.describe())
         self.replied: set[str] = set()
 
-    async def ask(self, ask: Ask) -> Reply | Waiting:
+    async def ask(self, ask: Ask) -> Said:
         told = read(write(ask))
         assert isinstance(told, Ask)
-        self._goes.clear()
-        self.entry = ""
-        self._waiting = self._loop.create_future()
-        self._answered = asyncio.create_task(asyncio.to_thread(self._answering.answer, told))
-        await asyncio.wait({self._waiting, self._answered}, return_when=asyncio.FIRST_COMPLETED)
-        self.replied.add(ask.id)
-        return self._waiting.result() if self._waiting.done() else await self._reply()
+        self._goes[ask.id] = queue.SimpleQueue()
+        self._says[ask.id] = self._loop.create_future()
+        self._answered[ask.id] = asyncio.create_task(asyncio.to_thread(self._answering.answer, told))
+        return await self._next(ask.id)
+
+    async def draw(self, id: str, within: float) -> Said:
+        self._says[id] = self._loop.create_future()
+        self._goes[id].put(within)
+        found = await self._next(id)
+        self.replied.add(id)
+        return found
 
     async def go(self, id: str) -> Reply:
-        self._goes.set()
-        return await self._reply()
+        self._goes[id].put(0.0)
+        return await self._reply(id)
 
-    async def _reply(self) -> Reply:
-        reply = read(write(await self._answered))
+    def entry_of(self, id: str) -> str:
+        return self._entries.pop(id, "")
+
+    async def _next(self, id: str) -> Said:
+        says = self._says[id]
+        await asyncio.wait({says, self._answered[id]}, return_when=asyncio.FIRST_COMPLETED)
+        return says.result() if says.done() else await self._reply(id)
+
+    async def _reply(self, id: str) -> Reply:
+        given = await self._answered.pop(id)
+        parts = [part for part in map(read, map(write, parts_of(given))) if isinstance(part, Part)]
+        reply = read(write(given), parts)
         assert isinstance(reply, Reply)
         return reply
 
     def _charge(self, id: str, entry: str) -> None:
-        self.entry = entry
+        self._entries[id] = entry
+
+    def _charged(self, id: str) -> float:
+        self._loop.call_soon_threadsafe(self._says[id].set_result, IsCharged(id))
+        return self._goes[id].get(timeout=PATIENCE)
 
     def _leave(self, id: str) -> None:
         """In the thread of a run."""
-        assert self._waiting is not None
-        self._loop.call_soon_threadsafe(self._waiting.set_result, Waiting(id))
-        self._goes.wait(PATIENCE)
+        self._loop.call_soon_threadsafe(self._says[id].set_result, Waiting(id))
+        self._goes[id].get(timeout=PATIENCE)
 
     def kill(self) -> None:
         raise AssertionError("a thread cannot be killed")

@@ -58,10 +58,11 @@ def limited(
         keyed, release.input.id, release.keys, groups=groups, truncate_groups=groups is not None and not few,
         few_groups=few,
     )  # fmt: skip
-    facts = derive(bounding, ctx).fact
+    rows = derive(bounding, ctx)
+    facts = rows.fact
     plain = (_plain(c, bare, limits(c)) for c in release.components)
     own = tuple(in_units(c, facts.value(c.arg), DEFAULT_RESOLUTION) if isinstance(c, ValueSum) else c for c in plain)
-    node = gridded(replace(release, input=bounding, components=own), facts)
+    node = gridded(replace(release, input=bounding, components=own), rows)
     return planned(derive(node, ctx), tables)
 
 

@@ -118,6 +118,14 @@ class Client:
         self.send(startup(user=name, database=database, **parameters))
         return self.prove(password)
 
+    def proof(self, password: str) -> tuple[bytes, bytes] | Reply:
+        """What is to be sent, and what answers it; or an error."""
+        first = "n=,r=abcdefgh"
+        message = f"n,,{first}".encode()
+        self.send(packet(b"p", b"SCRAM-SHA-256\0" + struct.pack("!I", len(message)) + message))
+        reply = self.until("R", "E")[-1]
+        return reply if reply.kind == "E" else proof_of(password, "n,,", first, reply.body[4:].decode())
+
     def prove(self, password: str) -> list[Reply]:
         demand = self.until("R", "E")[-1]
         if demand.kind == "E":
@@ -125,13 +133,10 @@ class Client:
         if demand.body == struct.pack("!I", 0):  # nothing has to be proven
             return [demand, *self.until("Z", "E")]
         assert demand.body == struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0"
-        first = "n=,r=abcdefgh"
-        message = f"n,,{first}".encode()
-        self.send(packet(b"p", b"SCRAM-SHA-256\0" + struct.pack("!I", len(message)) + message))
-        reply = self.until("R", "E")[-1]
-        if reply.kind == "E":
-            return [reply]
-        final, expected = proof_of(password, "n,,", first, reply.body[4:].decode())
+        proven = self.proof(password)
+        if isinstance(proven, Reply):
+            return [proven]
+        final, expected = proven
         self.send(packet(b"p", final))
         found = self.until("Z", "E")
         if found[0].kind == "R":

@@ -293,7 +293,9 @@ def _line(node: Node) -> str:
             return f"{operator(node)}: {limit}"
         case Release(components=components, threshold=threshold):
             shown = "" if threshold is None else f", where {_component(components[threshold])} is large enough"
-            return f"release {', '.join(map(_component, components))}{shown}"
+            numbers = (" | ".join("+".join(str(i + 1) for i in own) for own in each.slices) for each in node.slices)
+            cut = "".join(f", in slices {each}" for each in numbers)
+            return f"release {', '.join(map(_component, components))}{shown}{cut}"
         case _:
             return operator(node)
 

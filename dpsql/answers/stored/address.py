@@ -5,7 +5,8 @@ the same ledger's salt, and noise that was enough for one is enough for the othe
 that the integers are computed from: the version of the rules that make statements of plans; the finished plan below the
 release with its columns numbered by occurrence (what else the query selects, and what it calls it, has no part in it),
 its group keys with their public lists, the bounding of contributions, the component with its clip, grid, center, weight
-and filter; the octaves that its limits were found in, by id: whether others found the same limit is told to nobody who
+and filter, with those conditions before it in its slice set that a row may satisfy, too; the octaves that its limits
+were found in, by id: whether others found the same limit is told to nobody who
 has not got theirs; the rows of the releases that it reads, as values; and where the engine's order decides what is
 kept, whose order it is. Parameters are constants of the plan. Of the policy it is what declares the rows: the database
 with its `data_version`, the tables that are scanned, and by name the columns that occur, each with the scan that it is
@@ -27,11 +28,13 @@ from functools import cached_property
 from hashlib import sha256
 
 from dpsql.answers.stored.rests_on import of_column, of_data, of_table
+from dpsql.core.analysis.disjoint_conditions import are_disjoint, cases_of
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, KeySource, ListChoice
-from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.expressions import Expr, LiteralValue
 from dpsql.core.ir.fingerprint import Numbered
 from dpsql.core.ir.nodes import (
     GroupKeys,
@@ -46,6 +49,7 @@ from dpsql.core.ir.nodes import (
     inputs,
     output_columns,
 )
+from dpsql.core.ir.slice_sets import before
 from dpsql.core.ir.walk import walk, with_inputs
 from dpsql.core.policy.policy import Policy
 from dpsql.planner.plan import Plan
@@ -55,8 +59,8 @@ RULES = 3
 
 Raise it, once for each published version, when an equal plan comes to be measured by other integers: another weight,
 clip or grid, other kept groups, values or rows. 1: dpsql 0.1. 2: each id keeps groups and values in its own order, and
-is scaled down to no more groups than the public keys let it be in. 3: what is added is clipped as an integer, after it
-was rounded; with a public number of rows, a row without a value counts as the lower end.
+is scaled down to no more groups than the public keys let it be in. 3: with a public number of rows, a row without a
+value counts as the lower end; elsewhere it counts nowhere, whatever was believed of it.
 """
 
 Rows = Sequence[tuple[LiteralValue, ...]]
@@ -87,9 +91,21 @@ class ReleaseAddress:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
         own = "" if component.of_unit is None else self.octaves.get(component.of_unit.label, "")
+        earlier = self._earlier(component)
         if isinstance(component, ListChoice) and component.choices is not None:
             component = replace(component, choices=hashed(component.choices))
-        return self._begun.ended(order, keys, own, component, column=self._declared)
+        return self._begun.ended(order, keys, own, component, *earlier, column=self._declared)
+
+    def _earlier(self, component: Component) -> tuple[Expr, ...]:
+        """The conditions before a component's own in its slice set, but for those that exclude it by stored columns:
+        they take no row from it, however they are evaluated.
+        """
+        if component not in self.node.components:
+            return ()
+        stored = stored_columns(self.node.input)
+        cases = cases_of(component.filter, stored)
+        others = before(self.node.slices, self.node.components, self.node.components.index(component))
+        return tuple(c for c in others if not are_disjoint(cases, cases_of(c, stored)))
 
     @cached_property
     def _begun(self) -> Numbered:

@@ -32,7 +32,8 @@ class AnalystAccount:
 
     order: whose order decides what is kept where not all is (address.py). charging: told the id of an entry before it
     is reserved. ceilings: of its login, by their names. leaving: called when all that reads private rows
-    is done, and before anything of that can be seen by others: it may wait.
+    is done, and before anything of that can be seen by others: it may wait. drawing: called between the charge and the
+    first draw, where several are charged before any draws: it may wait.
     summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     named: whether somebody said who asks; too many failures refuse his private queries, and are told others. head: the
     file beside which runs are marked (core/ledger/underway.py); None: they are not.
@@ -46,6 +47,7 @@ class AnalystAccount:
     charging: Callable[[str], object] | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     leaving: Callable[[], object] | None = None
+    drawing: Callable[[], object] | None = None
     summaries: Callable[[Plan, AnalystAccount], tuple[Sequence[Summary], Sequence[str]]] | None = None
     named: bool = False
     head: Path | None = None

@@ -24,7 +24,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from dpsql.core.functions.value import type_range
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
@@ -102,11 +102,13 @@ class PossibleValues:
         return not (self.high is not None and (value > self.high[0] or (value == self.high[0] and self.high[1])))
 
 
-Case = Mapping[int, PossibleValues]
+Subject = TypeVar("Subject")
+AnyCases = tuple[Mapping[Subject, PossibleValues], ...]
+"""Of something that has values."""
+Cases = AnyCases[int]
 """By the number of a column."""
-Cases = tuple[Case, ...]
 
-ANY: Cases = ({},)
+ANY: tuple[Mapping[Any, PossibleValues], ...] = ({},)
 """Of a condition that says nothing."""
 
 
@@ -169,24 +171,26 @@ def _any(each: Sequence[Cases]) -> Cases:
     return found if len(found) <= MOST_CASES else ANY
 
 
-def both(a: Cases, b: Cases) -> Cases:
+def both(a: AnyCases[Subject], b: AnyCases[Subject]) -> AnyCases[Subject]:
     """Cases of rows that satisfy two conditions."""
     if len(a) * len(b) > MOST_CASES:
         return a if len(a) <= len(b) else b
     return tuple(case for x in a for y in b if (case := _meet(x, y)) is not None)
 
 
-def are_disjoint(a: Cases, b: Cases) -> bool:
+def are_disjoint(a: AnyCases[Subject], b: AnyCases[Subject]) -> bool:
     """True if no row can satisfy both conditions."""
     return all(_clash(x, y) for x in a for y in b)
 
 
-def _clash(a: Case, b: Case) -> bool:
+def _clash(a: Mapping[Subject, PossibleValues], b: Mapping[Subject, PossibleValues]) -> bool:
     small, large = (a, b) if len(a) <= len(b) else (b, a)
     return any(subject in large and large[subject].excludes(p) for subject, p in small.items())
 
 
-def _meet(a: Case, b: Case) -> Case | None:
+def _meet(
+    a: Mapping[Subject, PossibleValues], b: Mapping[Subject, PossibleValues]
+) -> Mapping[Subject, PossibleValues] | None:
     found = dict(a)
     for subject, possible in b.items():
         found[subject] = found[subject].meet(possible) if subject in found else possible

@@ -37,14 +37,10 @@ class Hint:
 
 @value(frozen=True, slots=True)
 class ColumnFact:
-    """A column's values, and its origin if it is a bare table column.
-
-    values: the most different values, NULL not counted, that the tree below leaves it; None: as many as its type has.
-    """
+    """A column's values, and its origin if it is a bare table column."""
 
     value: Value
     hint: Hint | None = None
-    values: int | None = None
 
 
 @value(frozen=True, slots=True)

@@ -63,8 +63,8 @@ class Component(ABC):
     arg: the argument, already clipped where it reads columns; None of rows and of ids.
     filter: FILTER (WHERE …); None is all rows.
     weight: F, sub-units per unit where contributions are scaled; the released value is integer · grid / F.
-    every_row: each row counts, one without a value as the lower end: what the planner guesses, and the statement makes
-        true (core/printing/forms/every_row.py).
+    every_row: without a filter each row counts, one without a value as the lower end: what the planner guesses, and the
+        statement makes true (core/printing/forms/every_row.py).
     """
 
     kind: ClassVar[str]
@@ -76,6 +76,11 @@ class Component(ABC):
     filter: Expr | None = None
     weight: int = 1
     every_row: bool = field(default=False, kw_only=True)
+
+    @property
+    def counts_every_row(self) -> bool:
+        """Whether no row adds nothing: the one fact about rows that price and statement read."""
+        return self.every_row and self.filter is None
 
     @property
     def contribution(self) -> Contributing:

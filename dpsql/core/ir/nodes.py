@@ -13,6 +13,7 @@ from fractions import Fraction
 from dpsql.core.ir.components import Component, KeySource, ValueSum
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
 from dpsql.core.ir.recipes import Output
+from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 
@@ -91,9 +92,9 @@ class Equality:
 class Join:
     """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones.
 
-    LEFT and FULL also give the rows without a partner, padded with NULL; SEMI and ANTI give the left rows with or
-    without one, and no right columns. `scalar`: the right side is a scalar subquery, so what it aggregates is released
-    even below another aggregate. `narrowed`: an outer join whose padded rows count nothing; all left groups are shown.
+    LEFT and FULL also give rows without a partner, padded with NULL; SEMI and ANTI give left rows with or without one.
+    `scalar`: the right side is a scalar subquery, so what it aggregates is released even below another aggregate.
+    `narrowed`: an outer join whose padded rows count nothing; all left groups are shown.
     """
 
     kind: JoinKind
@@ -180,8 +181,7 @@ class AggregateCall:
 class Aggregate:
     """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys.
 
-    `inner`: over private rows it stays an ordinary private operator (totals per unit, groups below another
-    aggregate) instead of becoming a release; decided by the rewrite `keep_private`.
+    `inner`: over private rows it stays an ordinary private operator instead of a release: `keep_private` decides.
     """
 
     input: Node
@@ -311,9 +311,8 @@ class BoundContributions:
 @value(frozen=True, slots=True)
 class Release:
     """The only node at which noise is added. Its rows are public: one per key, with `keys` and `outputs` columns.
-
     threshold: index of the component that decides which private keys are shown; None when all keys are public.
-    min_units: declared minimum of units per private key.
+    min_units: declared minimum of units per private key. slices: of a set a row counts in the first that it satisfies.
     """
 
     input: Node
@@ -323,6 +322,7 @@ class Release:
     threshold: int | None = None
     min_units: int = 1
     span: Span | None = field(default=None, compare=False)
+    slices: tuple[SliceSet, ...] = ()
 
 
 Node = (

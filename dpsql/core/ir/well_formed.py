@@ -156,6 +156,7 @@ def _fits(node: Node, below: list[Row]) -> None:
             asked += [] if threshold is None else [threshold]
             if any(not 0 <= at < len(components) for at in asked):
                 _wrong(node, "a number is made of a component that is not there")
+            _sliced(node)
         case _:
             pass
 
@@ -175,6 +176,17 @@ def _picked(node: Release, c: Component) -> None:
     others = (other for other in node.components if isinstance(other, LargestChoice))
     if [other.pick.place for other in others if replace(other, pick=c.pick) == c] != list(range(c.pick.of)):
         _wrong(node, "picks from one list are missing, or in another order")
+
+
+def _sliced(node: Release) -> None:
+    """Each component is in one slice at most, and those of a slice share its condition, which no other slice has."""
+    placed = [i for each in node.slices for own in each.slices for i in own]
+    if len(set(placed)) < len(placed) or any(not 0 <= i < len(node.components) for i in placed):
+        _wrong(node, "a component is in two slices, or one of them is not there")
+    for each in node.slices:
+        filters = [{node.components[i].filter for i in own} for own in each.slices]
+        if any(len(own) != 1 or None in own for own in filters) or len(set().union(*filters)) < len(filters):
+            _wrong(node, "the components of a slice have other conditions, or two slices one")
 
 
 def _limited(node: Release, c: Component, below: Node) -> None:

@@ -1,11 +1,11 @@
 """DISTINCT: different values of the argument.
 
-Claim: an id adds at most its rows in all, and to a group at most its rows there, or the V values that there are. Where
-    values are cut over all groups, all of them may be in one. A replaced row takes 1 from a group and gives 1 to
+Claim: an id adds at most its rows in all, and to a group at most its rows there, or the V values that are counted.
+    Where values are cut over all groups, all of them may be in one. A replaced row takes 1 from a group and gives 1 to
     another.
 Why: a group counts each of its values once, however often; a row brings one value.
-When it would be false: an argument with more than V values (`values`, checked by the rule of releases); a
-    limit on distinct values that the emitted SQL does not apply.
+When it would be false: more than V values of a group that count (`values`: core/printing/few_values.py), or a
+    limit on distinct values, that the emitted SQL does not apply.
 Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_public_groups.py
 """
 
@@ -30,6 +30,10 @@ class DistinctRule(MeasureRule[DistinctCount | DistinctSum]):
         if c.of_unit is not None:
             return DistinctRule.limited(self, c, c.of_unit, limits).in_all
         return DistinctRule.largest(self, c, limits).in_all
+
+    def values_in_group(self, c: DistinctCount | DistinctSum, limits: Contribution) -> int:
+        """Those that are kept, or that its rows there bring."""
+        return DistinctRule.largest(self, c, limits).in_group
 
     def largest(self, c: DistinctCount | DistinctSum, limits: Contribution) -> Norms:
         """One for each row, as far as there are values."""

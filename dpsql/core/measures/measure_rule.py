@@ -90,6 +90,10 @@ class MeasureRule(ABC, Generic[C]):
         """How many different values of an id may count, where values do."""
         raise AssertionError("a component that counts rows or ids")
 
+    def values_in_group(self, c: C, limits: Contribution) -> int:
+        """How many of an id's different values may count in one group, where values do."""
+        raise AssertionError("a component that counts rows or ids")
+
     def known(self, c: C, size: int) -> int:
         """The integer that everybody knows of a component that nothing changes.
 

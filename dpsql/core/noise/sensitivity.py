@@ -86,9 +86,8 @@ def _bounded(component: Component, c: Contribution, grouped: bool) -> Sensitivit
         each = max(both * component.magnitude**2, furthest**2)
         l2_squared = each * factor**2 * c.l2_squared
     elif rule(component).adds_values:  # different values, of which some go and others come
-        linf = (
-            one.in_group // max(1, component.magnitude) * (component.span if both > 1 else component.magnitude) * factor
-        )
+        if both > 1:
+            linf = rule(component).values_in_group(component, c) * component.span * factor
         l2_squared *= 1 if component.one_sign else both
     elif rule(component).chosen:  # what goes and what comes move the scores of two options of one choice
         linf, l2_squared = both * linf, both * l2_squared
@@ -149,13 +148,12 @@ def _replaced_rows(component: Component, c: Contribution, grouped: bool) -> Sens
     rows is public and every row counts, COUNT(*) does not move at all, and a sum by at most U - L.
     """
     rows = c.rows
-    every_row = component.every_row and component.filter is None
     other = isinstance(component, Comoment) and component.rows != c.size
-    fixed = c.size is not None and every_row and not grouped and not other
+    fixed = c.size is not None and component.counts_every_row and not grouped and not other
     one = rule(component).replaced(component, fixed)
     linf = rows * one.in_group
-    if component.values is not None:  # two sets of so many values
-        linf = min(linf, component.values * (component.magnitude if rule(component).adds_values else 1))
+    if component.values is not None:  # a number from 0 to V, or a sum that is cut to that of so many
+        linf = min(linf, component.values * (component.span if rule(component).adds_values else 1))
     return Sensitivity(min(2 * rows, rows * one.in_all), rows * one.in_all, Fraction(rows**2 * one.squares), linf)
 
 

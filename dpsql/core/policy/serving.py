@@ -25,8 +25,8 @@ class Serving:
         has not ended at the last of them is stopped.
     workers: processes that run statements, each one at a time. threads, memory: what the engine of each may take; None:
         the engine's own choice.
-    connections, connections_per_user: at most open at one time. queue: statements that wait for a worker. rows: of one
-        answer.
+    connections, connections_per_user: at most open at one time. queue: statements of one account that wait. rows: of
+        one answer.
     """
 
     answers_at: tuple[Fraction, ...] = DEFAULT_MOMENTS

@@ -16,6 +16,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import DOUBLE, SqlType
+from dpsql.core.numbers.interval import Interval
 
 Typed = tuple[str, SqlType]
 """A printed value and its type."""
@@ -226,14 +227,9 @@ class Dialect(Protocol):
         return True
 
     @property
-    def fence(self) -> str:
-        """What is written at the end of a subquery that is not to be merged with the SELECT above; may be nothing."""
+    def barrier(self) -> str:
+        """What ends a subquery of which nothing above computes a column again; nothing where that is never done."""
         return ""
-
-    @property
-    def materialized(self) -> str:
-        """What is written behind the AS of a WITH that is computed once; nothing, if the engine has no word for it."""
-        return "MATERIALIZED "
 
     @property
     def weighs_in_windows(self) -> bool:
@@ -313,6 +309,14 @@ class Dialect(Protocol):
         Raises CannotSpell if the dialect has no exact spelling, or not for such arguments.
         """
         ...
+
+    def attempt(self, sql: str, function: str, args: Args, held: Sequence[Interval], result: Value) -> str:
+        """A printed call, with NULL in place of a failure: of this call, its arguments have had their own.
+
+        As it is where the types alone say that no value can make it fail, or where the spellings see to that. held:
+        where integer arguments lie by the types of columns, constants and exact operators: no other fact is believed.
+        """
+        return sql
 
 
 Spelling = Callable[[Dialect, Sequence[str], Args, Value], str]

@@ -7,7 +7,7 @@ without grouping flatten into one SELECT; anything else becomes a derived table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
-from dpsql.core.functions.value import Value
+from dpsql.core.functions.signature import iv_meet
+from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import Kind
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.conversions import typed_constant
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.value_classes import value
@@ -26,10 +30,19 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 
 if TYPE_CHECKING:
-    from dpsql.core.printing.waist import Projection
+    from dpsql.core.printing.waist import Columns
 
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
+
+ANYTHING = iv.everything()
+EXACTLY: Mapping[str, Callable[[Sequence[Interval]], Interval]] = {
+    "add": lambda held: iv.add(*held),
+    "sub": lambda held: iv.sub(*held),
+    "mul": lambda held: iv.mul(*held),
+    "neg": lambda held: iv.neg(*held),
+}
+"""Operators of which an integer result lies in what they make of the intervals of their arguments."""
 
 TableNames = Callable[[str], str]
 
@@ -38,13 +51,13 @@ TableNames = Callable[[str], str]
 class Names:
     """How columns are printed, what is known of their values, and in which dialect they are computed with.
 
-    apart: the projection whose columns these are, if what is computed of them is to be a column of it (waist.py).
+    apart: gets what is to be a column of a projection, where there is one above the columns (waist.py).
     """
 
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
-    apart: Projection | None = None
+    apart: Columns | None = None
 
 
 @dataclass(slots=True)
@@ -60,27 +73,38 @@ class Aliases:
 
 def spell(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as SQL, with what is known of its value."""
+    if type(expr) is Column:
+        return names.sql[expr.uid], names.env[expr.uid]
+    return _part(expr, names)[:2]
+
+
+def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
+    """And between which ends it lies, as of `Dialect.attempt`."""
     match expr:
         case Column(uid=uid):
-            return names.sql[uid], names.env[uid]
+            known = names.env[uid]
+            return names.sql[uid], known, _of_type(known)
         case Literal(value=value, type=type_):
-            return names.dialect.constant(value, type_), literal(value, type_)
+            known = literal(value, type_)
+            return names.dialect.constant(value, type_), known, known.interval
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
             try:
-                return names.dialect.convert(inner, known, target), cast(known, target)
+                sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
+            return sql, known, _of_type(known)
         case Call(function=name, args=args):
-            spelled = [spell(a, names) for a in args]
-            values = tuple(v for _, v in spelled)
+            spelled = [_part(a, names) for a in args]
+            values, held = tuple(v for _, v, _ in spelled), [h for _, _, h in spelled]
             result = call(name, values, expr.span)
             if result.is_constant:
-                held = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
-                take(1 + len(held) // 16, expr.span)
-                return held, result
+                printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
+                take(1 + len(printed) // 16, expr.span)
+                return printed, result, result.interval
+            name = REGISTRY[name].name
             try:
-                printed = names.dialect.call(REGISTRY[name].name, [s for s, _ in spelled], values, result)
+                printed = names.dialect.call(name, [s for s, _, _ in spelled], values, result)
             except CannotSpell as refusal:
                 raise cannot_compute(name, names.dialect, expr.span, str(refusal)) from None
             take(1 + len(args) + len(printed) // 16, expr.span)
@@ -88,7 +112,19 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
                 raise too_large(
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
-            return f"({printed})", result
+            return names.dialect.attempt(f"({printed})", name, values, held, result), result, _held(name, held, result)
+
+
+def _of_type(known: Value) -> Interval:
+    return type_range(known.type) if known.type.kind is Kind.INTEGER else ANYTHING
+
+
+def _held(name: str, held: Sequence[Interval], result: Value) -> Interval:
+    """What exact arithmetic gives of these, where the result is an integer; else what its type holds."""
+    exactly = EXACTLY.get(name)
+    if exactly is None or result.type.kind is not Kind.INTEGER:
+        return _of_type(result)
+    return iv_meet(exactly(held), type_range(result.type))
 
 
 def cannot_compute(function: str, dialect: Dialect, span: Span | None, why: str = "") -> Rejected:

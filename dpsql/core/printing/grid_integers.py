@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.analysis.expression_values import call, evaluate
+from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Comoment, Factor, OnGrid, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Expr
@@ -20,7 +20,7 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType,
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, spell
 from dpsql.core.printing.forms.clip import clipped, within
-from dpsql.core.printing.forms.every_row import counts_every_row
+from dpsql.core.printing.forms.every_row import filled
 from dpsql.core.printing.waist import Level, apart, text
 from dpsql.diagnostics.errors import Rejected, reject
 
@@ -42,24 +42,22 @@ def quantized(c: OnGrid, names: Names) -> str:
     """
     if not isinstance(c, ProductSum):
         return _clipped(c, names)
-    d, every_row = names.dialect, counts_every_row(c)
+    d = names.dialect
     y = d.cast(clipped_column(c, names), BIGINT)
-    z = y if c.times is None else d.cast(clipped_column(_factor(c.times, every_row), names), BIGINT)
+    z = y if c.times is None else d.cast(clipped_column(_factor(c.times, every_row=c.counts_every_row), names), BIGINT)
     product, raised = f"{y} * {z}", 0
     if c.step != 1:
         raised = max(0, -(c.products[0] // c.step))
         halves = c.step // 2 + raised * c.step
         product = d.divide(f"({product} + {halves})", d.cast(str(c.step), BIGINT), BIGINT)
     found = d.cast(f"{product} - {c.shift + raised}", INTEGER)
-    if d.computes_apart:
-        return found
-    # y may be another value at each of two places, and its square then any product.
-    return clipped(d, found, *map(str, c.ends), every_row=counts_every_row(c))
+    # Where y may be another value at each of two places, its square is any product.
+    return found if d.computes_apart else clipped(d, c, found, *map(str, c.ends))
 
 
 def addend(c: ValueSum | ProductSum, names: Names) -> tuple[str, list[str]]:
     """What a SUM adds, and which rows it leaves out: SQL of a number, and conditions."""
-    exact = isinstance(c, ProductSum) or c.units is not None or counts_every_row(c) or not names.dialect.computes_apart
+    exact = isinstance(c, ProductSum) or c.units is not None or c.counts_every_row or not names.dialect.computes_apart
     if exact or _argument(c, names)[1].type.kind is not Kind.DOUBLE:
         return quantized(c, names), []
     # Below, what lies beyond the ends was made one of them before it was rounded.
@@ -69,7 +67,7 @@ def addend(c: ValueSum | ProductSum, names: Names) -> tuple[str, list[str]]:
 
 def clipped_column(c: OnGrid, names: Names) -> str:
     """`quantized` as a column, where it is read several times."""
-    return apart(names, Level.CLIPPED, lambda over: _clipped(c, over))
+    return apart(names, Level.CLIPPED, _clipped(c, names))
 
 
 def comoment(c: Comoment, names: Names) -> str:
@@ -78,8 +76,7 @@ def comoment(c: Comoment, names: Names) -> str:
     y and z are of at most 2³⁰ units, and n is below 2³², so that all of it fits 128 bits.
     """
     d = names.dialect
-    every_row = counts_every_row(c)
-    y, z = (d.cast(clipped_column(_factor(f, every_row), names), BIGINT) for f in (c, c.times))
+    y, z = (d.cast(clipped_column(_factor(f, every_row=True), names), BIGINT) for f in (c, c.times))
     product, first, second = (d.wide(f"COALESCE({d.total(sql, BIGINT)}, 0)") for sql in (f"{y} * {z}", y, z))
     moment = f"{d.wide(str(c.rows))} * {product} - {first} * {second}"
     least = -(c.rows**2 // 4) * (c.hi - c.lo) * (c.times.hi - c.times.lo)
@@ -88,7 +85,7 @@ def comoment(c: Comoment, names: Names) -> str:
     return f"CASE WHEN COUNT(*) = {c.rows} THEN {steps} - {d.wide(str(raised))} ELSE {d.wide('0')} END"
 
 
-def _factor(of: Factor | Comoment, every_row: bool) -> ValueSum:
+def _factor(of: Factor | Comoment, *, every_row: bool) -> ValueSum:
     """A factor of a product as what would be added up alone."""
     return ValueSum(of.arg, grid=of.grid, center=of.center, lo=of.lo, hi=of.hi, every_row=every_row)
 
@@ -107,11 +104,13 @@ def uncentered(c: ValueSum) -> ValueSum:
 
 
 def counted_rows(c: ValueSum, names: Names) -> str:
-    """SQL of what is NULL exactly where what a row adds to a sum is."""
+    """SQL of what COUNT counts where it counts the rows of a sum: `*`, or what is NULL exactly where `quantized` is."""
+    if c.counts_every_row:
+        return "*"
     if c.units is not None:
         return text(c.units, names)[0]
-    expr, value = _argument(c, names)
-    return text(expr, names)[0] if value.type.kind is Kind.INTEGER else _near(c, names)[0]
+    sql, value = _argument(c, names)
+    return sql if value.type.kind is Kind.INTEGER else _near(c, names)[0]
 
 
 def held_in(c: OnGrid) -> SqlType:
@@ -122,55 +121,46 @@ def held_in(c: OnGrid) -> SqlType:
 
 
 def _clipped(c: OnGrid, names: Names) -> str:
-    """The clip of the column of integers."""
-    every_row = counts_every_row(c)
+    """The clip of a column of integers."""
     if c.units is not None:
         # A copy has computed it already: NULL or between the ends, at which opening it has looked (engines/open.py).
-        held = text(c.units, names)[0]
-        held = f"COALESCE({held}, {c.lo + c.center})" if every_row else held
+        held = filled(c, text(c.units, names)[0], str(c.lo + c.center))
         return f"({held} - {c.center})" if c.center else held
-    expr, value = _argument(c, names)
+    sql, value = _argument(c, names)
     if value.type.kind is Kind.INTEGER:
-        return _from_integer(names.dialect, text(expr, names)[0], value, c)
+        return _from_integer(names.dialect, sql, value, c)
     y, left, type_ = _near(c, names)
-    found = clipped(names.dialect, y, *_ends(names.dialect, c, left, type_), every_row=every_row)
+    found = clipped(names.dialect, c, y, *_ends(names.dialect, c, left, type_))
     return f"({found} - {left})" if left else found
 
 
 def _near(c: OnGrid, names: Names) -> tuple[str, int, SqlType]:
     """A column of integers near the argument, in grid units: what is left to be subtracted of it, and its type."""
-    _, value = _argument(c, names)
+    sql, value = _argument(c, names)
+    d = names.dialect
     match value.type.kind:
         case Kind.DECIMAL:
-            left, print_ = c.center, _from_decimal
+            left, units = c.center, _from_decimal(d, sql, value, c)
             type_ = BIGINT if _digits(c, value) <= MOST_DIGITS else held_in(c)
         case Kind.DOUBLE:
-            left, print_, type_ = 0, _from_double, held_in(c)
+            if value.type != DOUBLE:
+                # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
+                sql = apart(names, Level.TEXTS, d.cast(sql, DOUBLE))
+            left, units, type_ = 0, _from_double(d, sql, c), held_in(c)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
-
-    def printed(over: Names) -> str:
-        expr, value = _argument(c, over)
-        sql, d = text(expr, over)[0], over.dialect
-        if value.type.kind is Kind.DOUBLE and value.type != DOUBLE:
-            # A FLOAT's arithmetic has 24 bits, too few for the ends: its differences may land outside.
-            sql = apart(over, Level.TEXTS, lambda below: d.cast(spell(expr, below)[0], DOUBLE))
-        return print_(d, sql, value, c)
-
-    return apart(names, Level.INTEGERS, printed), left, type_
+    return apart(names, Level.INTEGERS, units), left, type_
 
 
-def _argument(c: OnGrid, names: Names) -> tuple[Expr, Value]:
+def _argument(c: OnGrid, names: Names) -> tuple[str, Value]:
     """What is clipped to the grid's ends, and what is known of it."""
-    inner = _unclipped(c.arg)
-    value = evaluate(inner, names.env)
+    sql, value = text(_unclipped(c.arg), names)
     if isinstance(c.arg, Call) and c.arg.function == "clip":
-        ends = (evaluate(end, names.env) for end in c.arg.args[1:])
-        of_clip = call("clip", (value, *ends), c.arg.span).type
+        of_clip = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
         # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
         if (of_clip.kind, of_clip.scale) != (value.type.kind, value.type.scale):
-            return c.arg, evaluate(c.arg, names.env)
-    return inner, value
+            return text(c.arg, names)
+    return sql, value
 
 
 def valid(arg: Expr, names: Names) -> str:
@@ -186,7 +176,7 @@ def _unclipped(arg: Expr) -> Expr:
     return arg.args[0] if isinstance(arg, Call) and arg.function == "clip" else arg
 
 
-def _from_double(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
+def _from_double(d: Dialect, sql: str, c: OnGrid) -> str:
     # Multiplying by a power of two is exact, and both ends are representable, so a value between them lands in
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
@@ -216,20 +206,20 @@ def _factors(scale: Fraction) -> list[float]:
 
 def _from_integer(d: Dialect, sql: str, value: Value, c: OnGrid) -> str:
     low, high = (Fraction(end + c.center) * c.grid for end in (c.lo, c.hi))
-    ends, every_row = (_exactly(low, c), _exactly(high, c)), counts_every_row(c)
+    ends = _exactly(low, c), _exactly(high, c)
     if c.grid > 1:
         step = _exactly(c.grid, c)
         reach = max(map(abs, ends)) + step
         if reach > d.largest:  # the ends, or the half added for rounding, would not fit
             raise _too_wide("HUGEINT", c)
         type_ = BIGINT if reach < 2**63 and type_range(value.type).within(type_range(BIGINT)) else HUGEINT
-        found = clipped(d, _as(d, sql, type_), *(_as(d, x, type_) for x in ends), every_row=every_row)
+        found = clipped(d, c, _as(d, sql, type_), *(_as(d, x, type_) for x in ends))
         units = d.cast(_rounded(d, found, step, ends, type_), held_in(c))
         return f"({units} - {c.center})" if c.center else units
     if held_in(c) == HUGEINT:
-        return clipped(d, d.wide(sql), *(d.wide(str(end)) for end in ends), every_row=every_row)
+        return clipped(d, c, d.wide(sql), *(d.wide(str(end)) for end in ends))
     # Both ends are whole numbers here: on a grid of ½ they are even. The cast is of a value within them, always.
-    units = d.cast(clipped(d, sql, *map(str, ends), every_row=every_row), held_in(c))
+    units = d.cast(clipped(d, c, sql, *map(str, ends)), held_in(c))
     if c.grid < 1:
         units = f"({units} * {_exactly(1 / c.grid, c)})"
     return f"({units} - {c.center})" if c.center else units
@@ -310,7 +300,7 @@ def _whole(d: Dialect, sql: str, width: int, scale: int) -> str:
 def _from_wide_decimal(d: Dialect, sql: str, scale: int, step: int, ends: tuple[int, int], c: OnGrid) -> str:
     wide = decimal(38, scale)
     low, high = (d.constant(Decimal(f"{end}E-{scale}"), wide) for end in ends)
-    found = clipped(d, d.cast(sql, wide), low, high)
+    found = clipped(d, c, d.cast(sql, wide), low, high)
     whole = d.wide(f"{found} * {d.cast(str(10**scale), decimal(38, 0))}")
     return d.cast(_rounded(d, whole, step, ends, HUGEINT), held_in(c))
 

@@ -37,7 +37,7 @@ from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, Kind
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.block import Block
-from dpsql.core.printing.conversions import calendar_ends
+from dpsql.core.printing.conversions import as_type, calendar_ends
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, cannot_compute, condition, spell
 from dpsql.core.printing.group_by import grouped
@@ -303,8 +303,7 @@ class Emitter:
     def _side(self, c: SetColumn, side: str, names: Names, node: SetOperation) -> str:
         expr = c.left if side == "left" else c.right
         sql, value = spell(expr, names)
-        if value.type != c.column.type:
-            sql = self.dialect.cast(sql, c.column.type)
+        sql = as_type(self.dialect, sql, value, c.column.type)
         if c.column.type.kind is Kind.DOUBLE and not (node.all and node.kind is SetKind.UNION):
             return self.dialect.positive_zero(sql, c.column.type)
         return sql

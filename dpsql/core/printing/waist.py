@@ -9,7 +9,11 @@ is the same value; a projection that would hold nothing else is left out. *When 
 spelled over the names of the SELECT instead of being asked for; an engine that merges projections and computes a text
 at each place where its column is named: DuckDB does not (engines/duckdb/locked/optimizers.py), PostgreSQL not beyond an
 OFFSET, and for Spark the forms name a column once (forms/clip.py). *Tested by* tests/core/printing/test_waist.py,
-tests/engines_elsewhere/postgres/test_waist.py, tests/engines_elsewhere/spark/test_waist.py.
+tests/engines_elsewhere/postgres/test_waist.py, tests/engines_elsewhere/spark/test_waist.py. Example: `SELECT
+SUM(CASE WHEN i.a0 BETWEEN 0 AND 9 …) FROM (SELECT CAST(… e.a0 …) AS a0 FROM (SELECT x * 2 AS a0 FROM t) AS e) AS i`.
+
+What reads a projection is printed once, with a mark in place of each column's name: which projections there are, and
+so what their columns are called, is known afterwards.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import VARCHAR
 from dpsql.core.printing.block import Block
+from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, spell
 
 
@@ -36,102 +41,95 @@ class Level(IntEnum):
 
 Listed = Callable[[Names], list[str]]
 
+_ALIASES = "cie"
+_MARK = re.compile("(\0[012]:\\d+\0)")
+"""A NUL cannot occur in any literal."""
 _COLUMN = re.compile(r'\w+\.(?:\w+|"(?:[^"]|"")*"|`(?:[^`]|``)*`)')
 
 
 def waist(block: Block, listed: Listed) -> tuple[list[str], Block]:
-    """What a SELECT lists, and the block that it reads: its rows, with the columns that the list asks for.
-
-    listed: prints the list over these names, each time by the same expressions.
-    """
-    levels = tuple(Level)
-    while True:
-        projections, names = [], block.names
-        for level in reversed(levels):
-            projections.append(Projection(level, names))
-            names = Names(projections[-1].columns, names.env, names.dialect, projections[-1])
-        items = listed(names)
-        needed = tuple(p.level for p in reversed(projections) if p.own)
-        if needed == levels:
-            break
-        levels = needed
-    for p in projections:
-        source = f"(SELECT {', '.join(p.listed())}\n{block.clause()}{block.names.dialect.fence}) AS {p.alias}"
-        block = Block(source, (), Names(p.columns, block.names.env, block.names.dialect))
-    return items, block
+    """What a SELECT lists, and the block that it reads: its rows, with the columns that the list asks for."""
+    columns = Columns(block)
+    return columns.placed(listed(Names(columns, block.names.env, block.names.dialect, columns)))
 
 
-def apart(names: Names, level: Level, print_: Callable[[Names], str]) -> str:
-    """A column of the projection of this level, which holds what is printed over the names below it."""
-    at = names.apart
-    return print_(names) if at is None or at.level > level else at.column(level, print_)
+def apart(names: Names, level: Level, sql: str) -> str:
+    """A column of the projection of this level, which holds what is printed of columns of lower ones."""
+    return sql if names.apart is None else names.apart.column(level, sql)
 
 
 def text(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as `spell` has it; what is more than a column of a table, or a constant, as a column of texts."""
-    at = names.apart
-    return spell(expr, names) if at is None or isinstance(expr, Column) else at.text(expr)
+    return spell(expr, names) if names.apart is None or type(expr) is Column else names.apart.text(expr)
 
 
-class Projection:
-    """The columns of one projection: they are collected while what reads them is printed."""
+class Columns(dict[int, str]):
+    """Columns of the projections, by their marks, and among them those of the block, by their numbers."""
 
-    def __init__(self, level: Level, below: Names) -> None:
-        self.level, self.below, self.alias = level, below, "cie"[level]
-        self.columns = _Columns(self)
-        self.own = False
-        self._names: dict[str, str] = {}
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        self.block = block
+        self._marks: tuple[dict[str, str], ...] = tuple({} for _ in Level)
+        self._texts: dict[str, str] = {}
         self._spelled: dict[int, tuple[Expr, str, Value]] = {}
+        self._needed: set[int] = set()
 
-    def column(self, level: Level, print_: Callable[[Names], str]) -> str:
-        """A column that holds what is printed below, there or further down."""
-        if level == self.level:
-            self.own = True
-            return self._named(print_(self.below))
-        return self._named(apart(self.below, level, print_))
+    def __missing__(self, uid: int) -> str:
+        names = self.block.names
+        sql = names.sql[uid]
+        found = self[uid] = self.column(Level.TEXTS, sql, not _is_column(sql, names.dialect))
+        return found
+
+    def column(self, level: Level, sql: str, own: bool = True) -> str:
+        """The mark of a column. own: whether there has to be a projection for it."""
+        marks = self._marks[level]
+        mark = marks.get(sql)
+        if mark is None:
+            mark = marks[sql] = f"\0{level}:{len(marks)}\0"
+            self._texts[mark] = sql
+        if own:
+            self._needed.add(level)
+        return mark
 
     def text(self, expr: Expr) -> tuple[str, Value]:
         """A column that holds an expression; itself, if it is constant."""
         found = self._spelled.get(id(expr))
         if found is None:
-            if self.level == Level.TEXTS or self.below.apart is None:
-                sql, known = spell(expr, self.below)
-                self.own = self.own or not known.is_constant
-            else:
-                sql, known = self.below.apart.text(expr)
+            sql, known = spell(expr, self.block.names)
             # It is held, so that no other expression gets its number.
-            found = self._spelled[id(expr)] = expr, sql if known.is_constant else self._named(sql), known
-        return found[1], found[2]
+            mark = sql if known.is_constant else self.column(Level.TEXTS, sql)
+            found = self._spelled[id(expr)] = expr, mark, known
+        return found[1:]
 
-    def listed(self) -> list[str]:
-        """What it selects."""
-        take(1 + sum(map(len, self._names)) // 64)
-        return [f"{sql} AS {name}" for sql, name in self._names.items()]
-
-    def _named(self, sql: str) -> str:
-        return f"{self.alias}.{self._names.setdefault(sql, f'a{len(self._names)}')}"
-
-    def held(self, uid: int) -> str:
-        """A column of the block, as the projection shows it."""
-        sql = self.below.sql[uid]
-        if self.below.apart is None and not _is_column(sql, self.below):
-            self.own = True
-        return self._named(sql)
-
-
-class _Columns(dict[int, str]):
-    """How the columns of the block are printed over a projection, which gets those that it is asked for."""
-
-    def __init__(self, of: Projection) -> None:
-        super().__init__()
-        self._of = of
-
-    def __missing__(self, uid: int) -> str:
-        found = self[uid] = self._of.held(uid)
-        return found
+    def placed(self, items: list[str]) -> tuple[list[str], Block]:
+        """The items with names of columns, and the block with the projections that are needed."""
+        lists, names = [items], []
+        for level in sorted(self._needed):
+            alias, shown = _ALIASES[level], dict[str, str]()
+            lists[-1] = [_named(sql, shown, alias) for sql in lists[-1]]
+            lists.append([self._texts[m] if m[1] == str(int(level)) else m for m in shown])
+            names.append((alias, shown))
+        lists[-1] = [_named(sql, self._texts) for sql in lists[-1]]
+        block = self.block
+        for (alias, shown), texts in zip(reversed(names), reversed(lists), strict=False):
+            take(1 + sum(map(len, texts)) // 64)
+            columns = [f"{sql} AS {name}" for sql, name in zip(texts, shown.values(), strict=True)]
+            source = f"(SELECT {', '.join(columns)}\n{block.clause()}{block.names.dialect.barrier}) AS {alias}"
+            own = {uid: f"{alias}.{shown[mark]}" for uid, mark in self.items() if mark in shown}
+            block = Block(source, (), Names(own, block.names.env, block.names.dialect))
+        return lists[0], block
 
 
-def _is_column(sql: str, names: Names) -> bool:
+def _named(sql: str, shown: dict[str, str], alias: str = "") -> str:
+    """With the name of a column for each mark, which becomes one of those shown; without an alias with their texts."""
+    pieces = _MARK.split(sql)
+    for i in range(1, len(pieces), 2):
+        name = shown.setdefault(pieces[i], f"a{len(shown)}")
+        pieces[i] = f"{alias}.{name}" if alias else name
+    return "".join(pieces)
+
+
+def _is_column(sql: str, d: Dialect) -> bool:
     """Whether it is a column of a table or of a subquery, and nothing else."""
     found = _COLUMN.search(sql)
-    return found is not None and sql in (found[0], names.dialect.column(found[0], VARCHAR))
+    return found is not None and (sql == found[0] or sql == d.column(found[0], VARCHAR))

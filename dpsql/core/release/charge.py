@@ -339,12 +339,15 @@ def _ids(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers]) -> I
     return {
         (at, i): name
         for at, (release, own) in enumerate(zip(releases, given, strict=True))
-        for i, name in _names(release.measured, own, uuid.uuid4().hex).items()
+        for i, name in _names(release.measured, own).items()
     }
 
 
-def _names(measured: MeasuredRelease, given: GivenAnswers, draw: str) -> dict[int, str]:
-    return {i: named(draw, i, terms_of(measured, i)) for i in wanted(measured, given)}
+def _names(measured: MeasuredRelease, given: GivenAnswers) -> dict[int, str]:
+    """Those of one slice set have one draw, and no others: what was drawn together may be received together."""
+    sets = [(each.members, uuid.uuid4().hex) for each in measured.node.slices]
+    draws = {i: next((draw for own, draw in sets if i in own), uuid.uuid4().hex) for i in wanted(measured, given)}
+    return {i: named(draw, i, terms_of(measured, i)) for i, draw in draws.items()}
 
 
 def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -> Losses:

@@ -6,24 +6,15 @@ rows all are in them. A parent's keys do not hold for what inherits from it, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final
 
 from dpsql.core.policy.catalogue import CatalogueKey
 from dpsql.core.policy.server_address import DEFAULT_SCHEMA, Stored
+from dpsql.engines.postgres.catalogue_reader import CatalogueReader
 from dpsql.engines.postgres.engine_types import Read, ServerType, read_as
-from dpsql.engines.postgres.settings import FIRST_OF_USERS
-
-
-class CatalogueReader(Protocol):
-    """Runs one of the queries below."""
-
-    def __call__(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """values: for the places %s."""
-        ...
-
+from dpsql.engines.postgres.view_contents import refused_contents
 
 _RELATIONS: Final = """
 SELECT c.oid, n.nspname, c.relname, CAST(c.relkind AS text), c.relispopulated, row_security_active(c.oid),
@@ -68,11 +59,7 @@ WITH RECURSIVE below(top, number) AS (
       ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
     WHERE r.ev_class = b.number) AS x(number))
 SELECT b.top, b.number, n.nspname, c.relname, CAST(c.relkind AS text),
-  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid),
-  CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
-  (SELECT min(CAST(p.proname AS text)) FROM pg_rewrite AS r
-   JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_proc'::regclass
-   JOIN pg_proc AS p ON p.oid = d.refobjid WHERE r.ev_class = c.oid AND p.oid >= %s)
+  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid)
 FROM below AS b JOIN pg_class AS c ON c.oid = b.number JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY b.top, b.number <> b.top, n.nspname, c.relname"""
 _SIGNATURE: Final = """
@@ -85,10 +72,6 @@ SELECT coalesce(md5(string_agg(concat_ws('|', c.oid, c.relname, c.relnamespace, 
   (SELECT string_agg(CAST(i.inhrelid AS text), ';' ORDER BY i.inhrelid) FROM pg_inherits AS i WHERE i.inhparent = c.oid)
   ), '/' ORDER BY c.oid)), '')
 FROM pg_class AS c WHERE c.oid = ANY (CAST(%s AS oid[]))"""
-_RUNS_SQL: Final = re.compile(
-    r"\b(\w+_to_xml\w*|ts_stat|ts_rewrite|pg_read_\w+|pg_ls_\w+|lo_get|loread|currval|lastval|set_config|pg_sleep\w*)\b"
-)
-"""Built-in functions through which a view reads what its text does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +133,6 @@ class _Below:
     identity: str
     kind: str
     parent: bool
-    text: str
-    function: str | None
 
 
 def signature(rows: CatalogueReader, numbers: Sequence[int]) -> str:
@@ -173,15 +154,22 @@ def described(
     numbers = [one.number for one in wanted]
     columns = _columns(rows, numbers)
     below: dict[int, list[_Below]] = {}
-    for top, number, schema, table, kind, parent, text, function in rows(_BELOW, numbers, FIRST_OF_USERS):
-        found = _Below(number, str(Stored(schema, table)), kind, parent, text or "", function)
-        below.setdefault(top, []).append(found)
+    for top, number, schema, table, kind, parent in rows(_BELOW, numbers):
+        below.setdefault(top, []).append(_Below(number, str(Stored(schema, table)), kind, parent))
+    hidden = refused_contents(rows, (b.number for each in below.values() for b in each if b.kind in "vm"))
     keys: dict[int, list[tuple[str, tuple[str, ...], int, tuple[str, ...]]]] = {}
     for number, kind, own, other, others in rows(_CONSTRAINTS, numbers):
         keys.setdefault(number, []).append((kind, tuple(own or ()), other, tuple(others or ())))
     names = {one.number: one.name for one in everything}
     return tuple(
-        _described(one, columns.get(one.number, ()), below.get(one.number, []), keys.get(one.number, []), names)
+        _described(
+            one,
+            columns.get(one.number, ()),
+            below.get(one.number, []),
+            keys.get(one.number, []),
+            names,
+            _refused(one, below.get(one.number, []), hidden),
+        )
         for one in wanted
     )
 
@@ -192,9 +180,10 @@ def _described(
     below: Sequence[_Below],
     keys: Iterable[tuple[str, tuple[str, ...], int, tuple[str, ...]]],
     names: Mapping[int, str],
+    refused: tuple[str, ...],
 ) -> DescribedRelation:
     reads = tuple(dict.fromkeys(b.identity for b in below))
-    numbers, refused = tuple(b.number for b in below), _refused(one, below)
+    numbers = tuple(b.number for b in below)
     whole = one.kind == "p" or (one.kind == "r" and not any(b.parent for b in below))
     if refused or not whole:
         plain = tuple(replace(c, nullable=True) for c in columns)
@@ -212,7 +201,7 @@ def _described(
     )
 
 
-def _refused(one: ListedRelation, below: Sequence[_Below]) -> tuple[str, ...]:
+def _refused(one: ListedRelation, below: Sequence[_Below], hidden: Mapping[int, str]) -> tuple[str, ...]:
     if not one.readable:
         place = one.place
         return (
@@ -231,10 +220,8 @@ def _refused(one: ListedRelation, below: Sequence[_Below]) -> tuple[str, ...]:
         which = "" if b.number == one.number else f", as {b.identity} does, which it reads"
         if b.kind == "f":
             return f"reads a foreign table{which}: it has no snapshot and no facts", store
-        if b.function is not None:
-            return f"calls the function `{b.function}`{which}: nothing says which rows that reads", store
-        if (found := _RUNS_SQL.search(b.text)) is not None:
-            return f"calls `{found[1]}`{which}: nothing says what that reads", store
+        if b.number in hidden:
+            return f"{hidden[b.number]}{which}: nothing says which rows that reads", store
     return ()
 
 

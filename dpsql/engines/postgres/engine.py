@@ -4,8 +4,9 @@
 checked. *Why.* The tables are locked against changes of their schema before the snapshot is taken, which the first
 SELECT does (under REPEATABLE READ nothing later is seen); in it every setting is read back and the schema compared.
 Without the lock, a table that is rewritten or emptied meanwhile would be found empty: such changes are not part of
-snapshots. *When it would be false.* If a row came from outside of the database: foreign tables, and functions of
-users in views, are refused. *Tested by* tests/engines_elsewhere/postgres/test_engine_contract.py, test_snapshots.py.
+snapshots. *When it would be false.* If a row came from outside of the database: foreign tables are refused, and
+views by what they rest on (view_contents.py). *Tested by*
+tests/engines_elsewhere/postgres/test_engine_contract.py, test_snapshots.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from dpsql.core.engine import cannot_open
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.server_address import Stored
 from dpsql.engines.postgres.catalogue import (
-    CatalogueReader,
     DescribedRelation,
     ListedRelation,
     ServerColumn,
@@ -18,6 +17,7 @@ from dpsql.engines.postgres.catalogue import (
     listed,
     signature,
 )
+from dpsql.engines.postgres.catalogue_reader import CatalogueReader
 
 _UNUSABLE: Final = "unusable"
 """In place of a type that policies do not have: no spelling of theirs is one of these."""

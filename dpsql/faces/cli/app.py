@@ -329,6 +329,15 @@ def serve(
     tls_only: Annotated[
         bool, typer.Option("--require-tls", help="Let nobody in without TLS, from this machine neither.")
     ] = False,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy",
+            metavar="NETWORK",
+            help="A proxy's address or network: connections from there begin with the PROXY protocol (1 or 2), which "
+            "says where their client comes from.",
+        ),
+    ] = None,
 ) -> int:
     """Custodian: answer analysts who connect as to PostgreSQL, until this is stopped.
 
@@ -341,7 +350,7 @@ def serve(
 
     return command.run(
         policies, users, host, port, tls_cert, tls_key, tls_client_ca, audit_log, workers or (), health, http,
-        custodian_http, made_up.value, tls_only,
+        custodian_http, made_up.value, tls_only, proxy or (),
     )  # fmt: skip
 
 

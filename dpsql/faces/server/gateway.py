@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import hashlib
+import re
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -29,7 +31,8 @@ from dpsql.faces.server.account_relations import named_in, require_own, with_no_
 from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
-from dpsql.faces.server.size_limits import stopped
+from dpsql.faces.server.packed_rows import Pieces
+from dpsql.faces.server.size_limits import no_room, stopped
 from dpsql.faces.server.speech import EXPLAINED, Spoken, spoken
 from dpsql.faces.server.statements import (
     Answer,
@@ -41,9 +44,10 @@ from dpsql.faces.server.statements import (
     StatementSettings,
     Value,
 )
+from dpsql.faces.server.turns import Seats
 from dpsql.faces.server.workers.worker_link import Starting
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
-from dpsql.faces.server.workers.worker_pool import Pool
+from dpsql.faces.server.workers.worker_pool import SLICE, Pool
 from dpsql.frontend.bind.expressions.clock import may_ask, moment
 from dpsql.frontend.parse import require_length
 from dpsql.frontend.text.summary_statements import CreateSummary
@@ -60,8 +64,10 @@ Columns = tuple[tuple[str, SqlType], ...]
 
 _PRIVATE_ROWS: Final = frozenset({"DP110", "DP112"})
 """Refusals of queries that would show rows as they are."""
-_THREADS: Final = 2
+_THREADS: Final = 3
 _MOST_KEPT: Final = 1_000
+_SHOWN: Final = re.compile(r"\s*SHOW\s[\s\w.;]{1,100}$", re.IGNORECASE)
+"""What is planned in no time."""
 _SHORT: Final = 2_000
 """Characters of a statement, or of one of its values, that is told apart without a thread."""
 _Passing = tuple[bytes, Columns, StatementSettings, str, str]
@@ -84,12 +90,17 @@ class Gateway:
         """catalogue: names and types of the data, as the first worker told them."""
         self.policy, self.pool, self.catalogue = policy, pool, catalogue or Catalogue(())
         self._planning = ThreadPoolExecutor(_THREADS, thread_name_prefix="plan")
+        self._seats = Seats(_THREADS - 1, pool.queue)
+        """For planning, but for what every client asks, which has a thread of its own."""
+        self._own_seat = Seats(1, pool.queue)
         self._planned: dict[tuple[bytes, StatementSettings], Columns] = {}
         """Statements that are not refused, by a hash of text and values → their columns, which depend on these and the
         settings alone."""
         self._described_before: dict[tuple[bytes, StatementSettings, str], DescribedStatement] = {}
         """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
         and the kind of login alone."""
+        self._long: set[bytes] = set()
+        """Texts that took long to plan, by a hash: they are looked at where what computes is."""
         self._passed: set[_Passing | None] = set()
         """Statements that went on to the workers: what that depended on."""
         self._looking: set[asyncio.Task[ChargedRun]] = set()
@@ -140,7 +151,7 @@ class Gateway:
         kept = self._described_before.get(key)
         if kept is not None:
             return replace(kept, sql=sql)
-        found = await self._in_thread(lambda: self._described(login, sql, settings))
+        found = await self._in_thread(login, sql, lambda: self._described(login, sql, settings))
         if len(self._described_before) >= _MOST_KEPT:
             self._described_before.clear()
         self._described_before[key] = replace(found, sql="")
@@ -155,6 +166,8 @@ class Gateway:
         run_id: str,
     ) -> Answer:
         """See Answering."""
+        if Pieces.crowded_for(login.account):
+            raise no_room()
         self._asked[run_id] = False
         try:
             return await self._answered(login, described, values, settings, run_id)
@@ -187,6 +200,8 @@ class Gateway:
             now,
             said.form or "text",
             said.batch,
+            0.0 if said.command == "SHOW" else SLICE,
+            bool(self._long) and _digest(described.sql) in self._long,
         )
         reply = await self.pool.look(ask)
         if self._asked[run_id]:  # while it was looked at: nothing is charged for it any more
@@ -207,7 +222,8 @@ class Gateway:
         passing = _passing(login, described, values, settings)
         if passing in self._passed:
             return None
-        preview = await self._in_thread(lambda: self._checked(login, described, values, settings, now))
+        sql = described.sql
+        preview = await self._in_thread(login, sql, lambda: self._checked(login, described, values, settings, now))
         if preview is None and passing is not None and not may_ask(described.sql):
             if len(self._passed) >= _MOST_KEPT:
                 self._passed.clear()
@@ -296,11 +312,28 @@ class Gateway:
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 
-    async def _in_thread(self, decide: Callable[[], T]) -> T:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._planning, decide)
-        except Error as error:
-            raise Refused(error.diagnostics) from None
+    async def _in_thread(self, login: Login, sql: str, decide: Callable[[], T]) -> T:
+        """What is decided of a text, in a thread, when it is the account's turn. Raises Refused."""
+        seats = self._own_seat if _SHOWN.match(sql) else self._seats
+
+        def timed() -> T:
+            began = time.thread_time()
+            try:
+                return decide()
+            finally:
+                if time.thread_time() - began > SLICE:
+                    self._keep_long(sql)
+
+        async with seats.taken(login.account):
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._planning, timed)
+            except Error as error:
+                raise Refused(error.diagnostics) from None
+
+    def _keep_long(self, sql: str) -> None:
+        if len(self._long) >= _MOST_KEPT:
+            self._long.clear()
+        self._long.add(_digest(sql))
 
     def _described(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
         require_length(Source(sql))

@@ -12,9 +12,16 @@ _NOTHING_RAN: Final = "nothing was run and nothing was spent"
 
 
 def queue_full(most: int) -> Refused:
-    """Too many statements wait for a worker."""
-    message = f"{most} statements wait for a worker already, and no more may"
+    """Too many statements of an account wait."""
+    message = f"{most} statements of your account wait already, and no more may"
     return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(_NOTHING_RAN,))], TOO_MANY)
+
+
+def no_room() -> Refused:
+    """The answers that this account's connections hold, or those of all, have too many bytes."""
+    message = "the answers that the server holds for its clients have too many bytes for a further one"
+    help = ("read them, close cursors and connections:  CLOSE ALL", _LATER)
+    return Refused([Diagnostic("DP414", message, help=help, notes=(_NOTHING_RAN,))], TOO_MANY)
 
 
 def ending() -> Refused:

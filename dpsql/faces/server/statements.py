@@ -50,12 +50,15 @@ class StatementSettings:
 class Ceilings:
     """What a login may spend, besides the budgets of the policy. None: no ceiling. Amounts are texts.
 
-    per_query, per_hour, per_day: ε of one statement, and of all in the last hour and day.
+    per_query, per_hour, per_day: ε of one statement, and of all in the last hour and day. statements: that are charged
+    in an hour. least_epsilon: of one that is: small ones cost a seat as much as others.
     """
 
     per_query: str | None = None
     per_hour: str | None = None
     per_day: str | None = None
+    statements: int | None = None
+    least_epsilon: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

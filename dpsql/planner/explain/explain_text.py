@@ -198,12 +198,12 @@ def _reach_lines(measured: MeasuredRelease, each: Sequence[Multiples]) -> list[s
             among = chosen_from(m.component, multiples.any_bounds)
             found.append(f"{component_name(m.component, measured)}: {among}")
         if m.component.values is not None:
-            found.append(f"{component_name(m.component, measured)}: {m.component.values:,} values are possible")
+            found.append(f"{component_name(m.component, measured)}: at most {m.component.values:,} values counted")
     return found
 
 
 def _together_lines(measured: MeasuredRelease) -> list[str]:
-    """E.g. `components 1–3, 5: no row counts in two of them, so together they cost ε 0.5`."""
+    """E.g. `components 1–3, 5: each row counts in the first that it satisfies, so together they cost ε 0.5`."""
     found = []
     for parallel in together(measured):
         loss = largest(measured.measurements[i].loss for i in parallel)
@@ -214,7 +214,9 @@ def _together_lines(measured: MeasuredRelease) -> list[str]:
             else:
                 parts.append([i])
         places = ", ".join(f"{p[0] + 1}" if len(p) == 1 else f"{p[0] + 1}–{p[-1] + 1}" for p in parts)
-        found.append(f"components {places}: no row counts in two of them, so together they cost {loss}")
+        found.append(
+            f"components {places}: each row counts in the first that it satisfies, so together they cost {loss}"
+        )
     return found
 
 

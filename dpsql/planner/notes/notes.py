@@ -151,6 +151,9 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
     size = release.contribution.size
     if size is not None and any(m.known is not None for m in release.measurements):
         yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
+    read = (m.component for m in release.measurements if m.known is None and m.component.arguments)
+    if any(c.counts_every_row for c in read):
+        yield "a row whose value cannot be computed counts as its lower end, for the number of rows is public"
 
 
 def _clips(release: MeasuredRelease, source: Source | None) -> Iterator[str]:

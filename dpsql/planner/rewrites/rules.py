@@ -25,6 +25,7 @@ from dpsql.planner.rewrites.keys.list_choices import list_choices
 from dpsql.planner.rewrites.keys.pick_groups import pick_groups
 from dpsql.planner.rewrites.keys.whole_keys import whole_keys
 from dpsql.planner.rewrites.releases.choose_components import choose_components
+from dpsql.planner.rewrites.releases.cut_slices import cut_slices
 from dpsql.planner.rewrites.releases.expand_aggregates import expand_aggregates
 from dpsql.planner.rewrites.releases.inline_projections import inline_projections
 from dpsql.planner.rewrites.releases.keep_private import keep_private
@@ -58,6 +59,7 @@ RULES: tuple[Rewrite, ...] = (
     bound_contributions,
     choose_components,
     choose_grids,
+    cut_slices,
     read_stored_integers,
 )
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.contributions import Norm, UnitTotal
@@ -51,13 +51,15 @@ class Declared:
 class SearchedLimits:
     """The limits of one release that are searched. keyed: its rows with their group columns. id: whose they are.
 
-    one_group: whether each id has rows in one group at most. table: of the policy, by its name.
+    seem: columns that seem to be functions of the id. one_group: whether each id seems to have rows in one group at
+    most. table: of the policy, by its name.
     """
 
     searching: Searching
     keyed: GroupKeys
     id: Column
     facts: Facts
+    seem: Columns
     one_group: bool
     declared: Declared
     table: Callable[[str], Table]
@@ -89,7 +91,7 @@ class SearchedLimits:
             keys = tuple(item.column for item in self.keyed.items)
             bounding = BoundContributions(self.keyed, self.id, keys, proven)
             if self.one_group:
-                bounding = BoundContributions(self.keyed, self.id, keys, None, proven, 1, few_groups=True)
+                bounding = self._of_one_group(keys, proven)
         components = tuple(self._limited(c) if i in open_sums else c for i, c in enumerate(node.components))
         return replace(node, input=bounding, components=components)
 
@@ -115,7 +117,7 @@ class SearchedLimits:
         """
         if self.one_group or at_most is not None or isinstance(c, DistinctCount):
             return "l1"
-        possible = groups_of_an_id(self.keyed, self.facts.by_id)
+        possible = self._possible()
         if possible is None or possible == 1:
             return "l1"
         self.searching.rooted = True
@@ -137,20 +139,33 @@ class SearchedLimits:
         keyed, keys = self.keyed, tuple(item.column for item in self.keyed.items)
         if self.one_group:
             each = 1 if present and rows is None else rows  # an id counts once, however many rows it has
-            return BoundContributions(keyed, self.id, keys, None, each, 1, few_groups=True)
-        possible, asked = groups_of_an_id(keyed, self.facts.by_id), self.declared.groups
+            return self._of_one_group(keys, each)
+        possible, asked = self._possible(), self.declared.groups
+        sure = possible == groups_of_an_id(keyed, self.facts.by_id)
         if keyed.sources is None:
             groups = self._groups(self.declared.rows) if asked is None else asked
             return BoundContributions(keyed, self.id, keys, rows, None, groups, truncate_groups=True)
-        if asked is not None and (possible is None or possible > asked):
+        if asked is not None and not (sure and possible is not None and possible <= asked):
             return BoundContributions(keyed, self.id, keys, rows, None, asked, truncate_groups=True)
         if rows is not None and present and possible is not None and possible <= FEW:
-            return BoundContributions(keyed, self.id, keys, rows, None, possible, few_groups=True)
+            return BoundContributions(
+                keyed, self.id, keys, rows, None, possible, truncate_groups=not sure, few_groups=sure
+            )
         if rows is not None or not present:
             return BoundContributions(keyed, self.id, keys, rows)
         if possible == 1:
-            return BoundContributions(keyed, self.id, keys, None, None, 1, few_groups=True)
+            return self._of_one_group(keys, None)
         return BoundContributions(keyed, self.id, keys, None, None, self._groups(possible))
+
+    def _possible(self) -> int | None:
+        """In how many groups an id seems to be, at most."""
+        return groups_of_an_id(self.keyed, self.seem)
+
+    def _of_one_group(self, keys: tuple[Column, ...], rows: int | None) -> BoundContributions:
+        """So many rows of an id, in one group: proven, or enforced."""
+        few = groups_of_an_id(self.keyed, self.facts.by_id) == 1
+        cut = not few and self.keyed.sources is None
+        return BoundContributions(self.keyed, self.id, keys, None, rows, 1, truncate_groups=cut, few_groups=few)
 
     def _rows(self, quantiles: bool) -> int:
         """How many rows of an id count in full, of what is divided by their number."""

@@ -7,14 +7,14 @@ and never prove it; what it cannot even refute (whose rows these are, what is pu
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
 from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.prepared import prepared_tables
+from dpsql.core.policy.prepared import owner_column, prepared_tables
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, EngineError, Error
 from dpsql.engines.open import copies_of, csv_fault
@@ -22,7 +22,8 @@ from dpsql.policy.issues import Issue, dotted
 from dpsql.policy.tools.assumptions import Promise, promises
 from dpsql.service.checks.declared import Check, checks
 from dpsql.service.open_data import open_data
-from dpsql.service.preparing.manifest import Manifest
+from dpsql.service.preparing.manifest import Manifest, TableCopy
+from dpsql.service.preparing.prepare import counted_in
 
 if TYPE_CHECKING:
     import duckdb
@@ -105,33 +106,68 @@ def verify_policy(
     Raises CannotOpen: policy or data cannot be opened, or they disagree; or a line of a CSV file cannot be read, which
     is named without its values. Raises EngineError.
     """
-    completed, engine = open_data(
-        source, policy, frames, threads, memory_limit, progress, prepared=False, optimizers=optimizers
-    )
-    try:
+    with contextlib.ExitStack() as opened:
+
+        def opening(prepared: bool) -> tuple[Policy, Engine]:
+            found, engine = open_data(
+                source, policy, frames, threads, memory_limit, progress, prepared=prepared, optimizers=optimizers
+            )
+            opened.callback(engine.close)
+            return found, engine
+
+        completed, engine = opening(False)
         found = verify(completed, engine)
-    finally:
-        engine.close()
-    return replace(found, checks=(*found.checks, *_copies(completed)))
+        return replace(found, checks=(*found.checks, *_copies(completed, lambda: opening(True))))
 
 
-def _copies(policy: Policy) -> Iterator[Checked]:
-    """What the prepared copies leave out, as it was counted when they were made."""
+def _copies(policy: Policy, opening: Callable[[], tuple[Policy, Engine]]) -> Iterator[Checked]:
+    """What the prepared copies leave out, as it was counted when they were made; and whether they are as they were.
+
+    opening: opens the data with its copies.
+    """
     if not prepared_tables(policy):
         return
     with copies_of(policy) as store:
-        text = store.manifest()
+        text, changed = store.manifest(), store.changed()
     known = None if text is None else Manifest.read(text)
-    for name, copy in ({} if known is None else known.tables).items():
+    if known is None:
+        return
+    read: tuple[Policy, Engine] | None = None
+    if not changed:
+        try:
+            read = opening()
+        except CannotOpen as problem:
+            changed = "" if problem.diagnostics[0].code == "DP008" else "it cannot be opened"  # DP008: it is not read
+    for name, copy in known.tables.items():
         place = policy.place("tables", name, "prepared")
         if place is None:
             continue
         line, column = place[0].position(place[1].start)
-        yield Checked(
+        left_out = Checked(
             "prepared", f"tables.{name}.prepared", "info", "its copy has as many rows of a unit as the limit allows",
             policy.tables[name].unit, "rows that its copy leaves out", copy.rows - copy.kept, copy.rows,
             file=place[0].name, line=line, column=column,
         )  # fmt: skip
+        yield left_out
+        if not changed and (read is None or read[0].tables[name].copied is None):
+            continue
+        most = _most(policy, name, copy, read)
+        yield replace(
+            left_out, status="ok" if most == copy.most else "broken", claim="its copy is as it was made",
+            measures="rows of one unit in its copy", measured=most, of=None, comparison="exactly", promised=copy.most,
+            when_false="noise is for other rows than those that are read",
+            repair=None if most == copy.most else f"dpsql prepare {policy.file}",
+        )  # fmt: skip
+
+
+def _most(policy: Policy, name: str, copy: TableCopy, read: tuple[Policy, Engine] | None) -> int | None:
+    """The most rows of one unit in a copy; None: it cannot be read, or has other rows or units than were counted."""
+    with contextlib.suppress(EngineError):
+        if read is not None:
+            owner = owner_column(policy.tables[name], policy.tables).name
+            kept, units, most = counted_in(read[1], read[1].table_sql(name), owner)
+            return most if (kept, units) == (copy.kept, copy.units) else None
+    return None
 
 
 def verify(policy: Policy, engine: Engine) -> Verification:

@@ -41,6 +41,11 @@ class FactStore:
             self._sibling = self._running.sibling()
         return self._sibling
 
+    def interrupt(self) -> None:
+        """Stop what is measured now, from any thread."""
+        if self._sibling is not None:
+            self._sibling.interrupt()
+
     def compile(self, compile_with: Callable[[PublicFacts], T]) -> T:
         """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
         for _ in range(MOST_ROUNDS):

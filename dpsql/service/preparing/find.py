@@ -60,6 +60,8 @@ def find(policy: Policy, given: str = "") -> FoundCopies:
         stale = known.stale(policy, store.looks(), store.version)
         if stale:
             return _without(policy, wanted, stale, repair)
+        if changed := store.changed():
+            return _without(policy, wanted, changed, repair)
     integers = {t.name: known.tables[t.name].integers for t in wanted}
     ends = {name: {units_column(c).name: ends_of(said) for c, said in each.items()} for name, each in integers.items()}
     looks = {t.name: known.tables[t.name].look for t in wanted}

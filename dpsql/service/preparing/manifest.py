@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
 
-FORMAT = 4
+FORMAT = 5
 """Raised when copies come to be made otherwise: those of another format are made anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCopy:
-    """rows: of the table. kept: of its copy. units: with rows in the copy.
+    """rows: of the table. kept: of its copy. units: with rows in the copy. most: rows of one of them.
 
     integers: column → what its grid integers rest on (`said_of`). look: what its files look like; see `Writer.copy`.
     """
@@ -24,6 +24,7 @@ class TableCopy:
     rows: int
     kept: int
     units: int
+    most: int
     integers: Mapping[str, str] = field(default_factory=dict)
     look: str = ""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 
+from dpsql.core.engine import Engine
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import copied, limit_of, owner_column, prepared_tables
 from dpsql.core.policy.tables import RowLimit, Table
@@ -93,11 +94,21 @@ def _copy_all(policy: Policy, writer: Writer) -> dict[str, TableCopy]:
 def _counted(table: Table, limit: RowLimit, owner: str, writer: Writer) -> TableCopy:
     """How much was kept. What queries rest on is looked at, too, though the plan has made it so."""
     whole = writer.fetch(f"SELECT COUNT(*) AS n FROM {writer.table_sql(table.name)} AS t0")
-    owners = f"SELECT COUNT(*) AS n FROM {writer.copied(table.name)} AS t0 GROUP BY {writer.dialect.identifier(owner)}"
-    counted = writer.fetch(
+    kept, units, most = counted_in(writer, writer.copied(table.name), owner)
+    if not limit.assumed and most > limit.rows:
+        raise reject(
+            "DP008", f"the copy of table `{table.name}` has {most} rows of one unit, and its limit is {limit.rows}",
+            help=["the copy is not taken; please report this, it is a bug of dpsql"],
+        )  # fmt: skip
+    integers = {name: said_of(form) for name, form in stored_forms(table).items()}
+    return TableCopy(int(whole.columns[0][0]), kept, units, most, integers)
+
+
+def counted_in(engine: Engine, copy: str, owner: str) -> tuple[int, int, int]:
+    """What a copy has: rows, units, and the most rows of one. copy: its relation. owner: the column of its owners."""
+    owners = f"SELECT COUNT(*) AS n FROM {copy} AS t0 GROUP BY {engine.dialect.identifier(owner)}"
+    found = engine.fetch(
         f"SELECT COALESCE(SUM(n), 0) AS k, COUNT(*) AS u, COALESCE(MAX(n), 0) AS m FROM ({owners}) AS g"
     )
-    (kept,), (units,), (largest,) = counted.columns
-    assert limit.assumed or largest <= limit.rows, table.name
-    integers = {name: said_of(form) for name, form in stored_forms(table).items()}
-    return TableCopy(int(whole.columns[0][0]), int(kept), int(units), integers)
+    (kept,), (units,), (most,) = found.columns
+    return int(kept), int(units), int(most)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.core.ir.nodes import output_columns
 from dpsql.core.ir.public_facts import FrequencyOf
 from dpsql.policy.tools.assumptions import promises
-from tests.support.planning import below_release, planned, policy
+from tests.support.planning import below_release, derived, planned, policy
 
 POLICY = policy("""
 people:
@@ -73,6 +74,18 @@ PEOPLE = "FROM visits JOIN people ON visits.pid = people.pid"
         ("w", "FROM people LEFT JOIN visits ON people.pid = visits.pid AND best = number", {"w"}),
         ("w", "FROM people LEFT JOIN visits ON people.pid = visits.pid AND best = number AND w > 'a'", set()),
         ("w", "FROM people JOIN visits ON people.pid = visits.pid", set()),
+        # computed: a guess, which is enforced
+        ("a, w", f"FROM (SELECT visits.pid, abs(people.area) AS a, w {PEOPLE}) AS q", set()),
+        (
+            "b, w",
+            f"{PEOPLE} JOIN (SELECT area, upper(name) AS b FROM nations) AS n ON people.area = n.area",
+            set(),
+        ),
+        (
+            "c, w",
+            f"{PEOPLE} JOIN (SELECT abs(area) AS c, tongue FROM tongues) AS t ON people.area = c",
+            set(),
+        ),
         # totals of an id
         ("m, w", "FROM visits JOIN (SELECT pid, MIN(w) AS m FROM visits GROUP BY pid) AS f USING (pid)", {"m"}),
         (
@@ -98,3 +111,18 @@ def test_the_audit_lists_the_keys_that_it_relies_on() -> None:
     (found,) = [p for p in promises(POLICY) if p.kind == "unique"]
     assert found.where == "tables.visits.unique[0]"
     assert "or be counted in n of its groups" in found.when_false
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ("JOIN (SELECT area, name AS b FROM nations) AS n ON people.area = n.area", {"b"}),
+        ("JOIN (SELECT area, upper(name) AS b FROM nations) AS n ON people.area = n.area", set()),
+        ("JOIN (SELECT area AS b FROM tongues) AS t ON people.area = t.b", {"b"}),
+        ("JOIN (SELECT abs(area) AS b FROM tongues) AS t ON people.area = t.b", set()),
+    ],
+)
+def test_what_is_computed_is_no_function_of_the_id(rows: str, found: set[str]) -> None:
+    """As it is bound: rewrites write what is computed out where it is used."""
+    tagged = derived(f"SELECT people.pid, b FROM people {rows}", POLICY)
+    assert {c.name for c in output_columns(tagged.node) if c.uid in tagged.fact.by_id} == {"pid", *found}

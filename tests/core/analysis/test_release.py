@@ -9,10 +9,8 @@ import pytest
 
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
 from dpsql.core.analysis.rules.release import contributions
-from dpsql.core.ir.components import DistinctCount, KeySource
-from dpsql.core.ir.expressions import Call, Literal
-from dpsql.core.ir.nodes import BoundContributions, Filter, GroupKeys, Item, Node, Release
-from dpsql.core.ir.types import BOOLEAN, INTEGER
+from dpsql.core.ir.components import KeySource
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Item, Node, Release
 from dpsql.core.numbers.cap import finite
 from tests.support.plan_nodes import at, column, facts_of, refused, scan
 
@@ -67,14 +65,6 @@ def test_groups_beside_rows_are_enforced(few: bool, cut: bool, code: str) -> Non
     node = bounded("k", 3, 3)
     assert isinstance(node, BoundContributions)
     assert refused(replace(node, rows=9, per_group=None, few_groups=few, truncate_groups=cut)) == code
-
-
-@pytest.mark.parametrize(("values", "refusal"), [(None, ""), (2, ""), (3, ""), (1, "DP211")])
-def test_values_are_counted(values: int | None, refusal: str) -> None:
-    visits = scan("visits")
-    listed = Filter(visits, Call("in", (at(visits, "k"), Literal(1, INTEGER), Literal(2, INTEGER)), BOOLEAN))
-    counted = DistinctCount(at(visits, "k"), values=values)
-    assert refused(Release(GroupKeys(listed, (), ()), (), (counted,), ())) == refusal
 
 
 def test_contributions_are_bounded_by_the_id_itself() -> None:

@@ -92,21 +92,17 @@ def test_keys_are_shortened_by_stored_columns_and_row_numbers(inner: str, condit
 
 
 @pytest.mark.parametrize(
-    ("inner", "condition", "nullable", "values"),
+    ("inner", "nullable"),
     [
-        ("SELECT id, k FROM t", "k IS NOT NULL", False, None),
-        ("SELECT id, CAST(x AS BIGINT) AS k FROM t", "k IS NOT NULL", True, None),
-        ("SELECT id, MAX(k) AS k FROM t GROUP BY id", "k IS NOT NULL", True, None),
-        ("SELECT id, MAX(k) AS k FROM t GROUP BY id", "k IN (1, 2)", True, None),
-        ("SELECT id, k FROM t", "k IN (1, 2)", True, 2),
-        ("SELECT id, k + 1 AS k FROM t", "k IN (1, 2)", True, None),
-        (f"SELECT id, CAST({ONE} AS BIGINT) AS k FROM t", "k = 1", True, None),
+        ("SELECT id, k FROM t", False),
+        ("SELECT id, CAST(x AS BIGINT) AS k FROM t", True),
+        ("SELECT id, MAX(k) AS k FROM t GROUP BY id", True),
     ],
 )
-def test_filters_tell_of_stored_columns_alone(inner: str, condition: str, nullable: bool, values: int | None) -> None:
-    found = filtered(inner, condition)
+def test_filters_tell_of_stored_columns_alone(inner: str, nullable: bool) -> None:
+    found = filtered(inner, "k IS NOT NULL")
     (fact,) = [found.fact.columns[c.uid] for c in output_columns(found.node) if c.name == "k"]
-    assert fact.value.nullable is nullable and fact.values == values
+    assert fact.value.nullable is nullable
 
 
 @pytest.mark.parametrize(
@@ -125,9 +121,3 @@ def test_values_that_a_count_can_count(counted: str, values: int | None) -> None
     rows = "(SELECT id, k, k + 0 AS j FROM t) AS q"
     plan = planned(f"SELECT COUNT(DISTINCT {counted}) FROM {rows}", POLICY)
     assert plan.releases[0].measured.measurements[0].component.values == values
-
-
-def test_a_filter_on_a_computed_column_tells_of_no_values() -> None:
-    rows = "(SELECT id, s, MAX(k) AS k FROM t GROUP BY id, s) AS q"
-    plan = planned(f"SELECT COUNT(DISTINCT k) FILTER (WHERE k IN (1, 2)) FROM {rows}", POLICY)
-    assert plan.releases[0].measured.measurements[0].component.values is None

@@ -111,6 +111,7 @@ DAY = Value(DATE, interval(19681, 19763), interval(19681, 19763), False, True, D
         ("eq", (AGE, const(3)), interval(0, 1)),
         ("sub", (DAY, const(dt.date(2023, 11, 20))), interval(0, 82)),
         ("date_diff", (const("month"), const(dt.date(2023, 1, 1)), DAY), interval(10, 13)),
+        ("date_diff", (const("month"), DAY, Value(DATE, interval(3_000_000, None))), interval(95_710, None)),
         ("date_diff", (const("day"), raw(DATE), raw(DATE)), everything()),
         ("sin", (raw(DOUBLE),), interval(-1, 1)),
     ],

@@ -119,7 +119,7 @@ def test_item_67_what_an_id_says_is_what_the_mechanism_says(make: Callable[..., 
         found = [a for answers in store.find(addresses).values() for a in answers]
     assert sorted(a.id for a in found) == sorted(named) and len(found) >= 8
     assert all(unchanged(a) for a in found)
-    assert len({draw_of(a.id) for a in found}) == 4
+    assert len({draw_of(a.id) for a in found}) == 8  # no two of them are slices of one set; a count decides on keys
 
 
 @pytest.mark.parametrize("kinds", [["str"], ["str", "int"]], ids=["the same text", "one key for the engine"])

@@ -17,6 +17,7 @@ from dpsql.core.ir.components import Component, DistinctSum
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import largest_contribution, rule
+from dpsql.core.measures.measure_rule import Norms
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 
 GROUPS = (0, 1)
@@ -98,7 +99,7 @@ def test_a_replaced_row_takes_one_value_or_none_and_brings_one(values: tuple[int
     kinds = list(product(range(groups), values))
     others = [frozenset[tuple[int, int]](), *(frozenset({kind}) for kind in kinds)]
     limits = Contribution(1, replaces_rows=True, size=3, released_groups=groups)
-    claim = claimed(sensitivity(component(values), limits, groups > 1, total=True))
+    claim = claimed(sensitivity(replace(component(values), every_row=True), limits, groups > 1))
     best = [0, 0, 0]
     for a, b, gone, come in product(others, others, kinds, kinds):
         before, after = (sums(a | b | {row}, groups) for row in (gone, come))
@@ -110,10 +111,14 @@ def test_a_replaced_row_takes_one_value_or_none_and_brings_one(values: tuple[int
 def test_as_many_values_count_as_are_priced() -> None:
     """What the statement keeps of an id is what the price multiplies by the largest value."""
     c = DistinctSum(Literal(1, BIGINT), lo=-3, hi=7)
-    for limits in (
-        Contribution(5),
-        Contribution(None, 2, 3, scaled=True),
-        Contribution(5, groups=2, released_groups=2),
-    ):
-        for own in (c, replace(c, values=2)):
+    for limits in (Contribution(5), Contribution(None, 2, 3, scaled=True)):
+        for own in (c, replace(c, values=2)) if limits.scaled else (c,):
             assert largest_contribution(own, limits).in_all == rule(own).kept(own, limits) * 7
+
+
+def test_sums_that_are_cut_move_by_the_width_of_what_is_left() -> None:
+    """Without limits a group's sum of two values lies in [-6, 14], between which one id's five rows may move it."""
+    c = DistinctSum(Literal(1, BIGINT), lo=-3, hi=7, values=2)
+    assert largest_contribution(c, Contribution(5)) == Norms(35, 20**2 + 15**2, 20)
+    assert largest_contribution(c, Contribution(5, groups=2)) == Norms(35, 20**2 + 15**2, 20)
+    assert largest_contribution(replace(c, lo=0), Contribution(5, groups=2)) == Norms(28, 2 * 14**2, 14)

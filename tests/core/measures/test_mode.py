@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -105,7 +106,7 @@ def test_no_scores_move_further_apart_than_is_claimed() -> None:
     ],
 )
 def test_norms(limits: Contribution, grouped: bool, l1: int, l2_squared: int) -> None:
-    found = sensitivity(MODE, limits, grouped, total=True)
+    found = sensitivity(replace(MODE, every_row=True), limits, grouped)
     assert (found.l1, found.l2_squared) == (l1, l2_squared)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -104,7 +105,7 @@ def moves_no_further(p: Fraction) -> None:
 )  # fmt: skip
 def test_norms(p: str, limits: Contribution, grouped: bool, l1: int, l2_squared: int) -> None:
     c = QuantileChoice(Literal(1, BIGINT), lo=0, hi=9, p=Fraction(p), cells=10)
-    found = sensitivity(c, limits, grouped, total=True)
+    found = sensitivity(replace(c, every_row=True), limits, grouped)
     assert found.l1 == l1 and found.l2_squared == l2_squared
 
 

@@ -1,4 +1,4 @@
-"""Filters that exclude each other: their components share what one of them costs, and the price says so."""
+"""Slices of one set: their components share what one of them costs, and the price says so."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.analysis.disjoint_conditions import ANY, cases_of
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, ProductSum, UnitCount, ValueSum
 from dpsql.core.ir.contributions import Contributing, PerGroup, UnitTotal, Weighing
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.public_facts import PublicFacts
+from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.ir.types import BIGINT
+from dpsql.core.ir.well_formed import require_well_formed
+from dpsql.core.ledger.paid import draw_of
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.parallel_composition import cases_that_count, parallel_groups
-from dpsql.core.release.charge import price
+from dpsql.core.noise.parallel_composition import parallel_groups
+from dpsql.core.release.charge import _names, price
 from dpsql.core.release.noisy import GivenAnswers
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
 from dpsql.planner.plan import Plan
+from dpsql.planner.rewrites.releases.cut_slices import _as_filter
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
@@ -265,14 +268,13 @@ def test_what_one_id_does_in_each_part_is_added_up(changed: Contributing | Compo
 def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
     found = plan("SELECT SUM(CASE WHEN status = 'a' THEN x ELSE 0 END) FROM orders").releases[0].measured.node
     (total,) = found.components
-    stored = stored_columns(found.input)
-    assert cases_that_count(total, stored) == cases_of(total.arg.args[0], stored) != ANY  # type: ignore[union-attr]
-    assert isinstance(total, ValueSum)
+    assert isinstance(total, ValueSum) and total.arg is not None
+    assert _as_filter(total).filter == total.arg.args[0] and _as_filter(total).arg == total.arg.args[1]  # type: ignore[attr-defined]
     product, different = (kind(total.arg, lo=total.lo, hi=total.hi) for kind in (ProductSum, DistinctSum))
-    assert cases_that_count(different, stored) == cases_that_count(total, stored)
+    assert _as_filter(different).filter == _as_filter(total).filter
     beyond = (replace(total, center=3), replace(total, lo=1), replace(total, hi=-1))
     for other in (*beyond, product, DistinctCount(total.arg)):
-        assert cases_that_count(other, stored) == ANY
+        assert _as_filter(other) is other
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:
@@ -289,15 +291,34 @@ def test_averages_have_a_parallel_group_for_sums_and_one_for_counts() -> None:
 
 
 def test_an_edited_plan_does_not_become_cheaper() -> None:
-    """Which components are in parallel is found anew from the filters and the contribution of the release itself."""
-    found = plan(PIVOT)
-    (release,) = found.releases
-    same = replace(release.measured.node.components[0], filter=None)
-    node = replace(release.measured.node, components=(same, *release.measured.node.components[1:]))
-    assert cost_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 2
+    """Which components are in parallel is found anew from the slices and the contribution of the release itself."""
+    (release,) = plan(PIVOT).releases
+    node = replace(release.measured.node, slices=())
+    assert cost_of([replace(release.measured, node=node)], POLICIES["pure_dp"])["orders"].epsilon == 3
     contributions = {u: replace(c, ids=2) for u, c in release.measured.contributions.items()}
     edited = replace(release.measured, contributions=contributions)
     assert cost_of([edited], POLICIES["pure_dp"])["orders"].epsilon == 3
+
+
+def test_those_of_one_slice_add_up() -> None:
+    sql = "COUNT(*) FILTER (WHERE status = 'a') AS n, SUM(x) FILTER (WHERE status = 'a') AS s, "
+    found = plan(f"SELECT {sql} COUNT(*) FILTER (WHERE status <> 'a') AS m FROM orders")
+    measured = found.releases[0].measured
+    assert measured.parallel_groups == ((0, 1), (2,)) and losses(found) == [
+        Fraction(2, 3),
+        Fraction(2, 3),
+        Fraction(1, 3),
+    ]
+    one = replace(measured.node, slices=(SliceSet(((0, 1, 2),)),))
+    assert parallel_groups(one, measured.contributions) == ((0,), (1,), (2,))
+
+
+def test_conditions_of_computed_values_are_slices_too() -> None:
+    """That they exclude each other is a guess, which the number of a row's slice makes true."""
+    found = plan("SELECT COUNT(*) FILTER (WHERE x % 3 = 0) AS a, COUNT(*) FILTER (WHERE x % 3 = 1) AS b FROM orders")
+    assert losses(found) == [1, 1]
+    (statement,) = found.releases[0].statements
+    assert statement.shape == "sliced" and statement.sql.count("FILTER") == 2
 
 
 def test_parts_of_a_parallel_group_cost_the_largest_of_their_own_losses() -> None:
@@ -333,7 +354,29 @@ def test_of_two_errors_for_one_number_the_smaller_is_met() -> None:
 
 def test_explain_says_what_is_paid_once() -> None:
     found = plan(WITH_ALL)
-    assert "  components 1–3: no row counts in two of them, so together they cost ε 0.75\n" in as_text(found)
+    assert (
+        "  components 1–3: each row counts in the first that it satisfies, so together they cost ε 0.75\n"
+        in as_text(found)
+    )
     assert as_json(found)["releases"][0]["together"] == [[0, 1, 2]]
     apart = plan(PIVOT.replace("orders", "replaced"))
     assert "components" not in as_text(apart) and as_json(apart)["releases"][0]["together"] == []
+
+
+def test_slices_of_one_set_have_one_draw_and_nothing_else_has_it() -> None:
+    """What has one draw is received at the price of one."""
+    measured = plan(WITH_ALL).releases[0].measured
+    *slices, alone = [draw_of(name) for name in _names(measured, GivenAnswers()).values()]
+    assert len(set(slices)) == 1 and alone not in slices
+    two = plan("SELECT COUNT(*) AS n, SUM(x) AS s FROM orders").releases[0].measured
+    assert len({draw_of(name) for name in _names(two, GivenAnswers()).values()}) == 2
+
+
+@pytest.mark.parametrize(
+    "slices", [((0, 1), (2,)), ((0,), (0,)), ((0,), (7,)), ((0,), (1,), (2, 3)), ((0, 1, 2), (3,))]
+)
+def test_a_slice_is_of_one_condition(slices: tuple[tuple[int, ...], ...]) -> None:
+    node = plan(WITH_ALL).releases[0].measured.node
+    require_well_formed(node)
+    with pytest.raises(Rejected, match="slice"):
+        require_well_formed(replace(node, slices=(SliceSet(slices),)))

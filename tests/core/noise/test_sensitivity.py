@@ -85,7 +85,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (different(-4, 10), Contribution(None, 1, 5), True, 50, 500, 10),
         (different(-4, 10), Contribution(7), False, 70, 4900, 70),
         (different(0, 1, 2), Contribution(7), False, 2, 4, 2),
-        (different(-4, 10, 3), Contribution(7), True, 70, 30**2 + 30**2 + 10**2, 30),
+        (different(-4, 10, 3), Contribution(7), True, 70, 42**2 + 28**2, 42),  # a sum that is cut, of both signs
         # one id's rows replaced by another's
         (different(2, 10), Contribution(3, ids=2), True, 60, 1800, 30),
         (different(-4, 10), Contribution(3, ids=2), True, 60, 42**2 + 18**2, 42),
@@ -110,7 +110,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (COUNT, Contribution(7, released_groups=1), True, 7, 49, 7),
         (COUNT, Contribution(3, replaces_rows=True, size=9, released_groups=1), True, 3, 9, 3),
         (total(4, 10), Contribution(3, replaces_rows=True, released_groups=1), True, 30, 900, 30),
-        # few values are possible
+        # few values are counted
         (truths, Contribution(7), False, 2, 4, 2),
         (truths, Contribution(7), True, 7, 13, 2),
         (truths, Contribution(7, released_groups=3), True, 6, 12, 2),
@@ -150,7 +150,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
         (UNITS, Contribution(3, replaces_rows=True, size=9), True, 6, 18, 3),
         (different(5, 10), Contribution(3, replaces_rows=True, size=9), False, 30, 900, 30),  # the old value may stay
         (different(-4, 10), Contribution(3, replaces_rows=True, size=9), True, 60, 1800, 42),
-        (different(-4, 10, 2), Contribution(3, replaces_rows=True, size=9), False, 20, 400, 20),
+        (different(-4, 10, 2), Contribution(3, replaces_rows=True, size=9), False, 28, 784, 28),
         (total(4, 10), Contribution(3, replaces_rows=True, size=9), False, 18, 324, 18),
         (total(4, 10), Contribution(3, replaces_rows=True), False, 30, 900, 30),
         (total(-4, 10), Contribution(3, replaces_rows=True), False, 42, 42**2, 42),
@@ -168,7 +168,7 @@ def limited(component: Component, most: int, norm: Literal["l1", "l2"] = "l1") -
 def test_the_table(
     component: Component, limits: Contribution, grouped: bool, l1: int, l2_squared: int, linf: int
 ) -> None:
-    found = sensitivity(component, limits, grouped, total=True)
+    found = sensitivity(replace(component, every_row=True), limits, grouped)
     assert (found.l1, found.l2_squared, found.linf) == (l1, l2_squared, linf)
 
 
@@ -185,13 +185,16 @@ def test_the_table(
 )
 def test_a_comoment_has_a_price_only_where_all_rows_stay(limits: Contribution, grouped: bool, every: bool) -> None:
     with pytest.raises(AssertionError, match="a comoment of"):
-        sensitivity(comoment(9), limits, grouped, total=every)
+        sensitivity(replace(comoment(9), every_row=every), limits, grouped)
 
 
 def test_a_public_size_helps_only_where_every_row_counts() -> None:
     kept = Contribution(1, replaces_rows=True, size=9)
     assert sensitivity(COUNT, kept, False).l1 == 1
     assert sensitivity(total(4, 10), kept, False).l1 == 10
+    every = replace(total(4, 10), every_row=True)
+    assert sensitivity(every, kept, False).l1 == 6
+    assert sensitivity(replace(every, filter=ONE), kept, False).l1 == 10
     assert known(COUNT, kept) == 9 and known(total(4, 4), kept) == 36 and known(total(0, 0), Contribution(3)) == 0
 
 

@@ -203,7 +203,7 @@ def test_item_49_bounds_are_those_of_the_rows_that_stay(attack: Attack) -> None:
         ("(SELECT diag, 'it' AS one FROM grid WHERE age > 35)", 2),
         ("(SELECT d AS diag FROM (SELECT diag AS d, cost FROM pub) WHERE cost < 9)", 2),
         ("(SELECT DISTINCT diag FROM pub)", 1),
-        ("(SELECT DISTINCT d AS diag, one FROM (SELECT diag AS d, 1 AS one, cost FROM pub))", 2),
+        ("(SELECT DISTINCT d AS diag, one FROM (SELECT diag AS d, 1 AS one, cost FROM pub))", (1, 2)),
         ("(SELECT DISTINCT label AS diag, diag AS x FROM grid)", 2),
         ("(SELECT lower(diag) AS diag FROM grid)", None),
         ("(SELECT DISTINCT lower(diag) AS diag, age FROM grid)", None),
@@ -212,8 +212,14 @@ def test_item_49_bounds_are_those_of_the_rows_that_stay(attack: Attack) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
-def test_item_53_matches_are_counted_behind_a_query(attack: Attack, kind: str, public: str, most: int | None) -> None:
-    """The public rows behind a projection or DISTINCT bound what a row meets; a computed key is bounded by nothing."""
+def test_item_53_matches_are_counted_behind_a_query(
+    attack: Attack, kind: str, public: str, most: int | tuple[int, int] | None
+) -> None:
+    """The public rows behind a projection or DISTINCT bound what a row meets; a computed key is bounded by nothing.
+
+    most: where it differs, of JOIN and of LEFT JOIN.
+    """
+    most = most[kind == "LEFT JOIN"] if isinstance(most, tuple) else most
     sql = f"SELECT COUNT(*) FROM patients p {kind} {public} u ON u.diag = p.diag"
     if most is None:
         attack.refused(sql, "DP210", "DP211")

@@ -230,8 +230,8 @@ def test_a_view_that_calls_what_nobody_can_look_into_is_refused(server: Server, 
         CREATE VIEW sleeps AS SELECT a FROM t WHERE pg_sleep(0) IS NULL;
         CREATE VIEW plain AS SELECT abs(a) AS a FROM t"""
     )
-    assert "calls the function `hidden`: nothing says which rows that reads" in refusal(server, name, "calls")
-    assert '`hidden`, as "public"."calls" does, which it reads' in refusal(server, name, "above")
+    assert "uses the function `public.hidden()`: nothing says which rows that reads" in refusal(server, name, "calls")
+    assert '`public.hidden()`, as "public"."calls" does, which it reads' in refusal(server, name, "above")
     assert "calls `query_to_xml`" in refusal(server, name, "asks")
     assert "calls `pg_sleep`" in refusal(server, name, "sleeps")
     opened(server, name, "plain").close()

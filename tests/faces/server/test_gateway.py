@@ -15,10 +15,12 @@ import pytest
 
 from dpsql.api.connection import connect
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.faces.server import packed_rows
 from dpsql.faces.server.account_relations import OF_CUSTODIANS, RELATIONS
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.statements import Ceilings, ChargedRun, DescribedStatement, Login, Refused, StatementSettings
 from dpsql.faces.server.workers import answering
+from dpsql.faces.server.workers.cut import TOO_MUCH
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.service.preparing.prepare import prepare
 from tests.support.served_shop import ANA, BEN, FINE, TENTH, Served, Standing, inside, login, served, with_serve
@@ -98,7 +100,7 @@ def test_what_is_paid_is_given_while_every_worker_is_taken(tmp_path: Path) -> No
 
             run = asyncio.create_task(one(MEANS))
             try:
-                while not server.gateway.pool._free.empty():
+                while server.gateway.pool._free:
                     await asyncio.sleep(0.01)
                 given = await asyncio.wait_for(one(COUNT), 60)
                 explained = await asyncio.wait_for(one(f"EXPLAIN {MEANS}"), 60)
@@ -334,6 +336,7 @@ def test_the_same_ceiling_holds_for_statements_at_one_time(tmp_path: Path, monke
     all_run = threading.Event()
     with served(shop, inside(shop)) as server:
         pool = server.gateway.pool
+        pool._at_once["twin"] = 1  # each in a round of its own, so in a worker of its own
         run = pool.run
         here, all_here = list[str](), asyncio.Event()
 
@@ -376,6 +379,32 @@ def test_more_rows_than_the_server_gives_are_paid_and_stored(server: Served, sho
     assert shop.spent() == paid
 
 
+def test_more_bytes_than_the_server_gives_are_paid_and_stored(
+    server: Served, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT city, COUNT(*) AS n FROM orders WHERE amount < 12.5 GROUP BY city"
+    before = shop.spent()
+    with monkeypatch.context() as patched, pytest.raises(Refused) as refusal:
+        patched.setattr(packed_rows, "MOST_BYTES", 20)
+        server.ask(sql)
+    assert codes(refusal) == ["DP415"] and "bytes" in refusal.value.diagnostics[0].message
+    assert shop.spent() == before + PRICE and server.charge_of(refusal.value)[0] == "ε 0.1"
+    monkeypatch.setattr(packed_rows, "FEW", 1)
+    found = server.ask(sql)
+    assert isinstance(found.rows, packed_rows.PackedRows) and len(list(found.rows)) == len(found.rows) > 1
+    assert shop.spent() == before + PRICE
+
+
+def test_who_holds_many_bytes_is_given_no_further_answer(server: Served, shop: Shop) -> None:
+    before = shop.spent()
+    held = packed_rows.Pieces([(1, b"x" * (packed_rows.MOST_OF_ACCOUNT + 1))], "ana")
+    with pytest.raises(Refused) as refusal:
+        server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 13.5")
+    assert codes(refusal) == ["DP414"] and refusal.value.charge is None and shop.spent() == before
+    del held
+    server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 13.5")
+
+
 def test_more_rows_of_public_keys_than_the_server_gives_are_refused_unpaid(server: Served, shop: Shop) -> None:
     sql = "SELECT city, amount > 51 AS dear, COUNT(*) AS n FROM orders GROUP BY city, dear"
     before = shop.spent()
@@ -397,3 +426,51 @@ def test_the_budget_refuses_at_once(server: Served) -> None:
     with pytest.raises(Refused) as refusal:
         server.ask(COUNT, settings=StatementSettings(epsilon="1000"))
     assert codes(refusal) == ["DP403"]
+
+
+def test_a_login_is_held_to_so_many_statements_an_hour_and_to_an_epsilon_that_is_worth_a_seat(tmp_path: Path) -> None:
+    """Of what is charged: what was paid for is given again, and prices are told."""
+    shop = with_serve(make_shop(tmp_path / "shop"), f"{FINE}}}")
+    ana = replace(ANA, ceilings=Ceilings(statements=2, least_epsilon="0.05"))
+    one, two, three = (f"SELECT COUNT(*) AS n FROM orders WHERE amount < {n}" for n in (31, 32, 33))
+    with served(shop, inside(shop)) as server:
+        with pytest.raises(Refused) as refusal:
+            server.ask(one, login=ana, settings=StatementSettings(epsilon="0.0000001"))
+        assert codes(refusal) == ["DP413"] and shop.spent() == 0
+        for sql in (one, two):
+            server.ask(sql, login=ana)
+        assert not server.ask(one, login=ana).spent and server.ask(f"EXPLAIN (COST) {three}", login=ana).rows
+        with pytest.raises(Refused) as refusal:
+            server.ask(three, login=ana)
+        assert codes(refusal) == ["DP413"] and shop.spent() == 2 * PRICE
+        server.ask(three, login=BEN)
+
+
+def test_charts_that_are_asked_at_once_are_charged_once_and_each_is_its_own(tmp_path: Path) -> None:
+    """Two that measure the same groups of the same rows, and one that is asked twice, wait for each other's moment."""
+    shop = with_serve(make_shop(tmp_path / "shop"), "{answers_at: [1s, 60s]}")
+    charts = [f"SELECT COUNT(*) AS n FROM orders WHERE amount < {n}" for n in (41, 42, 43, 43)]
+    with served(shop, inside(shop)) as server:
+
+        async def all_of_them() -> list[Any]:
+            async def one(number: int, sql: str) -> object:
+                described = await server.gateway.describe(ANA, sql, TENTH)
+                return await server.gateway.run(ANA, described, (), TENTH, f"chart {number}")
+
+            return await asyncio.gather(*(one(*chart) for chart in enumerate(charts)))
+
+        given = server.do(all_of_them)
+    assert [answer.spent for answer in given[:3]].count("ε 0.1") >= 2 and shop.spent() == 3 * PRICE
+    assert given[2].rows == given[3].rows and len({answer.entry for answer in given if answer.entry}) == 3
+
+
+def test_what_computes_for_long_is_stopped_and_an_equal_look_at_little_is_not(tmp_path: Path) -> None:
+    shop = with_serve(make_shop(tmp_path / "shop"), f"{FINE}}}")
+    long = "SELECT COUNT(*) AS n FROM " + ", ".join(
+        f"(VALUES {', '.join(f'({n})' for n in range(200))}) AS {name}(x)" for name in "abcdef"
+    )
+    with served(shop, inside(shop)) as server:
+        with pytest.raises(Refused) as refusal:
+            server.ask(long)
+        assert refusal.value.diagnostics[0] == TOO_MUCH and shop.spent() == 0
+        assert server.ask("SELECT COUNT(*) AS n FROM (VALUES (1), (2)) AS a(x)").rows == [(2,)]

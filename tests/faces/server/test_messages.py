@@ -13,6 +13,7 @@ import pytest
 from dpsql.core.ir.types import BIGINT, NULL, VARCHAR, decimal, list_of
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.faces.server.packed_values import pack, unpack
 from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings
 from dpsql.faces.server.workers.worker_messages import (
     Ask,
@@ -22,9 +23,7 @@ from dpsql.faces.server.workers.worker_messages import (
     Ready,
     Reply,
     Waiting,
-    pack,
     read,
-    unpack,
     write,
 )
 

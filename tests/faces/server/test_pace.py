@@ -29,12 +29,21 @@ def an_ask(id: str, account: str = "ana") -> Ask:
     )
 
 
+class AtOnce(Pace):
+    """Nobody waits for others of his account."""
+
+    gathers = 0.0
+
+
 class Hands:
-    """A pool of such workers, and all that were made for it: the first is the one that runs nothing."""
+    """A pool of such workers, and all that were made for it: the first is the one that runs nothing.
+
+    What begins is not gathered first: `test_rounds.py` has what several of one account do.
+    """
 
     def __init__(self, size: int, queue: int = 10) -> None:
         self.clock, self.made, self.policy = HandClock(), list[Hand](), ""
-        self.pool = Pool(self._start, size, queue, Pace.of(MOMENTS), self.clock)
+        self.pool = Pool(self._start, size, queue, AtOnce.of(MOMENTS), self.clock)
 
     async def _start(self) -> Hand:
         self.made.append(Hand(Ready(self.policy, Catalogue(()))))
@@ -57,12 +66,12 @@ def run(test: Callable[[Hands], Awaitable[None]], size: int = 1, queue: int = 10
     asyncio.run(whole())
 
 
-def asking(hands: Hands, told: Told, id: str, account: str = "ana") -> asyncio.Task[None]:
-    """A caller who notes when he is told what."""
+def asking(hands: Hands, told: Told, id: str, account: str = "") -> asyncio.Task[None]:
+    """A caller who notes when he is told what; without an account he has one of his own."""
 
     async def ask() -> None:
         try:
-            found: object = await hands.pool.run(an_ask(id, account))
+            found: object = await hands.pool.run(an_ask(id, account or id))
         except Refused as refusal:
             found = refusal
         told.append((hands.clock.now(), found))
@@ -239,8 +248,10 @@ def test_a_full_queue_refuses_and_says_so() -> None:
     async def test(hands: Hands) -> None:
         told: Told = []
         for id in "abcd":
-            asking(hands, told, id)
+            asking(hands, told, id, "ana")
             await settle()
+        asking(hands, told, "e", "ben")  # who has a queue of his own
+        await settle()
         ((_, found),) = told
         assert isinstance(found, Refused) and [d.code for d in found.diagnostics] == ["DP414"]
         assert found.sqlstate == "53300"

@@ -1,8 +1,8 @@
 """Filter (WHERE, ON of an inner join).
 
 Claim: stability, keys, frequencies and ids are those of the input, and so is the number of replaced rows; a public
-    size is lost. A stored column that must not be NULL is not; one whose values are listed has no others. Where a
-    stored integer of a key equals a literal, the rest of the key is one; of n row numbers, n rows agree on the rest.
+    size is lost. A stored column that must not be NULL is not. Where a stored integer of a key equals a literal, the
+    rest of the key is one; of n row numbers, n rows agree on the rest.
 Why: the predicate is a total function of one row, so a row is kept or dropped whatever the other rows are; the rows
     that differ after the filter are a part of those that differed before. [tight] Rows that agree on the rest of a key
     have different numbers.
@@ -18,11 +18,10 @@ Example:
 
 from __future__ import annotations
 
-from dpsql.core.analysis.distinct_values import listed_values
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.stored_columns import row_numbers, stored_columns
 from dpsql.core.ir.conditions import conjuncts
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.nodes import Filter, Node
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.cap import finite, smaller
@@ -49,10 +48,6 @@ def filter_(node: Filter, below: Facts) -> Facts:
                 keys |= {rest}
             else:
                 frequency[rest] = smaller(frequency[rest], cap) if rest in frequency else cap
-        for column in {e.uid: e for e in walk(term) if isinstance(e, Column) and e.uid in stored}.values():
-            fact, most = columns[column.uid], listed_values(term, column)
-            if most is not None and (fact.values is None or most < fact.values):
-                columns[column.uid] = replace(fact, values=most)
     return Facts(
         columns, stability=below.stability, ids=below.ids, keys=keys, frequency=frequency, padding=below.padding,
         by_id=below.by_id, hops=below.hops, promised_keys=below.promised_keys,

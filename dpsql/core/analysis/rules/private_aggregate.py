@@ -29,12 +29,10 @@ from fractions import Fraction
 from math import sqrt
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.policy_limits import policy_limits
 from dpsql.core.analysis.rules.project import with_columns
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.numbers.real_functions import monotone
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
@@ -159,8 +157,7 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
             keys = evaluate(call.arg, below.key_env).domain
             null = nullable and (call.filter is not None or not node.keys or (keys is not None and keys.null))
             domain = None if keys is None else replace(keys, null=null)
-            value = Value(arg.type, arg.interval, arg.range, nullable, arg.finite, domain)
-            return ColumnFact(value, values=most_values(call.arg, below, call.filter, stored_columns(node.input)))
+            return ColumnFact(Value(arg.type, arg.interval, arg.range, nullable, arg.finite, domain))
         case "avg", _:
             _require_exact(call, arg)
             return ColumnFact(_double(call, _each(call, arg)))

@@ -1,11 +1,11 @@
 """Project.
 
-Claim: stability is that of the input. A column that is passed on bare keeps its id, key and frequency. Any other
-    expression loses them, and has as many values as `distinct_values` tells. Rows that lose their id are counted one by
-    one from there on.
+Claim: stability is that of the input. A column that is passed on bare keeps its id, key and frequency, and stays a
+    function of the id. Any other expression loses them. Rows that lose their id are counted one by one from there on.
 Why: one output row per input row, each a total function of its own row. [tight]
-When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids; the stability of
-    an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
+When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids, and an engine may
+    compute it otherwise on two rows (planner/functions_of_the_id.py guesses, and the release enforces); the stability
+    of an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
 Tested by: tests/deep/core/analysis/test_operators.py, tests/deep/core/analysis/test_stability.py,
 tests/core/analysis/test_project.py
 
@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from itertools import islice, product
 
-from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, HopFact
-from dpsql.core.ir.expressions import Column, columns_of
+from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Item, Project
 from dpsql.core.numbers.cap import Cap, Unbounded, times
 from dpsql.core.value_classes import replace
@@ -65,11 +64,11 @@ def with_columns(items: tuple[Item, ...], below: Facts, keep: bool = False) -> F
     by_id: set[int] = set(below.by_id) if keep else set()
     for item in items:
         hint = below.columns[item.expr.uid].hint if isinstance(item.expr, Column) else None
-        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint, most_values(item.expr, below))
+        columns[item.column.uid] = ColumnFact(below.value(item.expr), hint)
         if isinstance(item.expr, Column):
             renamed.setdefault(item.expr.uid, set()).add(item.column.uid)
-        if below.by_id and columns_of(item.expr) <= below.by_id:
-            by_id.add(item.column.uid)
+            if item.expr.uid in below.by_id:
+                by_id.add(item.column.uid)
     if keep:
         for uid in below.columns:
             renamed.setdefault(uid, set()).add(uid)

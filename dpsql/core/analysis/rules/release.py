@@ -20,12 +20,9 @@ Example:
 from __future__ import annotations
 
 from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts, most_changed
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value, type_range
-from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.walk import walk
@@ -41,28 +38,10 @@ def release(node: Release, below: Facts, ctx: Context) -> Facts:
         raise reject("DP101", "a release of public rows", span=node.span)
     if not ctx.drafting:  # contributions are bounded last
         contribution(node, below)
-        for component in node.components:
-            _check_values(node, component, below)
     columns = {c.uid: ColumnFact(Value(c.type, range=type_range(c.type), finite=True)) for c in node.keys}
     columns |= {o.column.uid: ColumnFact(_released(o)) for o in node.outputs}
     keys = frozenset({frozenset(k.uid for k in node.keys)})
     return Facts(columns, keys=keys, rule="release", note="")
-
-
-def _check_values(node: Release, component: Component, below: Facts) -> None:
-    """The plan's own claim of how many values a COUNT(DISTINCT …) can count."""
-    if component.values is None:
-        return
-    most = (
-        None
-        if component.arg is None
-        else most_values(component.arg, below, component.filter, stored_columns(node.input))
-    )
-    if most is None or most > component.values:
-        raise reject(
-            "DP211", "more values are possible than the plan claims", span=node.span,
-            help=["please report this query: the planner contradicts itself"],
-        )  # fmt: skip
 
 
 def _released(output: Output) -> Value:

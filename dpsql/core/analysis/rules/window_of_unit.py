@@ -1,7 +1,7 @@
 """Window functions among the rows of one id: the latest row of each person, the row before, counts up to a row.
 
 Claim: ID, with the bare id in each PARTITION BY: still only that id's rows differ, and each stays one row. A row number
-    is unique within its partition, and 1 or more.
+    is unique within its partition, if that is by stored columns, and 1 or more.
 Why: a partition holds rows of one id alone, and what a function gives beside a row is decided by the rows of its
     partition: where their order counts it is made total (`private_order`), and rows that are equal in everything can be
     exchanged. Sums are of integers that fit, so that their order does not count.
@@ -24,6 +24,7 @@ from fractions import Fraction
 
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Frame, Window, WindowCall
@@ -43,11 +44,11 @@ def of_one_unit(node: Window, below: Facts) -> bool:
 
 def window_of_unit(node: Window, below: Facts) -> Facts:
     """Facts of an id's rows with window functions beside them. Raises Rejected DP113 for those without a rule."""
-    columns, keys = dict(below.columns), set(below.keys)
+    columns, keys, stored = dict(below.columns), set(below.keys), stored_columns(node.input)
     for call in node.calls:
         _require_rule(call, below)
         columns[call.column.uid] = ColumnFact(_value(call, below), _hint(call, below))
-        if call.function == "row_number" and all(isinstance(e, Column) for e in call.partition):
+        if call.function == "row_number" and all(isinstance(e, Column) and e.uid in stored for e in call.partition):
             keys.add(frozenset({*(e.uid for e in call.partition if isinstance(e, Column)), call.column.uid}))
     return Facts(
         columns, stability=below.stability, ids=below.ids, keys=frozenset(keys), frequency=below.frequency,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.functions.dates import date_arithmetic as shift
-from dpsql.core.functions.dates.date_arithmetic import DAY_US, EPOCH, is_safe, near
+from dpsql.core.functions.dates.date_arithmetic import DAY_US, EPOCH, FIRST_DAY, LAST_DAY, is_safe, near
 from dpsql.core.functions.domains.domains import Midnights, TimestampRange, midnight, span_of, truncate
 from dpsql.core.functions.function import Args, Function, SignatureError
 from dpsql.core.functions.numbers.arithmetic import trunc_interval
@@ -50,12 +50,13 @@ def _micros(a: Value) -> Interval:
 
 
 def _index(us: Exact | None, unit: str) -> int | None:
-    """The number of the unit that holds an instant; never falls with time."""
+    """The number of the unit that holds an instant, or of that in which the calendar begins or ends; never falls with
+    time."""
     if us is None:
         return None
     if unit in FIXED:
         return us // FIXED[unit]
-    day = EPOCH + dt.timedelta(days=us // DAY_US)
+    day = EPOCH + dt.timedelta(days=min(max(int(us // DAY_US), FIRST_DAY), LAST_DAY))
     return (day.year * 12 + day.month - 1) // CALENDAR[unit]
 
 

@@ -13,10 +13,12 @@ from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
+from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
+from dpsql.core.printing.dialects.duckdb_total import attempted, attempted_cast
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
@@ -106,7 +108,7 @@ class DuckDB(Dialect):
             # A NaN has a sign, and only its text shows it. Equal values that differ must not be told apart: which of
             # them stands for both in a DISTINCT is up to the engine.
             return f"CASE WHEN {self.is_nan(sql)} THEN 'nan' ELSE {tried(sql, target)} END"
-        return tried(sql, target)
+        return attempted_cast(tried(sql, target), known.type, target)
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
 
@@ -237,6 +239,9 @@ class DuckDB(Dialect):
         if spelling is None:
             raise CannotSpell
         return spelling(self, sql, args, result)
+
+    def attempt(self, sql: str, function: str, args: Args, held: Sequence[Interval], result: Value) -> str:
+        return attempted(sql, function, args, held, result)
 
 
 DUCKDB = DuckDB()

@@ -155,6 +155,10 @@ class Postgres(Dialect):
             sql = f"{sql} * {self.constant(factor, DOUBLE)}" if larger else times_constant(self, sql, factor)
         return self.cast(f"{sql} - {center}" if center else sql, type_)
 
+    @property
+    def barrier(self) -> str:
+        return "\nOFFSET 0"  # a subquery with one is planned by itself, and costs nothing more
+
     # --- choice ----------------------------------------------------------------------------------------------------
 
     def greatest(self, a: str, b: str) -> str:
@@ -181,10 +185,6 @@ class Postgres(Dialect):
     @property
     def holds_digits(self) -> bool:
         return False  # a numeric of two columns has as many as it needs
-
-    @property
-    def fence(self) -> str:
-        return "\nOFFSET 0"
 
     @property
     def weighs_in_windows(self) -> bool:

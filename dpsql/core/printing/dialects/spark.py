@@ -198,10 +198,6 @@ class Spark(Dialect):
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
     @property
-    def materialized(self) -> str:
-        return ""
-
-    @property
     def weighs_in_windows(self) -> bool:
         return True  # a WITH that is read twice is computed twice
 

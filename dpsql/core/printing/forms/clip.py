@@ -18,20 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsql.core.ir.components import Component
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.forms.every_row import present
+from dpsql.core.printing.forms.every_row import filled
 
 
-def clipped(d: Dialect, y: str, low: str, high: str, *, every_row: bool = False) -> str:
+def clipped(d: Dialect, c: Component, y: str, low: str, high: str) -> str:
     """An integer column within [low, high]; NULL for NULL, unless every row counts."""
+    full = filled(c, y, low)
     if not d.computes_apart:
         # One comparison of each end, of one mention: whatever the value is at another place.
-        within = d.greatest(d.least(present(y, low) if every_row else y, high), low)
-        return within if every_row else f"CASE WHEN {y} IS NOT NULL THEN {within} END"
-    y = present(y, low) if every_row else y
-    return (
-        f"CASE WHEN {y} BETWEEN {low} AND {high} THEN {y} WHEN {y} < {low} THEN {low} WHEN {y} > {high} THEN {high} END"
-    )
+        held = d.greatest(d.least(full, high), low)
+        return held if c.counts_every_row else f"CASE WHEN {y} IS NOT NULL THEN {held} END"
+    inside = f"WHEN {full} BETWEEN {low} AND {high} THEN {full}"
+    return f"CASE {inside} WHEN {full} < {low} THEN {low} WHEN {full} > {high} THEN {high} END"
 
 
 def within(y: str, low: str, high: str) -> str:

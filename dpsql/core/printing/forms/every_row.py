@@ -2,11 +2,11 @@
 
 *Claim.* Where the number of rows is public, a row that another one replaces moves a sum of [low, high] by at most
 high - low, and a count by nothing. *Why.* Each row adds an integer of [low, high]: what is NULL becomes low before it
-is clipped, and a COUNT counts rows. Price and statement read one flag, `Component.every_row`, and nothing else: that
-the planner guessed it from what it knows of the value is no matter. *When it would be false.* A FILTER, which leaves
-rows out; a price that is lowered by what is known of a value (NOT NULL, finite), which may be wrong of what an engine
-computes (1/x where x is rounded to 0). *Tested by* tests/core/analysis/test_rounding_of_doubles.py,
-tests/service/test_public_size.py, tests/deep/core/analysis/test_guesses_of_values.py.
+is clipped, and a COUNT counts rows. Price and statement read one flag, `Component.counts_every_row`, and nothing else:
+that the planner guessed it from what it knows of the value is no matter. *When it would be false.* A FILTER, which
+leaves rows out; a price that is lowered by what is known of a value (NOT NULL, finite), which may be wrong of what an
+engine computes (1/x where x is rounded to 0). *Tested by* tests/core/printing/test_every_row.py,
+tests/core/analysis/test_rounding_of_doubles.py, tests/service/test_public_size.py.
 """
 
 from __future__ import annotations
@@ -14,11 +14,6 @@ from __future__ import annotations
 from dpsql.core.ir.components import Component
 
 
-def counts_every_row(c: Component) -> bool:
-    """Whether each row adds an integer between the ends, and so none adds nothing."""
-    return c.every_row and c.filter is None
-
-
-def present(y: str, low: str) -> str:
-    """The column, and its lower end where it is NULL."""
-    return f"COALESCE({y}, {low})"
+def filled(c: Component, units: str, low: str) -> str:
+    """A column that is clipped, and the lower end where it is NULL, if every row counts."""
+    return f"COALESCE({units}, {low})" if c.counts_every_row else units

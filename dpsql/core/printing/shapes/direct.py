@@ -17,19 +17,21 @@ from dpsql.core.ir.components import (
     ValueSum,
 )
 from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
+from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames
+from dpsql.core.printing.few_values import at_most_values
 from dpsql.core.printing.forms.clip import only
-from dpsql.core.printing.forms.every_row import counts_every_row
 from dpsql.core.printing.grid_integers import addend, comoment, counted_rows, held_in, quantized, uncentered, valid
 from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.sliced import Sets, divided, places, unfiltered, with_numbers
 from dpsql.core.printing.waist import text, waist
 
 
@@ -38,24 +40,59 @@ def direct(
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
     found, ids = [], sorted(below.fact.ids)
-    plain = tuple(i for i, c in enumerate(node.components) if not rule(c).chosen)
-    if plain:
+    plain = [i for i, c in enumerate(node.components) if not rule(c).chosen]
+    for sets, own in divided(node, plain):
         asked: list[OfGroups] = []
         block = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
-
-        def listed(names: Names) -> list[str]:
-            keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
-            return [*keys, *(f"{_total(i, node.components, names, ids)} AS m{i}" for i in plain)]
-
-        items, block = waist(block, listed)
-        terms = [each.printed(d, block.names.sql[each.key.uid]) for each in asked]
-        having = f"\n{d.having(' AND '.join(terms))}" if terms else ""
-        sql = f"SELECT {', '.join(items)}\n{block.clause()}{grouping(node.keys)}{having}"
-        found.append(Statement(sql, plain, "direct"))
+        sql = _one_level(node, own, block, asked, ids) if not sets else _sliced(node, own, block, asked, ids, sets)
+        found.append(Statement(sql, own, "sliced" if sets else "direct"))
     if chosen := histograms(node.components):
         block = _rows(node, below, Emitter(d, tables, released, Aliases()))
         found += [histogram(block, node.keys, node.components[at[0]], at, ids[:1]) for at in chosen]
     return tuple(found)
+
+
+def _one_level(node: Release, own: Sequence[int], block: Block, asked: list[OfGroups], ids: Sequence[int]) -> str:
+    def listed(names: Names) -> list[str]:
+        keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
+        return [*keys, *(f"{_total(i, node.components, names, ids)} AS m{i}" for i in own)]
+
+    items, block = waist(block, listed)
+    return f"SELECT {', '.join(items)}\n{block.clause()}{grouping(node.keys)}{_having(block, asked)}"
+
+
+def _having(block: Block, asked: list[OfGroups]) -> str:
+    d = block.names.dialect
+    terms = [each.printed(d, block.names.sql[each.key.uid]) for each in asked]
+    return f"\n{d.having(' AND '.join(terms))}" if terms else ""
+
+
+def _sliced(
+    node: Release, own: Sequence[int], block: Block, asked: list[OfGroups], ids: Sequence[int], sets: Sets
+) -> str:
+    """By (keys, slices), and then by keys."""
+    d, components, at = block.names.dialect, unfiltered(node.components, sets), places(sets)
+    columns: dict[str, str] = {}
+    named: dict[int, str] = {}
+
+    def listed(names: Names) -> list[str]:
+        for i in own:
+            named[i] = columns.setdefault(_total(i, components, names, ids), f"a{len(columns)}")
+        keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
+        numbers = [f"{names.sql[-i - 1]} AS s{i}" for i in range(len(sets))]
+        return [*keys, *numbers, *(f"{sql} AS {name}" for sql, name in columns.items())]
+
+    items, block = waist(with_numbers(block, sets, node.components), listed)
+    inner = f"SELECT {', '.join(items)}\n{block.clause()}{grouping([*node.keys, *sets])}{_having(block, asked)}"
+    totals = []
+    for i in own:
+        where = f" FILTER (WHERE g.s{at[i][0]} = {at[i][1]})" if i in at else ""
+        counts = not rule(components[i]).adds_values
+        added = f"COALESCE({d.total(f'g.{named[i]}', BIGINT if counts else HUGEINT, where)}, 0)"
+        totals.append(f"{d.cast(added, BIGINT) if counts else added} AS m{i}")
+    keys = [f"g.k{i}" for i in range(len(node.keys))]
+    by = f"\nGROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join([*keys, *totals])}\nFROM ({inner}) AS g{by}"
 
 
 def _rows(node: Release, below: Tagged[Facts], emitter: Emitter, asked: list[OfGroups] | None = None) -> Block:
@@ -80,7 +117,7 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     now = components[i]
     if c.center == now.center or not isinstance(now, ValueSum):
         return found
-    rows = "*" if counts_every_row(c) else counted_rows(now, names)
+    rows = counted_rows(now, names)
     return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({rows}){only(conditions(c, names))}"
 
 
@@ -90,10 +127,20 @@ def grouping(keys: Sequence[object]) -> str:
 
 
 def total(
-    c: Component, names: Names, components: Sequence[Component], ids: Sequence[int], *, rising: bool = False
+    c: Component,
+    names: Names,
+    components: Sequence[Component],
+    ids: Sequence[int],
+    *,
+    rising: bool = False,
+    slice_: str = "",
 ) -> str:
-    """The exact integer of one component over a group of rows; never NULL. rising: a sum, as `rising_total` has it."""
-    d, where = names.dialect, only(conditions(c, names))
+    """The exact integer of one component over a group of rows; never NULL.
+
+    rising: a sum, as `rising_total` has it. slice_: of rows under this condition, in place of its filter.
+    """
+    d, counting = names.dialect, [slice_] if slice_ else conditions(c, names)
+    where = only(counting)
     match c:
         case RowCount():
             return f"COUNT({counted(c, names, components)}){where}"
@@ -101,13 +148,14 @@ def total(
             return comoment(c, names)
         case ValueSum() | ProductSum():
             added, left_out = addend(c, names)
-            where = only([*conditions(c, names), *left_out])
+            where = only([*counting, *left_out])
             plain = d.total(added, held_in(c), where, most=c.magnitude)
             return f"COALESCE({d.rising_total(added, where) if rising else plain}, 0)"
         case DistinctCount():
-            return f"COUNT(DISTINCT {text(c.arg, names)[0]}){where}"
+            return at_most_values(d, f"COUNT(DISTINCT {text(c.arg, names)[0]}){where}", c)
         case DistinctSum():
-            return f"COALESCE({d.total(quantized(c, names), held_in(c), where, distinct=True)}, 0)"
+            added = d.total(quantized(c, names), held_in(c), where, distinct=True)
+            return at_most_values(d, f"COALESCE({added}, 0)", c)
         case UnitCount():
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case _:
@@ -121,7 +169,7 @@ def conditions(c: Component, names: Names) -> list[str]:
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:
     """What COUNT counts: every row, or those whose argument is valid, as in its sum."""
-    if c.arg is None or counts_every_row(c):
+    if c.arg is None or c.counts_every_row:
         return "*"
     for other in components:
         if isinstance(other, ValueSum) and other.arg == c.arg:

@@ -1,6 +1,6 @@
 """Bounded contributions of ids: partial sums per (id, group), then exact integer weights.
 
-    p: one row per (id, group) with n rows and partial aggregates
+    p: one row per (id, group) with n rows and partial aggregates, those of slices by their numbers (sliced.py)
     q: what weights need of p, and g: of each id above a limit its K groups or N rows; only if a weight needs them
     result: Σ over p of weight · partial, by group; with g, Σ over q of what an id adds that is within its limits, and
         Σ over q and g of what those above add more, or less (weights.py)
@@ -31,6 +31,7 @@ from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
+from dpsql.core.printing.few_values import kept_values
 from dpsql.core.printing.forms.clip import only
 from dpsql.core.printing.grid_integers import clipped_column, held_in
 from dpsql.core.printing.kept_first import first
@@ -40,6 +41,7 @@ from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
 from dpsql.core.printing.shapes.direct import conditions, grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
 from dpsql.core.printing.shapes.weights import (
     WeightedTerm,
     divisors,
@@ -118,42 +120,47 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
     if parts.early is not None:
         return _joined_later(parts, parts.early, components)
 
+    sets = sliced_sets(parts.node, components)
+
     def listed(names: Names) -> list[str]:
         given = zip((names.sql[k.uid] for k in parts.keys), coded or [()] * len(parts.keys), strict=True)
         keys = [f"{parts.dialect.listed(sql, texts) or sql} AS k{i}" for i, (sql, texts) in enumerate(given)]
-        return [f"{names.sql[parts.unit]} AS u", *keys, "COUNT(*) AS n", *_aggregates(parts, names, components)]
+        return [f"{names.sql[parts.unit]} AS u", *keys, *_aggregates(parts, names, components, sets)]
 
-    items, block = waist(parts.block, listed)
-    by = ", ".join(str(i + 1) for i in range(1 + len(parts.keys)))
-    return f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
+    return grouped(parts.block, sets, parts.node.components, listed, 1 + len(parts.keys))
 
 
 def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
     """p: per id, then joined to the one row that holds its group."""
 
-    def listed(names: Names) -> list[str]:
-        return [f"{names.sql[early.unit]} AS u", "COUNT(*) AS n", *_aggregates(parts, names, components)]
+    sets = sliced_sets(parts.node, components)
 
-    items, many = waist(early.many, listed)
-    inner = f"SELECT {', '.join(items)}\n{many.clause()}\nGROUP BY 1"
+    def listed(names: Names) -> list[str]:
+        return [f"{names.sql[early.unit]} AS u", *_aggregates(parts, names, components, sets)]
+
+    inner = grouped(early.many, sets, parts.node.components, listed, 1)
     keys = [f"{early.one.names.sql[k.uid]} AS k{i}" for i, k in enumerate(parts.node.keys)]
     later = replace(early.one, source=f"({inner}) AS s\nJOIN {early.one.source} ON s.u = {early.match}")
     return f"SELECT s.*, {', '.join(keys)}\n{later.clause()}"
 
 
-def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...]) -> list[str]:
-    """The partial aggregates of a group of rows, as m<component>."""
-    listed = []
+def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: Sets) -> list[str]:
+    """The number n of rows of a group, and its partial aggregates, as m<component>."""
+    listed = ["COUNT(*) AS n"]
+    for place, rows in enumerate(rows_of_slices(sets, parts.node.components)):
+        more = [(slice_, name) for slice_, name in enumerate(rows) if name.startswith("n")]
+        listed += [f"COUNT(*){only([in_slice(place, slice_, names)])} AS {name}" for slice_, name in more]
+    at, plain = places(sets), unfiltered(parts.node.components, sets)
     for i in components:
-        c = parts.node.components[i]
-        if _counts_rows(c):
+        c, slice_ = plain[i], in_slice(*at[i], names) if i in at else ""
+        if _counts_rows(c) and not slice_:
             continue
         if rule(c).counts == "ids":
-            listed.append(f"COUNT(*){only(conditions(c, names))} AS m{i}")
-        else:
-            sql = total(c, names, parts.node.components, [], rising=_rises(c, parts))
-            end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
-            listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
+            listed.append(f"COUNT(*){only([slice_] if slice_ else conditions(c, names))} AS m{i}")
+            continue
+        sql = total(c, names, plain, [], rising=_rises(c, parts), slice_=slice_)
+        end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
+        listed.append(f"{sql if end is None else _clipped(parts.dialect, sql, -end, end)} AS m{i}")
     return listed
 
 
@@ -385,7 +392,7 @@ def _distinct(parts: _Parts, at: int) -> Statement:
         same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
         steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
         source = "kept"
-    kept = first(parts.dialect, limit, "u", [*parts.group, ("x", type_)])
+    kept = kept_values(parts.dialect, limit, c, parts.group, ("x", type_))
     steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
     counted = f"COALESCE({parts.dialect.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
     sql = _statement(steps, [*parts.names, f"{counted} AS m{at}"], "t", parts)

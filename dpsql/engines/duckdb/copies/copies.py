@@ -18,6 +18,7 @@ import duckdb
 from dpsql.core.engine import cannot_open
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.engines.duckdb.copies.seals import broken, log_of, seal, seal_alone
 from dpsql.engines.duckdb.files.unreadable_files import unusable
 from dpsql.engines.duckdb.locked.connections import start
 from dpsql.engines.open import Copies
@@ -28,6 +29,7 @@ except ImportError:  # pragma: no cover  # Windows: nobody is kept from preparin
     fcntl = None  # type: ignore[assignment]
 
 CATALOGUE: Final = "prepared"
+CHANGED: Final = "were changed after they were prepared"
 _MANIFEST: Final = f'{CATALOGUE}.main."""manifest"""'
 """A name that no table of a policy is written to: it has quotes of its own."""
 
@@ -43,8 +45,8 @@ def place_of_view(table: str) -> str:
 
 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path, writing: bool) -> None:
-    """Attach the file, to be read or made. Raises CannotOpen (DP006)."""
-    problem = None if writing else unusable(str(path))
+    """Attach the file, to be read or made. Raises CannotOpen (DP006), also if it is not what was written."""
+    problem = None if writing else unusable(str(path)) or (CHANGED if broken(path) else None)
     if problem is None:
         how = "" if writing else "READ_ONLY, "
         name = str(path).replace("'", "''")
@@ -138,7 +140,10 @@ def replacing(path: Path) -> Iterator[Path]:
         os.chmod(new, 0o600)
         with open(new, "rb") as file:
             os.fsync(file.fileno())
+        seal(path, new)
+        log_of(path).unlink(missing_ok=True)  # of somebody who has changed the old one
         os.replace(new, path)
+        seal_alone(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)

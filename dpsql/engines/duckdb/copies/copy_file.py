@@ -12,7 +12,8 @@ from pathlib import Path
 import duckdb
 
 from dpsql.core.policy.policy import Policy
-from dpsql.engines.duckdb.copies.copies import read_manifest, replacing
+from dpsql.engines.duckdb.copies.copies import CHANGED, read_manifest, replacing
+from dpsql.engines.duckdb.copies.seals import broken
 from dpsql.engines.duckdb.files.sources import expand_source
 from dpsql.engines.duckdb.opening import open_policy
 from dpsql.engines.open import Copies, OpenOptions, Writer
@@ -38,6 +39,10 @@ class CopyFile:
     def manifest(self) -> str | None:
         """See `CopyStore.manifest`."""
         return read_manifest(self.path)
+
+    def changed(self) -> str:
+        """See `CopyStore.changed`."""
+        return f"those in {self.path.name} {CHANGED}" if broken(self.path) else ""
 
     def looks(self) -> Mapping[str, str]:
         """Each file of the data, its database and those of its sources, patterns expanded."""

@@ -6,6 +6,8 @@ So it can be made in another process, and kept (cache.py): it names no file and 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,7 @@ from dpsql.faces.check.documents.parameter_values import Values
 from dpsql.faces.check.examine.ignores import read_ignores
 
 if TYPE_CHECKING:
+    from dpsql.frontend.text.split import Parts
     from dpsql.frontend.text.split import TextStatement as Part
     from dpsql.planner.plan import Plan
 
@@ -77,8 +80,24 @@ def examine(
             _examine(part, policy, dialect, values, search)
             for part, values in zip(parts.statements, given.values, strict=True)
         ),
-        (*ignores, *given.wrong),
+        (*ignores, *given.wrong, *_executed(parts, dialect)),
     )
+
+
+_EXECUTED: Final = re.compile(r"/\*M?!")
+"""MySQL executes what stands in `/*! … */`, MariaDB also in `/*M! … */`."""
+
+
+def _executed(parts: Parts, dialect: str) -> Iterator[Remark]:
+    """What is no comment to MySQL: nobody has read it."""
+    for comment in parts.comments if dialect.lower() == "mysql" else ():
+        if (mark := _EXECUTED.match(comment.text)) is not None:
+            span = Span(comment.start, comment.start + len(comment.text.split("\n", 1)[0]))
+            said = Diagnostic(
+                "DP119", f"what follows {mark[0]} is executed by MySQL, and is a comment elsewhere: it is not checked",
+                span=span, help=("write it as SQL, or leave it out",),
+            )  # fmt: skip
+            yield Remark(span, None, (), (said,))
 
 
 def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: bool) -> ExaminedStatement:

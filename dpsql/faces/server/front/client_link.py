@@ -13,11 +13,15 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from dpsql.faces.server.front.slow_readers import UnreadBytes
+
 _BEFORE_LOGIN: Final = 4 * 1024
 _AFTER_LOGIN: Final = 16 * 1024
 _WITH_A_HANDSHAKE: Final = 16 * 1024
 _WAITING_TO_BE_SENT: Final = 256 * 1024
 _LAST_SECONDS: Final = 10.0
+UNREAD_SECONDS: Final = 60.0
+"""A client that takes nothing for so long, or for twice as long, is let go."""
 
 
 def _nobody_asks() -> None:
@@ -42,6 +46,8 @@ class ClientLink(asyncio.BufferedProtocol):
         self._ending: asyncio.TimerHandle | None = None
         self.gone = asyncio.Event()
         self._left: Callable[[], object] = _nobody_asks
+        self.spoke, self.said_address = False, ""
+        self._unread: UnreadBytes
         self.transport: asyncio.Transport
 
     # --- what asyncio calls ----------------------------------------------------------------------------------------
@@ -51,6 +57,7 @@ class ClientLink(asyncio.BufferedProtocol):
         self.transport = transport
         transport.pause_reading()
         transport.set_write_buffer_limits(_WAITING_TO_BE_SENT)
+        self._unread = UnreadBytes(lambda: self.transport, UNREAD_SECONDS)
         self._started(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -58,6 +65,7 @@ class ClientLink(asyncio.BufferedProtocol):
         return memoryview(self._buffer)
 
     def buffer_updated(self, nbytes: int) -> None:
+        self.spoke = True
         self._received = (self._received or b"") + bytes(memoryview(self._buffer)[:nbytes])
         if not self._handshake:
             self.transport.pause_reading()
@@ -70,6 +78,7 @@ class ClientLink(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.gone.set()
+        self._unread.ended()
         self._left()
         self._may_write.set()
         self._wake()
@@ -78,9 +87,11 @@ class ClientLink(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._may_write.clear()
+        self._unread.full()
 
     def resume_writing(self) -> None:
         self._may_write.set()
+        self._unread.room()
 
     def _wake(self) -> None:
         if self._arrived is not None and not self._arrived.done():
@@ -153,7 +164,9 @@ class ClientLink(asyncio.BufferedProtocol):
 
     @property
     def address(self) -> str:
-        """From where the client came: an IP address; "" where there is none."""
+        """From where the client came: an IP address; "" where there is none. said_address: as a proxy says it."""
+        if self.said_address:
+            return self.said_address
         found = self.transport.get_extra_info("peername")
         return str(found[0]) if isinstance(found, tuple) and found else ""
 

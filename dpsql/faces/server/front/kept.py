@@ -8,6 +8,7 @@ from dpsql.core.ir.types import VARCHAR
 from dpsql.faces.server.front.commands import commands as c
 from dpsql.faces.server.front.error_fields import ProtocolFault
 from dpsql.faces.server.front.portals import Columns, Portal, PreparedStatement
+from dpsql.faces.server.packed_rows import held_by
 
 MOST_PORTALS: Final = 50
 MOST_PREPARED: Final = 1_000
@@ -15,8 +16,8 @@ MOST_PREPARED_TEXT: Final = 4_000_000
 """Characters of all prepared statements."""
 MOST_BOUND: Final = 1_000_000
 """Bytes of the values of all portals."""
-MOST_HELD: Final = 2_000_000
-"""Values of the answers that all portals hold; who holds more than that asks for no further one."""
+MOST_HELD: Final = 4_000_000
+"""Bytes of the answers that all portals hold; who holds more than that asks for no further one."""
 
 
 class KeptStatements:
@@ -68,8 +69,8 @@ class KeptStatements:
     def require_room(self) -> None:
         """For one answer more. Raises Fault before anything is asked."""
         answers = [p.answer for p in self._portals.values() if p.answer is not None]
-        if sum(len(a.columns) * len(a.rows) for a in answers) > MOST_HELD:
-            raise ProtocolFault("53400", f"the cursors of a connection hold at most {MOST_HELD:,} values", "CLOSE ALL")
+        if sum(held_by(a.rows) for a in answers) > MOST_HELD:
+            raise ProtocolFault("53400", f"the cursors of a connection hold at most {MOST_HELD:,} bytes", "CLOSE ALL")
 
     def forget_statement(self, name: str | None) -> None:
         """DEALLOCATE; None for all of them."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 import secrets
 import ssl
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,18 +28,24 @@ from dpsql.faces.server.wire import replies
 
 _log = logging.getLogger("dpsql.server")
 _NUMBERS: Final = 2**31
+MOST_TURNED: Final = 40
+"""Connections at one time that are told that there is no place; those beyond end without a word."""
+_TURNED_SECONDS: Final = 10.0
+_MINUTE: Final = 60.0
+_See = Callable[[ClientLink], Awaitable[None]]
+_MOST_TOLD: Final = 1_000
 MADE_UP: Final = "the data of this database is made up: answers are free, and say nothing of anybody"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """Connections: in all, of one user; and of those who have not logged in yet, in all and from one address (of
-    IPv6, from one network)."""
+    IPv6, from one network). Where the latter two are reached, somebody who waits gives his place to who comes."""
 
     connections: int = 100
     of_one_user: int = 20
-    not_logged_in: int = 40
-    from_one_address: int = 10
+    not_logged_in: int = 80
+    from_one_address: int = 60
 
 
 class Front:
@@ -48,6 +55,8 @@ class Front:
         self._door, self._answering, self._limits = door, answering, limits or ConnectionLimits()
         self._servers: list[asyncio.Server] = []
         self._tasks: dict[asyncio.Task[None], ClientLink] = {}
+        self._turned: dict[asyncio.Task[None], ClientLink] = {}
+        self._told_of: dict[str, float] = {}
         self._talking: dict[tuple[int, int], Conversation] = {}
         self._of_user: Counter[str] = Counter()
         self._stopping = False
@@ -74,7 +83,7 @@ class Front:
         self._stopping = True
         for server in self._servers:
             server.close()
-        for task, link in list(self._tasks.items()):
+        for task, link in [*self._tasks.items(), *self._turned.items()]:
             if not any(link is talking.link for talking in self._talking.values()):
                 link.abort()
                 task.cancel()
@@ -84,8 +93,8 @@ class Front:
             await asyncio.wait(set(self._tasks), timeout=seconds)
         for link in self._tasks.values():
             link.abort()
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        while self._tasks or self._turned:
+            await asyncio.wait({*self._tasks, *self._turned})
         for server in self._servers:
             await server.wait_closed()
 
@@ -124,30 +133,71 @@ class Front:
     # --- one connection --------------------------------------------------------------------------------------------
 
     def _started(self, link: ClientLink) -> None:
-        if self._stopping or self._is_full(link.address):
-            fault = ProtocolFault("53300", "too many connections", "try again later")
-            link.send(replies.error_response(fault.fields(severity="FATAL")))
-            link.close()
-            return
-        task = asyncio.get_running_loop().create_task(self._see(link))
-        self._tasks[task] = link
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        if not self._stopping and self._has_place(network(link.address)):
+            self._begin(self._tasks, link, self._see_through)
+        elif len(self._turned) < MOST_TURNED:
+            self._begin(self._turned, link, self._turn_away)
+        else:
+            link.abort()
 
-    def _is_full(self, address: str) -> bool:
-        """Whether nobody else is let in from there. Who has logged in counts for no address."""
+    def _begin(self, where: dict[asyncio.Task[None], ClientLink], link: ClientLink, see: _See) -> None:
+        task = asyncio.get_running_loop().create_task(self._see(link, see))
+        where[task] = link
+        task.add_done_callback(lambda done: where.pop(done, None))
+
+    def _has_place(self, place: str) -> bool:
+        """Whether somebody else is let in from there. Who has logged in counts for no address, and gives no place.
+
+        Who has not gives his to somebody new: of the network that has most of them (its own, where it has too many),
+        first who has said nothing, then who has waited longest.
+        """
         limits, talking = self._limits, {talking.link for talking in self._talking.values()}
-        waiting = [network(link.address) for link in self._tasks.values() if link not in talking]
-        return (
-            len(self._tasks) >= limits.connections
-            or len(waiting) >= limits.not_logged_in
-            or waiting.count(network(address)) >= limits.from_one_address
-        )
+        waiting = [(task, link) for task, link in self._tasks.items() if link not in talking]
+        of = Counter(network(link.address) for _, link in waiting)
+        own = of[place] >= limits.from_one_address
+        if not own and len(waiting) < limits.not_logged_in and len(self._tasks) < limits.connections:
+            return True
+        may_go = [(t, link) for t, link in waiting if not own or network(link.address) == place]
+        if not may_go:
+            return False
+        task, link = min(may_go, key=lambda each: (-of[network(each[1].address)], each[1].spoke))
+        self._note_refused(link.address)
+        del self._tasks[task]
+        link.abort()
+        self._turned[task] = link
+        task.add_done_callback(lambda done: self._turned.pop(done, None))
+        task.cancel()
+        return True
 
-    async def _see(self, link: ClientLink) -> None:
+    def _note_refused(self, address: str, name: str = "") -> None:
+        """In the audit log, of each network once a minute: strangers do not fill it."""
+        now, place = asyncio.get_running_loop().time(), network(address)
+        self._told_of = {told: at for told, at in self._told_of.items() if now - at < _MINUTE}
+        if place not in self._told_of and len(self._told_of) < _MOST_TOLD:
+            self._told_of[place] = now
+            with contextlib.suppress(OSError):  # who keeps the log has said why
+                self._door.recording.record(AuditEvent("refused login", name[:100], address, outcome="53300"))
+
+    async def _turn_away(self, link: ClientLink) -> None:
+        """Hear who it is, under TLS if he wants it, so that his client shows why he is not let in."""
+        async with asyncio.timeout(_TURNED_SECONDS):
+            first = await opened(link, m.Decoder(), self._door)
+        if isinstance(first, m.CancelRequest):
+            await self._cancelled(first)
+            return
+        self._note_refused(link.address, first.parameters.get("user", ""))
+        raise ProtocolFault("53300", "too many connections", "try again later")
+
+    async def _cancelled(self, which: m.CancelRequest) -> None:
+        talking = self._talking.get((which.process, which.key))
+        if talking is not None:
+            await talking.stop()
+
+    async def _see(self, link: ClientLink, see: _See) -> None:
         """One connection from its first byte to its last. Nothing that is raised in it leaves it."""
         fault: ProtocolFault | None = None
         try:
-            await self._see_through(link)
+            await see(link)
         except (Gone, Turned, asyncio.CancelledError):
             pass
         except TimeoutError:
@@ -170,9 +220,7 @@ class Front:
         async with asyncio.timeout(self._door.seconds):
             first = await opened(link, decoder, self._door)
             if isinstance(first, m.CancelRequest):
-                talking = self._talking.get((first.process, first.key))
-                if talking is not None:
-                    await talking.stop()
+                await self._cancelled(first)
                 return
             who = await entered(link, decoder, self._door, first)
         login = who.login

@@ -12,7 +12,6 @@ tests/faces/server/front/test_login.py, test_certificates.py.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -20,12 +19,13 @@ from typing import Final
 
 from dpsql.faces.server.front.client_link import ClientLink
 from dpsql.faces.server.front.error_fields import ProtocolFault
-from dpsql.faces.server.front.patience import Patience
+from dpsql.faces.server.front.patience import IPNetwork, Patience, parsed_address
 from dpsql.faces.server.front.variables import Variables, startup_options
 from dpsql.faces.server.people.users import Users
 from dpsql.faces.server.statements import AuditEvent, Login, Recording
 from dpsql.faces.server.wire import messages as m
 from dpsql.faces.server.wire import replies
+from dpsql.faces.server.wire.proxy_header import proxy_header
 from dpsql.faces.server.wire.scram import MECHANISM, Exchange, Failed
 
 NEWEST_MINOR: Final = 0
@@ -46,7 +46,8 @@ class Door:
     rows are.
 
     sleep: waits so many seconds. wire: TLS that asks clients for certificates, over PostgreSQL's protocol alone, for
-    browsers would ask whoever opens a page; None: as `tls`.
+    browsers would ask whoever opens a page; None: as `tls`. proxies: networks whose word is taken for where clients
+    come from.
     """
 
     users: Users
@@ -58,6 +59,12 @@ class Door:
     wire: AskingForCertificates | None = None
     tls_only: bool = False
     made_up: frozenset[str] = frozenset()
+    proxies: tuple[IPNetwork, ...] = ()
+
+    def is_proxy(self, address: str) -> bool:
+        """Whether who connects from there says where his client comes from."""
+        found = parsed_address(address)
+        return found is not None and any(found in network for network in self.proxies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,8 @@ class Turned(Exception):
 
 async def opened(link: ClientLink, decoder: m.Decoder, door: Door) -> m.Startup | m.CancelRequest:
     """The first packet that is no request for TLS or GSSAPI. Raises Gone, Malformed, Turned."""
+    if door.is_proxy(link.address):
+        await _behind_proxy(link, decoder)
     secure = asked_gss = False
     while True:
         first = await _first(link, decoder)
@@ -103,6 +112,15 @@ async def opened(link: ClientLink, decoder: m.Decoder, door: Door) -> m.Startup 
                 return first
 
 
+async def _behind_proxy(link: ClientLink, decoder: m.Decoder) -> None:
+    """Learn from where the client comes. Raises Gone, Malformed."""
+    data = b""
+    while (found := proxy_header(data)) is None:
+        data += await link.receive()
+    link.said_address, length = found
+    decoder.feed(data[length:])
+
+
 async def _first(link: ClientLink, decoder: m.Decoder) -> m.First:
     while (found := decoder.first()) is None:
         decoder.feed(await link.receive())
@@ -111,12 +129,8 @@ async def _first(link: ClientLink, decoder: m.Decoder) -> m.First:
 
 def is_local(address: str) -> bool:
     """Whether a connection comes from this machine."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_loopback
+    found = parsed_address(address)
+    return found is not None and found.is_loopback
 
 
 async def entered(link: ClientLink, decoder: m.Decoder, door: Door, startup: m.Startup) -> Entered:
@@ -168,7 +182,8 @@ async def _proven(link: ClientLink, decoder: m.Decoder, door: Door, name: str) -
         first = _initial(await _password(link, decoder))
         link.send(replies.authentication_sasl_continue(exchange.first(first)))
         proof = await _password(link, decoder)
-        await door.sleep(door.patience.try_begins(name, address))
+        if wait := door.patience.try_begins(name, address):  # else the try ends before another one begins
+            await door.sleep(wait)
         last = exchange.final(proof)
         login = door.users.login(name, link.common_name)
         if login is None or door.users.secret_of(name) != secret:  # the file was read anew

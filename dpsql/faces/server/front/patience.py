@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 FREE: Final = 5
 FREE_OF_ADDRESS: Final = 20
 LONGEST: Final = 30.0
@@ -67,10 +69,16 @@ class Patience:
 
 def network(address: str) -> str:
     """The address; of IPv6 the 64 bits that one customer has."""
+    found = parsed_address(address)
+    if found is None:
+        return address
+    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False))
+
+
+def parsed_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An address of IPv4 also where it is written as one of IPv6; None for what is none."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address
-    if found.version == 6 and (mapped := getattr(found, "ipv4_mapped", None)) is None:
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found if found.version == 4 else mapped)
+        return None
+    return getattr(found, "ipv4_mapped", None) or found

@@ -9,7 +9,8 @@
         role: analyst                   # or custodian
         kind: person                    # or bi, for a tool that says nothing of ε
         defaults: {epsilon: 0.1, delta: 1e-9}
-        ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}}
+        ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}, statements: 100,
+          least_epsilon: 0.01}
         may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
         databases: [clinic]             # of the server, and what is made up of them; left out: its only one
 
@@ -36,7 +37,18 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.faces.server.statements import Ceilings, Login, StatementSettings
 from dpsql.faces.server.wire.scram import Secret, read_secret, secret_of_nobody
-from dpsql.policy.file.scalars import MESSAGE, Flag, Name, Positive, Probability, Text, one_of, usable_name, wrong
+from dpsql.policy.file.scalars import (
+    MESSAGE,
+    Count,
+    Flag,
+    Name,
+    Positive,
+    Probability,
+    Text,
+    one_of,
+    usable_name,
+    wrong,
+)
 from dpsql.policy.file.yaml_text import MAX_CHARACTERS, read_yaml
 from dpsql.policy.issues import Issue, did_you_mean, dotted, listed, shown
 
@@ -86,6 +98,8 @@ class _Ceilings(_File):
     per_query: _Loss | None = None
     per_hour: _Loss | None = None
     per_day: _Loss | None = None
+    statements: Count | None = None
+    least_epsilon: Positive | None = None
 
 
 class _User(_File):
@@ -315,8 +329,10 @@ def _login(name: str, user: _User) -> Login:
         epsilon=_amount(given.epsilon), delta=_amount(given.delta), rho=_amount(given.rho),
         allow_dearer=given.allow_dearer,
     )  # fmt: skip
-    ceilings = Ceilings(*(None if loss is None else _amount(loss.epsilon) for loss in (most.per_query, most.per_hour,
-        most.per_day)))  # fmt: skip
+    query, hour, day = (
+        None if x is None else _amount(x.epsilon) for x in (most.per_query, most.per_hour, most.per_day)
+    )
+    ceilings = Ceilings(query, hour, day, most.statements, _amount(most.least_epsilon))
     account = user.account or name
     return Login(name, account, user.role, user.kind, defaults, ceilings, may=user.may, databases=user.databases)
 

@@ -23,6 +23,7 @@ from typing import Final
 from dpsql.faces.server.databases import Databases, NoDatabase
 from dpsql.faces.server.front.listen import ConnectionLimits
 from dpsql.faces.server.front.login import Door
+from dpsql.faces.server.front.patience import network
 from dpsql.faces.server.statements import AuditEvent, Login
 from dpsql.faces.server.web.sessions import Sessions, WebSession
 from dpsql.faces.server.wire.scram import fits
@@ -74,14 +75,14 @@ class Entrance:
     @contextmanager
     def _place(self, address: str) -> Iterator[None]:
         """For as long as somebody tries to log in. Raises Busy."""
-        limits = self._limits
-        if self._trying.total() >= limits.not_logged_in or self._trying[address] >= limits.from_one_address:
+        limits, place = self._limits, network(address)
+        if self._trying.total() >= limits.not_logged_in or self._trying[place] >= limits.from_one_address:
             raise Busy
-        self._trying[address] += 1
+        self._trying[place] += 1
         try:
             yield
         finally:
-            self._trying[address] -= 1
+            self._trying[place] -= 1
             self._trying += Counter()
 
     async def _checked(self, name: str, password: str, address: str) -> Login | None:

@@ -7,26 +7,32 @@ and from one address, and what is logged, which is nothing.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import ssl
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from dpsql.faces.server.front.listen import require_tls
+from dpsql.faces.server.front.patience import network
+from dpsql.faces.server.front.slow_readers import UnreadBytes
 from dpsql.faces.server.web.guard import MOST_HEAD, Guard
 
 HEAD_SECONDS: Final = 15.0
 """For a request's head, and between two requests of one connection."""
+UNREAD_SECONDS: Final = 20.0
+"""A client that takes nothing for so long, or for twice as long, is let go, whatever uvicorn still wants to send."""
 _LAST_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """Connections in all, and from one address."""
+    """Connections in all, and from one address (of IPv6, from one network)."""
 
     connections: int = 100
     from_one_address: int = 50
@@ -37,14 +43,45 @@ class _Protocol(H11Protocol):
 
     limits = WebLimits()
     _deadline: asyncio.TimerHandle | None = None
+    _numbers: ClassVar = itertools.count()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        same = sum(isinstance(c, H11Protocol) and _address(c) == _address(self) for c in self.connections)
-        if len(self.connections) > self.limits.connections or same > self.limits.from_one_address:
-            transport.abort()
-        else:
+        self._number, self._gives_way = next(self._numbers), False
+        self._unread = UnreadBytes(lambda: transport, UNREAD_SECONDS)
+        if self._has_place():
             self._await_head()
+        else:
+            self._gives_way = True
+            transport.abort()
+
+    def _has_place(self) -> bool:
+        """Whether there is one. Who does not read, or asks nothing, gives his to somebody new: the one who has been
+        there longest, of the network that has most of them."""
+        while True:
+            there = [c for c in self.connections if isinstance(c, _Protocol) and not c._gives_way]
+            of = Counter(_network(c) for c in there)
+            own = of[_network(self)] > self.limits.from_one_address
+            if not own and len(there) <= self.limits.connections:
+                return True
+            may_go = [c for c in there if c is not self and c._is_idle and (not own or _network(c) == _network(self))]
+            if not may_go:
+                return False
+            first = min(may_go, key=lambda c: (-of[_network(c)], not c._unread.waits, c._number))
+            first._gives_way = True
+            first.transport.abort()
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._unread.waits or not self._is_answering
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread.full()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread.room()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -66,6 +103,7 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()
+        self._unread.ended()
         super().connection_lost(exc)
 
     def _await_head(self) -> None:
@@ -77,8 +115,8 @@ class _Protocol(H11Protocol):
             self._deadline = None
 
 
-def _address(connection: H11Protocol) -> str:
-    return connection.client[0] if connection.client else ""
+def _network(connection: H11Protocol) -> str:
+    return network(connection.client[0]) if connection.client else ""
 
 
 class Listener:

@@ -6,6 +6,7 @@ All accounts share one service. What a statement is asked with comes with it, an
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -17,14 +18,15 @@ from dpsql.core.ir.types import BOOLEAN, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.errors import EngineError, Error
 from dpsql.faces.server.account_relations import named_in, with_rows
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.faces.server.workers.batch_runs import batch_reply
-from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now
+from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now, require_asked
+from dpsql.faces.server.workers.cut import TOO_MUCH, Cut
 from dpsql.faces.server.workers.kept_answers import KeptAnswers
-from dpsql.faces.server.workers.notices import cost_told, summary_cost_told, told, too_many_rows
+from dpsql.faces.server.workers.notices import cost_told, sendable, summary_cost_told, told, too_many_rows
 from dpsql.faces.server.workers.own_account import rows_of, standing
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
@@ -38,24 +40,43 @@ from dpsql.service.session import Session
 
 
 class WorkerAnswering:
-    """Answers statements, one after the other.
+    """Answers statements, one after the other; but runs, which may be asked at one time, are charged before any of them
+    draws, and draw one after the other.
 
     rows: the most rows of an answer. leaving: told the name of a run when it has done all that reads private rows; when
     it returns, others may see what came of that. charging: told the name of a run and the ledger's entry that it is
-    about to make.
+    about to make. drawing: told the name of a run that is charged; when it returns, it draws, for so
+    many seconds, 0 for no limit.
     """
 
     def __init__(
-        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+        self,
+        service: Service,
+        rows: int,
+        leaving: Callable[[str], object],
+        charging: Callable[[str, str], object],
+        drawing: Callable[[str], float] | None = None,
     ) -> None:
         self._service, self._rows, self._leaving, self._charging = service, rows, leaving, charging
+        self._drawing = drawing
         self._kept, self._spending = KeptAnswers(), AccountSpending(service)
+        self._names: dict[str, frozenset[str]] = {}
+        """Run that is not over → what it holds."""
+        self._naming = threading.Lock()
+        self._draws = False
+        """Whether one of the runs that are not over has drawn."""
 
     def answer(self, ask: Ask) -> Reply:
         """What came of a statement. Never raises: what is not expected becomes one constant refusal."""
+        cut = Cut(self._service, 0 if ask.computing or ask.wish == "run" else ask.within)
         try:
-            return self._answer(ask)
+            with cut:
+                return self._answer(ask)
+        except _Later:
+            return Reply(ask.id, instead="later")
         except Error as error:
+            if cut.is_over and any(d.code == "DP901" for d in error.diagnostics):
+                return Reply(ask.id, instead="computes")
             return Reply(ask.id, refused=error.diagnostics)
         except Exception:  # its text could hold anything, and is shown nowhere
             return Reply(ask.id, refused=(_INTERNAL,))
@@ -72,9 +93,7 @@ class WorkerAnswering:
         ceilings = ceilings_now(self._spending, ask.account, ask.ceilings, now)
         session = self._service.session(ask.account, None, ceilings)
         if ask.batch:
-            return batch_reply(
-                ask, session, self._rows, lambda: self._leaving(ask.id), lambda entry: self._charging(ask.id, entry)
-            )
+            return batch_reply(ask, session, self._rows, lambda plan: self._run(ask, session, plan))
         if (statement := summary_statement(ask.sql)) is not None:
             return self._summary(ask, session, statement)
         sql, moved = ask.sql, 0
@@ -105,6 +124,8 @@ class WorkerAnswering:
             case "look":
                 plan = session.planned(question, asked(ask.settings))
                 held = self._held(ask, session, plan)
+                if held is None and not plan.unpriced:
+                    self._require_asked(ask, plan)
                 if held is None and (size := known_size(plan)) is not None and size > self._rows:
                     raise Error([too_many_rows(self._rows, is_paid=False)])
                 return Reply(ask.id, held, plan=plan.hash)
@@ -118,15 +139,49 @@ class WorkerAnswering:
                 raise AssertionError(ask.wish)
 
     def _run(self, ask: Ask, session: Session, plan: Plan) -> tuple[Release, str]:
-        """Charge and run; the answer, and the ledger's entry, "" where nothing was charged."""
+        """Charge and run; the answer, and the ledger's entry, "" where nothing was charged.
+
+        What is charged when others have drawn would tell when they had: it is not. So is what waits for one of them.
+        """
         entries: list[str] = []
+        cut = Cut(self._service)
 
         def charging(entry: str) -> None:
+            if not entries:
+                if self._draws:
+                    raise _Later
+                self._require_asked(ask, plan)
             entries.append(entry)
             self._charging(ask.id, entry)
 
-        release = session.run(plan, charging=charging, leaving=lambda: self._leaving(ask.id))
+        def drawing() -> None:
+            if self._drawing is not None:
+                cut.seconds = self._drawing(ask.id)
+                self._draws = True
+            cut.__enter__()
+
+        def leaving() -> None:
+            cut.__exit__()
+            self._leaving(ask.id)
+
+        names = session.names(plan)
+        with self._naming:
+            if any(names & others for others in self._names.values()):
+                raise _Later
+            self._names[ask.id] = names
+        try:
+            release = session.run(plan, charging=charging, leaving=leaving, drawing=drawing)
+        finally:
+            cut.__exit__()
+            with self._naming:
+                del self._names[ask.id]
+                self._draws = self._draws and bool(self._names)
         return release, entries[-1] if entries and release.spent != NO_LOSS else ""
+
+    def _require_asked(self, ask: Ask, plan: Plan) -> None:
+        """Raises Rejected DP413. The parts of a summary are no statements of their own."""
+        ceilings = replace(ask.ceilings, least_epsilon=None) if summary_statement(ask.sql) else ask.ceilings
+        require_asked(self._spending, ask.account, ceilings, plan.loss, dt.datetime.now(dt.UTC))
 
     def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
         """Drop one; explain one; or make one: each part is a run of its own, which leaves at its own moment.
@@ -167,7 +222,13 @@ class WorkerAnswering:
         kept = self._kept.get(ask.account, found, ask.settings)
         if kept is not None:
             return kept
-        answer = self._shown(ask, session, session.given(found))
+        try:
+            with Cut(self._service, ask.within if ask.computing else 0):
+                answer = self._shown(ask, session, session.given(found))
+        except EngineError:
+            if not ask.computing:
+                raise
+            raise Error([TOO_MUCH]) from None
         self._kept.keep(ask.account, found, ask.settings, answer)
         return answer
 
@@ -179,7 +240,7 @@ class WorkerAnswering:
         rows: Any = rows_with_ends(release, LEVEL) if ends else release.rows
         return Answer(
             columns,
-            rows,
+            sendable(rows, release.spent != NO_LOSS),
             told(session, release) if ask.settings.notices else (),
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,
@@ -187,12 +248,21 @@ class WorkerAnswering:
         )
 
 
+class _Later(Exception):
+    """A run would wait for one of its own worker, which leaves first."""
+
+
 class AtOnce(WorkerAnswering):
     """Answers of made-up rows, over which no clock need be kept: whoever looks is given what a run would give, and no
     run waits until it may leave."""
 
     def __init__(
-        self, service: Service, rows: int, leaving: Callable[[str], object], charging: Callable[[str, str], object]
+        self,
+        service: Service,
+        rows: int,
+        leaving: Callable[[str], object],
+        charging: Callable[[str, str], object],
+        drawing: Callable[[str], float] | None = None,
     ) -> None:
         super().__init__(service, rows, lambda id: None, charging)
 

@@ -15,7 +15,7 @@ from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer
-from dpsql.faces.server.workers.notices import cost_told, price_told, too_many_rows
+from dpsql.faces.server.workers.notices import cost_told, price_told, sendable, too_many_rows
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.planner.plan import Plan
 from dpsql.service.batches.batch import Batch
@@ -24,10 +24,8 @@ from dpsql.service.privacy_settings import settled
 from dpsql.service.session import Session
 
 
-def batch_reply(
-    ask: Ask, session: Session, rows: int, leaving: Callable[[], object], charging: Callable[[str], object]
-) -> Reply:
-    """What came of a batch. rows: the most of all its answers together. leaving, charging: see `Answering`.
+def batch_reply(ask: Ask, session: Session, rows: int, run: Callable[[Plan], tuple[Release, str]]) -> Reply:
+    """What came of a batch. rows: the most of all its answers together. run: see `WorkerAnswering`.
 
     Raises dpsql.Error.
     """
@@ -53,14 +51,7 @@ def batch_reply(
             found = None if held is None else replace(answered(held), warnings=refused)
             return Reply(ask.id, found, plan=plan.hash)
         case "run":
-            entries: list[str] = []
-
-            def charged(entry: str) -> None:
-                entries.append(entry)
-                charging(entry)
-
-            release = session.run(plan, charging=charged, leaving=leaving)
-            entry = entries[-1] if entries and release.spent != NO_LOSS else ""
+            release, entry = run(plan)
             return Reply(ask.id, replace(answered(release), entry=entry, warnings=refused), plan=plan.hash)
         case "spent" | "entry" | "stopped":
             raise AssertionError(f"{ask.wish} is no wish of a batch")
@@ -78,6 +69,7 @@ def _answer(ask: Ask, session: Session, batch: Batch, release: Release, rows: in
     given = [_shown(each, ask.settings.intervals) for each in found.answers if each is not None]
     if sum(len(each.rows) for each in given) > rows:
         raise Error([too_many_rows(rows, is_paid=release.spent != NO_LOSS)])
+    given = [replace(each, rows=sendable(each.rows, release.spent != NO_LOSS)) for each in given]
     notices = (price_told(session, release.spent), *found.notes) if ask.settings.notices else ()
     spent = str(release.spent) if release.spent != NO_LOSS else ""
     return Answer((), (), notices, spent=spent, plan=release.plan.hash, command="BATCH", more=tuple(given))

@@ -12,13 +12,14 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from dpsql.core.ledger.ledger import Ceiling, Receipt
 from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
-from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.faces.server.statements import Ceilings
 from dpsql.service.service import Service
 
@@ -73,7 +74,7 @@ def ceilings_now(
     spending: AccountSpending, account: str, ceilings: Ceilings, now: dt.datetime
 ) -> Mapping[str, Ceiling]:
     """A login's ceilings by their names, as the ledger limits a charge by them. Raises CannotOpen (DP407)."""
-    accountant = spending.service.policy.privacy.accountant
+    accountant = accountant_of(spending)
     given = {name: getattr(ceilings, name) for name in ("per_query", *_SPANS)}
     caps = {name: _cap(amount, accountant) for name, amount in given.items() if amount is not None}
     if not any(name in _SPANS for name in caps):
@@ -87,6 +88,35 @@ def ceilings_now(
         else:
             found[name] = Ceiling(cap)
     return found
+
+
+def require_asked(
+    spending: AccountSpending, account: str, ceilings: Ceilings, loss: PrivacyLoss, now: dt.datetime
+) -> None:
+    """Raises Rejected DP413: a statement of this price asks for too little, or is one too many in an hour.
+
+    What several workers charge at the same time is not in each other's count.
+    """
+    if ceilings.least_epsilon is not None and not _cap(ceilings.least_epsilon, accountant_of(spending)).within(
+        replace(loss, delta=Fraction(1))
+    ):
+        _refuse(f"a statement that is charged has at least ε {ceilings.least_epsilon} here, and this one has {loss}")
+    if ceilings.statements is not None:
+        charges, _ = spending.of(account)
+        since = now - _SPANS["per_hour"]
+        count = sum(charge.at is None or charge.at >= since for charge in charges)
+        if count >= ceilings.statements:
+            _refuse(f"{count:,} statements were charged in the last hour, and no more than {ceilings.statements:,} may")
+
+
+def accountant_of(spending: AccountSpending) -> Accountant:
+    """What the ledger's amounts are of."""
+    return spending.service.policy.privacy.accountant
+
+
+def _refuse(message: str) -> NoReturn:
+    how = "custodian: see  ceilings:  in users.yaml"
+    raise reject("DP413", message, help=[how], notes=["nothing was run and nothing was spent"])
 
 
 def spent_since(charges: Iterable[AccountCharge], since: dt.datetime) -> Losses:

@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with _listening(given.socket) as listener:
             tell_ready()
-            _serve(listener, words, serving.workers + 1 + _SPARE)
+            _serve(listener, words, serving.workers + 2 + _SPARE)
     except (KeyboardInterrupt, SystemExit):
         return 0
     finally:

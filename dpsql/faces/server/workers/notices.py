@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,7 +11,9 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.faces.server.statements import Answer
+from dpsql.diagnostics.errors import Error
+from dpsql.faces.server.packed_rows import MOST_BYTES, TooManyBytes, packed
+from dpsql.faces.server.statements import Answer, Value
 from dpsql.planner.plan import Plan
 from dpsql.service.accounts.remaining_budgets import total
 from dpsql.service.query import accuracy
@@ -79,13 +81,27 @@ def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:
     return min(int(Fraction(has) / Fraction(costs)) for costs, has in parts if costs)
 
 
+def sendable(rows: Sequence[tuple[Value, ...]], is_paid: bool) -> Sequence[tuple[Value, ...]]:
+    """Rows as they travel. Raises Error (DP415) for too many bytes."""
+    try:
+        return packed(rows)
+    except TooManyBytes:
+        raise Error([_too_much(f"{MOST_BYTES:,} bytes", is_paid)]) from None
+    except ValueError:  # a number with more digits than Python writes: whoever sends it says so
+        return rows
+
+
 def too_many_rows(most: int, *, is_paid: bool) -> Diagnostic:
     """is_paid: whether it was charged before that could be known."""
+    return _too_much(f"{most:,} rows", is_paid)
+
+
+def _too_much(what: str, is_paid: bool) -> Diagnostic:
     fewer = "ask for fewer:  … ORDER BY … LIMIT n"
     stored = ";  what was charged is stored, and asking again for it is free"
     return Diagnostic(
         "DP415",
-        f"the answer has more than {most:,} rows, which the server does not give at one time",
+        f"the answer has more than {what}, which the server does not give at one time",
         help=(fewer + stored if is_paid else fewer,),
         notes=("what was charged stays charged" if is_paid else "nothing was spent",),
     )

@@ -10,6 +10,7 @@ printed rows to descriptors 1 or 2, which lead nowhere here. Where the data is o
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import queue
 import signal
@@ -23,16 +24,20 @@ from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.server.workers.answering import AtOnce, WorkerAnswering
+from dpsql.faces.server.workers.cut import limit_process
 from dpsql.faces.server.workers.worker_messages import (
     LONGEST,
     Ask,
     Broken,
     Charging,
+    Draw,
     Go,
+    IsCharged,
     Message,
     Ready,
     Reply,
     Waiting,
+    parts_of,
     read,
     write,
 )
@@ -118,48 +123,59 @@ def _lines(source: int) -> Iterator[bytes]:
 def _serve(
     kind: type[WorkerAnswering], service: Service, lines: Iterator[bytes], send: Callable[[Message], None]
 ) -> None:
-    asks: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
-    gone: queue.SimpleQueue[str] = queue.SimpleQueue()
-    running: list[str] = []
+    runs: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
+    running: dict[str, queue.SimpleQueue[Draw | Go]] = {}
+    sending = threading.Lock()
+
+    def told(*messages: Message) -> None:
+        with sending:
+            for message in messages:
+                send(message)
 
     def listen() -> None:
         try:
             for line in lines:
                 match read(line):
                     case Ask(wish="run") as ask:
-                        asks.put(ask)
+                        running[ask.id] = queue.SimpleQueue()
+                        runs.put(ask)
                     case Ask() as ask:  # nothing runs beside it, and no thread has to be woken
+                        if ask.computing:
+                            limit_process()
                         reply(ask)
-                    case Go(id=id):
-                        gone.put(id)
+                    case (Draw(id=id) | Go(id=id)) as word:
+                        running[id].put(word)
         finally:
             if running:  # nobody is left who could be shown the answer; what was charged is durable
                 os._exit(1)
-            asks.put(None)
+            runs.put(None)
+
+    def drawing(id: str) -> float:
+        told(IsCharged(id))
+        match running[id].get():
+            case Draw(within=within):
+                return within
+        return 0.0
 
     def leaving(id: str) -> None:
-        send(Waiting(id))
-        while gone.get() != id:
-            pass
+        told(Waiting(id))
+        running[id].get()
 
     rows = service.policy.serving.rows
-    answering = kind(service, rows, leaving, lambda id, entry: send(Charging(id, entry)))
+    answering = kind(service, rows, leaving, lambda id, entry: told(Charging(id, entry)), drawing)
 
     def reply(ask: Ask) -> None:
         found = answering.answer(ask)
-        running.clear()
-        try:
-            send(found)
-        except ValueError:  # a number with more digits than Python writes
-            send(Reply(ask.id, refused=(_UNSENDABLE,), plan=found.plan))
+        running.pop(ask.id, None)
+        with contextlib.suppress(OSError):  # nobody listens, and whoever reads sees it
+            try:
+                told(*parts_of(found), found)
+            except ValueError:  # a number with more digits than Python writes
+                told(Reply(ask.id, refused=(_UNSENDABLE,), plan=found.plan))
 
     threading.Thread(target=listen, daemon=True).start()
-    while (ask := asks.get()) is not None:
-        running.append(ask.id)
-        try:
-            reply(ask)
-        except OSError:
-            return
+    while (ask := runs.get()) is not None:  # each in a thread of its own: it may have to wait until it leaves
+        threading.Thread(target=reply, args=(ask,), daemon=True).start()
 
 
 _UNSENDABLE: Final = Diagnostic("DP904", "the answer cannot be sent; what was charged stays charged")

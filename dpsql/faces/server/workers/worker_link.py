@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol, Self
 
 from dpsql.core.policy.serving import Serving
@@ -19,7 +20,10 @@ from dpsql.faces.server.workers.worker_messages import (
     Ask,
     Broken,
     Charging,
+    Draw,
     Go,
+    IsCharged,
+    Part,
     Ready,
     Reply,
     Waiting,
@@ -32,21 +36,27 @@ class Died(Exception):
     """The worker is gone."""
 
 
+Said = Reply | IsCharged | Waiting
+
+
 class WorkerLink(Protocol):
-    """One worker. Asked one thing at a time."""
+    """One worker. Asked one thing at a time, or several runs, of which one draws at a time."""
 
     @property
     def ready(self) -> Ready:
         """What it said when it had opened the data."""
         ...
 
-    @property
-    def entry(self) -> str:
-        """The ledger's entry that the last statement was about to make, "" for none."""
+    def entry_of(self, id: str) -> str:
+        """The ledger's entry that a statement was about to make, "" for none; told once it is over."""
         ...
 
-    async def ask(self, ask: Ask) -> Reply | Waiting:
-        """Its reply, or that it waits for `go`. Raises Died."""
+    async def ask(self, ask: Ask) -> Said:
+        """Its reply, or that it waits for `draw`, or for `go`. Raises Died."""
+        ...
+
+    async def draw(self, id: str, within: float) -> Said:
+        """The reply of a run that is charged, or that it waits for `go`; see Draw. Raises Died."""
         ...
 
     async def go(self, id: str) -> Reply:
@@ -70,7 +80,7 @@ Starting = Callable[[], Awaitable[WorkerLink]]
 """How a worker is made. Raises CannotOpen, Died."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Streams:
     """A worker at the other end of two streams."""
 
@@ -78,7 +88,10 @@ class Streams:
     writer: asyncio.StreamWriter
     process: asyncio.subprocess.Process | None
     ready: Ready
-    entry: str = ""
+    _entries: dict[str, str] = field(default_factory=dict)
+    _accounts: dict[str, str] = field(default_factory=dict)
+    _expected: dict[str, asyncio.Future[Said]] = field(default_factory=dict)
+    _listening: asyncio.Task[None] | None = None
 
     @classmethod
     async def opened(
@@ -87,37 +100,67 @@ class Streams:
         """Once it has opened the data. Raises CannotOpen, Died."""
         match await _next(reader):
             case Ready() as ready:
-                return cls(reader, writer, process, ready)
+                found = cls(reader, writer, process, ready)
+                found._listening = asyncio.create_task(found._listen())
+                return found
             case Broken(refused=refused):
                 raise CannotOpen(refused)
         raise Died
 
-    async def ask(self, ask: Ask) -> Reply | Waiting:
+    async def ask(self, ask: Ask) -> Said:
         """See Link."""
-        self.entry = ""
-        found = await self._told(ask)
-        while isinstance(found, Charging) and found.id == ask.id:
-            self.entry = found.entry
-            found = await _next(self.reader)
-        if isinstance(found, Reply | Waiting) and found.id == ask.id:
-            return found
-        raise Died
+        self._accounts[ask.id] = ask.account
+        return await self._told(ask)
+
+    async def draw(self, id: str, within: float) -> Said:
+        """See Link."""
+        return await self._told(Draw(id, within))
 
     async def go(self, id: str) -> Reply:
         """See Link."""
-        match await self._told(Go(id)):
-            case Reply() as reply if reply.id == id:
-                return reply
+        if isinstance(found := await self._told(Go(id)), Reply):
+            return found
         raise Died
 
-    async def _told(self, message: Ask | Go) -> object:
+    def entry_of(self, id: str) -> str:
+        """See Link."""
+        return self._entries.pop(id, "")
+
+    async def _told(self, message: Ask | Draw | Go) -> Said:
         """What it says to a message. Raises Died."""
-        self.writer.write(write(message))
+        if self._listening is None or self._listening.done():
+            raise Died
+        expected: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        self._expected[message.id] = expected
         try:
+            self.writer.write(write(message))
             await self.writer.drain()
+            return await expected
         except OSError:
+            expected.cancel()
             raise Died from None
-        return await _next(self.reader)
+        finally:
+            self._expected.pop(message.id, None)
+
+    async def _listen(self) -> None:
+        """Give each reply to who waits for it. What nobody waits for ends all of them."""
+        try:
+            while True:
+                match await _next(self.reader, self._accounts):
+                    case Charging(id=id, entry=entry):
+                        self._entries[id] = entry
+                    case (Reply() | IsCharged() | Waiting()) as found if not self._expected[found.id].done():
+                        if isinstance(found, Reply):
+                            self._accounts.pop(found.id, None)
+                        self._expected[found.id].set_result(found)
+                    case _:
+                        return
+        except (Died, KeyError):
+            pass
+        finally:
+            for expected in self._expected.values():
+                if not expected.done():
+                    expected.set_exception(Died())
 
     def kill(self) -> None:
         """See Link. A worker that another user has started sees that nobody listens, and ends itself."""
@@ -137,14 +180,21 @@ class Streams:
         self.writer.close()
         if self.process is not None:
             await self.process.wait()
+        if self._listening is not None:
+            await asyncio.wait({self._listening})
 
 
-async def _next(reader: asyncio.StreamReader) -> object:
-    """The next message. Raises Died if there is none, or none that is understood."""
+async def _next(reader: asyncio.StreamReader, accounts: Mapping[str, str] = MappingProxyType({})) -> object:
+    """The next message, with the parts that come before it; between them others have their turn. Raises Died if there
+    is none, or none that is understood. accounts: who has asked, by the id."""
+    parts = list[Part]()
     try:
-        line = await reader.readline()
-        if line.endswith(b"\n"):
-            return read(line)
+        while (line := await reader.readline()).endswith(b"\n"):
+            found = read(line, parts, accounts)
+            if not isinstance(found, Part):
+                return found
+            parts.append(found)
+            await asyncio.sleep(0)
     except (OSError, ValueError):
         pass
     raise Died

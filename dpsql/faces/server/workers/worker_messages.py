@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
+from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, Literal
-from uuid import UUID
 
 from dpsql.core.ir.types import NULL, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.faces.server.packed_rows import PackedRows, Pieces
+from dpsql.faces.server.packed_values import pack, unpack
 from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings, Value
 
 LONGEST: Final = 2**28
@@ -36,7 +38,8 @@ entry is ended by the server, and is no failure."""
 class Ask:
     """A statement for a worker. account: whose budget it is. asked: what NOW() means, in UTC.
 
-    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it.
+    form: of an EXPLAIN, "text" or "json". batch: as `Spoken` has it. within: seconds for what costs nothing, 0 for no
+    limit. computing: whether it has a seat for what computes: then it is refused in the end.
     """
 
     id: str
@@ -49,19 +52,32 @@ class Ask:
     asked: dt.datetime
     form: str = "text"
     batch: str = ""
+    within: float = 0.0
+    computing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came of it: an answer; refusals; or neither, where a look found something to pay.
 
-    plan: the hash of what is asked, for the audit log.
+    plan: the hash of what is asked, for the audit log. instead: why it was not answered here: it "computes" for longer
+    than was allowed, or it draws what another run of this worker holds, and was not begun: "later".
     """
 
     id: str
     answer: Answer | None = None
     refused: tuple[Diagnostic, ...] = ()
     plan: str = ""
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of the answer that follows, compressed. count: of the rows."""
+
+    id: str
+    count: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +86,24 @@ class Charging:
 
     id: str
     entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsCharged:
+    """A run is charged, and draws when it is told to."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The run may read private rows, and no other one is charged before all that are have drawn.
+
+    within: seconds after which it is stopped, 0 for no limit.
+    """
+
+    id: str
+    within: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +135,7 @@ class Broken:
     refused: tuple[Diagnostic, ...] = field(default_factory=tuple)
 
 
-Message = Ask | Reply | Charging | Waiting | Go | Ready | Broken
+Message = Ask | Reply | Part | Charging | IsCharged | Draw | Waiting | Go | Ready | Broken
 
 
 def write(message: Message) -> bytes:
@@ -112,63 +146,18 @@ def write(message: Message) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def read(line: bytes) -> Message:
-    """The message of one line. Raises ValueError for anything else."""
+def read(line: bytes, parts: Sequence[Part] = (), accounts: Mapping[str, str] = MappingProxyType({})) -> Message:
+    """The message of one line. Raises ValueError for anything else.
+
+    parts: that came before a reply. accounts: id → who has asked.
+    """
     try:
         ((name, fields),) = json.loads(line).items()
+        if name == "Reply":
+            return _read_reply(fields, parts, accounts.get(fields["id"], ""))
         return _READERS[name](fields)
     except (KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError("no message") from error
-
-
-# --- values -----------------------------------------------------------------------------------------------------------
-
-
-def pack(value: Value) -> Any:
-    """A value as JSON can hold it."""
-    match value:
-        case None | bool() | str() | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else {"float": repr(value)}
-        case Decimal():
-            return {"decimal": str(value)}
-        case bytes():
-            return {"bytes": value.hex()}
-        case dt.datetime():
-            return {"datetime": value.isoformat()}
-        case dt.date():
-            return {"date": value.isoformat()}
-        case dt.time():
-            return {"time": value.isoformat()}
-        case dt.timedelta():
-            return {"timedelta": [value.days, value.seconds, value.microseconds]}
-        case UUID():
-            return {"uuid": str(value)}
-        case list() | tuple():
-            return {"list": [pack(item) for item in value]}
-    raise ValueError(f"a {type(value).__name__} is no value of SQL")
-
-
-_UNPACK: Final[Mapping[str, Callable[[Any], Value]]] = {
-    "float": float,
-    "decimal": Decimal,
-    "bytes": bytes.fromhex,
-    "datetime": dt.datetime.fromisoformat,
-    "date": dt.date.fromisoformat,
-    "time": dt.time.fromisoformat,
-    "timedelta": lambda parts: dt.timedelta(*parts),
-    "uuid": UUID,
-    "list": lambda items: [unpack(item) for item in items],
-}
-
-
-def unpack(packed: Any) -> Value:
-    """The value that was packed. Raises ValueError, KeyError."""
-    if not isinstance(packed, dict):
-        return packed  # type: ignore[no-any-return]
-    ((kind, held),) = packed.items()
-    return _UNPACK[kind](held)
 
 
 def _type(name: str) -> SqlType:
@@ -211,7 +200,8 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
 
 
 def _write_ask(ask: Ask) -> dict[str, Any]:
-    own = {name: getattr(ask, name) for name in ("id", "wish", "account", "sql", "form", "batch")}
+    plain = ("id", "wish", "account", "sql", "form", "batch", "within", "computing")
+    own = {name: getattr(ask, name) for name in plain}
     return {
         **own,
         "values": [pack(v) for v in ask.values],
@@ -236,7 +226,9 @@ def _read_ask(fields: dict[str, Any]) -> Ask:
 def _write_answer(answer: Answer) -> dict[str, Any]:
     return {
         "columns": [[name, type_.name] for name, type_ in answer.columns],
-        "rows": [[pack(v) for v in row] for row in answer.rows],
+        "rows": len(answer.rows.pieces.written())
+        if isinstance(answer.rows, PackedRows)
+        else [[pack(v) for v in row] for row in answer.rows],
         "notices": answer.notices,
         "warnings": [_diagnostic(d) for d in answer.warnings],
         "spent": answer.spent,
@@ -248,15 +240,25 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _read_answer(fields: dict[str, Any]) -> Answer:
+def parts_of(reply: Reply) -> Iterator[Part]:
+    """What is written before a reply: the rows of its answers that are many."""
+    for answer in () if reply.answer is None else (reply.answer, *reply.answer.more):
+        if isinstance(answer.rows, PackedRows):
+            yield from (Part(reply.id, count, data) for count, data in answer.rows.pieces.written())
+
+
+def _read_answer(fields: dict[str, Any], parts: Iterator[Part], account: str) -> Answer:
+    rows = fields["rows"]
     return Answer(
         **{
             **fields,
             "columns": tuple((name, _type(type_)) for name, type_ in fields["columns"]),
-            "rows": [tuple(unpack(v) for v in row) for row in fields["rows"]],
+            "rows": PackedRows(Pieces([(p.count, p.data) for p in islice(parts, rows)], account))
+            if isinstance(rows, int)
+            else [tuple(unpack(v) for v in row) for row in rows],
             "notices": tuple(fields["notices"]),
             "warnings": _diagnostics(fields["warnings"]),
-            "more": tuple(map(_read_answer, fields["more"])),
+            "more": tuple(_read_answer(each, parts, account) for each in fields["more"]),
             "ends": tuple(fields["ends"]),
         }
     )
@@ -268,12 +270,13 @@ def _write_reply(reply: Reply) -> dict[str, Any]:
         "answer": None if reply.answer is None else _write_answer(reply.answer),
         "refused": [_diagnostic(d) for d in reply.refused],
         "plan": reply.plan,
+        "instead": reply.instead,
     }
 
 
-def _read_reply(fields: dict[str, Any]) -> Reply:
-    answer = None if fields["answer"] is None else _read_answer(fields["answer"])
-    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"])
+def _read_reply(fields: dict[str, Any], parts: Sequence[Part] = (), account: str = "") -> Reply:
+    answer = None if fields["answer"] is None else _read_answer(fields["answer"], iter(parts), account)
+    return Reply(fields["id"], answer, _diagnostics(fields["refused"]), fields["plan"], fields["instead"])
 
 
 def _read_table(fields: dict[str, Any]) -> CatalogueTable:
@@ -300,7 +303,10 @@ def _without_values(catalogue: Catalogue) -> dict[str, Any]:
 _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Ask: _write_ask,
     Reply: _write_reply,
+    Part: lambda part: [part.id, part.count, b64encode(part.data).decode("ascii")],
     Charging: asdict,
+    IsCharged: asdict,
+    Draw: asdict,
     Waiting: asdict,
     Go: asdict,
     Ready: lambda ready: {"policy": ready.policy, "catalogue": _without_values(ready.catalogue)},
@@ -309,7 +315,10 @@ _WRITERS: Final[Mapping[type, Callable[[Any], Any]]] = {
 _READERS: Final[Mapping[str, Callable[[Any], Message]]] = {
     "Ask": _read_ask,
     "Reply": _read_reply,
+    "Part": lambda fields: Part(fields[0], fields[1], b64decode(fields[2])),
     "Charging": lambda fields: Charging(**fields),
+    "IsCharged": lambda fields: IsCharged(**fields),
+    "Draw": lambda fields: Draw(**fields),
     "Waiting": lambda fields: Waiting(**fields),
     "Go": lambda fields: Go(**fields),
     "Ready": lambda fields: Ready(

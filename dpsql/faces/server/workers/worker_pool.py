@@ -1,11 +1,14 @@
-"""Workers: one that runs nothing, which answers what costs nothing, and others that run what is paid for.
+"""Workers: one that runs nothing and answers what costs nothing, one for what of that computes, and those that run.
 
 *Claim.* When a statement that costs nothing is answered depends on no private row, and when one that is paid for is
-answered, as far as the declared moments do (`pace.py`). *Why.* The first are asked of a worker in which no statement
-ever runs that reads private rows; the others wait for a worker that is free only when its last answer has left. *When
-it would be false.* If a stored answer were looked up by a worker that runs. What the processes take from each other
+answered, as far as the declared moments do (`pace.py`). What only plans, or reads stored answers and the ledger, waits
+for what computes no longer than SLICE. *Why.* The first are asked of workers in which no statement ever runs that reads
+private rows: at the desk for so long, and what has not ended then again in a seat of its own. Those that run are free
+only when their last answer has left. *When it would be false.* If a stored answer were looked up by a worker that runs.
+If something of a look could not be interrupted: then all wait until it ends; so planning is looked at
+before, where the front plans. What the processes take from each other
 (processors, disks) no clock of ours hides. *Tested by* tests/faces/server/test_pace.py,
-tests/faces/server/test_gateway.py.
+tests/faces/server/test_rounds.py, tests/faces/server/test_gateway.py.
 """
 
 from __future__ import annotations
@@ -13,20 +16,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
-from dpsql.faces.server.size_limits import ending, failed, queue_full, stopped
+from dpsql.faces.server.size_limits import ending, failed, stopped
 from dpsql.faces.server.statements import Refused
-from dpsql.faces.server.workers.worker_link import Died, Starting, WorkerLink
-from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply, Waiting
+from dpsql.faces.server.turns import OWN, Turns
+from dpsql.faces.server.workers.desk import Desk
+from dpsql.faces.server.workers.worker_link import Died, Said, Starting, WorkerLink
+from dpsql.faces.server.workers.worker_messages import Ask, IsCharged, Ready, Reply
 
 _log = logging.getLogger("dpsql.server")
 
 _BEFORE_A_RESTART: Final = 1.0
 """Seconds between attempts to replace a worker."""
+_EARLY: Final = 0.001
+"""Seconds by which a clock may wake somebody too early."""
+MOST_AT_ONCE: Final = 10
+"""Statements of a round."""
+SLICE: Final = 0.05
+"""Seconds that what costs nothing may take at the desk."""
+COMPUTES: Final = 1.0
+"""Seconds that it may compute in a seat of its own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,11 +53,12 @@ class _Seat:
 @dataclass(slots=True, eq=False)
 class _Run:
     """A statement on its way. outcome: what its caller waits for. entry: of the ledger, that it was about to make, ""
-    for none; known when it is over. seat: None while it waits for a worker."""
+    for none; known when it is over. begins: not before. seat: None until it does."""
 
     ask: Ask
     outcome: asyncio.Future[Reply]
     entry: asyncio.Future[str]
+    begins: float
     seat: _Seat | None = None
 
     def refuse(self, refusal: Refused) -> None:
@@ -59,12 +74,21 @@ class _Run:
             self.entry.set_result(entry)
 
 
+@dataclass(slots=True, eq=False)
+class _Begun:
+    """A run in its seat. drawing: what its worker says in the end. left: whether it came to its end, at its moment."""
+
+    run: _Run
+    drawing: asyncio.Task[Said]
+    left: asyncio.Task[bool]
+
+
 @dataclass(eq=False)
 class Pool:
     """The workers of one server.
 
     start: makes one. size: how many run statements; 0 where the one that looks answers all. queue: how many statements
-    may wait for them. restarted: how many were replaced.
+    of one account may wait for them.
     """
 
     start: Starting
@@ -72,40 +96,47 @@ class Pool:
     queue: int
     pace: Pace
     clock: Clock = field(default_factory=LoopClock)
-    restarted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._free: asyncio.Queue[_Seat] = asyncio.Queue()
-        self._turn = asyncio.Lock()
-        self._desk: WorkerLink | None = None
-        self._waiting = 0
+        self._free: list[_Seat] = []
+        self._turns = Turns[_Run](self.queue)
+        self._desk = Desk(self.start, self.queue, self.pace.last, self.clock)
+        self._computing = Desk(self._another, self.queue, self.pace.last, self.clock)
         self._closing = False
         self._policy = ""
-        self._missing = 0
+        self._missing = self._replaced = 0
+        self._at_once: dict[str, int] = {}
+        """Account → how many statements its next round may have: one after a round that was longer than the last
+        moment, twice as many after each other."""
         self._runs: dict[str, _Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> Ready:
-        """Start all workers; what the first of them said. Raises CannotOpen."""
+        """Start all workers but the one that computes; what the first of them said. Raises CannotOpen."""
         try:
-            self._desk = desk = await self.start()
-            self._policy = desk.ready.policy
+            ready = (await self._desk.open()).ready
+            self._policy, self._desk.start = ready.policy, self._another
             for _ in range(self.size):
-                self._free.put_nowait(_Seat(await self._another()))
+                self._free.append(_Seat(await self._another()))
         except (Died, CannotOpen) as error:
             await self.drain()
             raise error if isinstance(error, CannotOpen) else CannotOpen(failed().diagnostics) from None
-        return desk.ready
+        return ready
+
+    @property
+    def restarted(self) -> int:
+        """How many workers were replaced."""
+        return self._replaced + self._desk.restarted + self._computing.restarted
 
     @property
     def waiting(self) -> int:
         """How many statements wait for a worker."""
-        return self._waiting
+        return len(self._turns)
 
     @property
     def free(self) -> int:
         """How many workers wait for a statement."""
-        return self._free.qsize()
+        return len(self._free)
 
     @property
     def can_run(self) -> bool:
@@ -115,31 +146,16 @@ class Pool:
     # --- what costs nothing ----------------------------------------------------------------------------------------
 
     async def look(self, ask: Ask) -> Reply:
-        """What can be said without a run, at once. Raises Refused for a worker that died."""
-        async with self._turn:
-            try:
-                if self._desk is None:
-                    self._desk = await self._another()
-                    self.restarted += 1
-                late = self.clock.at(self.clock.now() + self.pace.last, self._desk.kill)
-                try:
-                    found = await self._desk.ask(ask)
-                finally:
-                    late.cancel()
-                if isinstance(found, Reply):
-                    return found
-                raise Died
-            except (Died, CannotOpen):
-                if self._desk is not None:
-                    self._desk.kill()
-                    _log.warning("the worker of what is free ended%s, and is replaced", await self._desk.ended())
-                self._desk = None
-                raise failed() from None
-            except asyncio.CancelledError:
-                if self._desk is not None:  # its reply would be taken for that to the next statement
-                    self._desk.kill()
-                self._desk = None
-                raise
+        """What can be said without a run, at once; or, of an Ask with `within`, where it may compute, after that.
+
+        Raises Refused: DP414 if too many of its account wait; DP901 for a worker that died.
+        """
+        if not self.size:  # over made-up rows the one that looks answers all
+            return await self._desk.ask(replace(ask, within=0.0, computing=False))
+        reply = None if ask.computing else await self._desk.ask(ask)
+        if reply is None or reply.instead == "computes":
+            reply = await self._computing.ask(replace(ask, within=COMPUTES, computing=True))
+        return reply
 
     # --- what is paid for ------------------------------------------------------------------------------------------
 
@@ -148,22 +164,25 @@ class Pool:
 
         entry: is set to the ledger's entry that it was about to make, "" for none, when the run is over: of one that
             was stopped later than this returns.
-        Raises Refused: DP414 if too many wait, or the server stops; DP901 if it was stopped, took too long, or its
-        worker died.
+        Raises Refused: DP414 if too many of its account wait, or the server stops; DP901 if it was stopped, took too
+        long, or its worker died.
         """
         loop = asyncio.get_running_loop()
-        run = _Run(ask, loop.create_future(), loop.create_future() if entry is None else entry)
-        is_full = self._free.empty() and self._waiting >= self.queue
-        if self._closing or is_full:
+        begins = self.clock.now() + self.pace.gathers
+        run = _Run(ask, loop.create_future(), entry or loop.create_future(), begins)
+        try:
+            if self._closing:
+                raise ending()
+            self._turns.add(ask.account, run)
+        except Refused:
             run.over("")
-            raise ending() if self._closing else queue_full(self.queue)
+            raise
         self._runs[ask.id] = run
-        task = asyncio.create_task(self._through(run))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.clock.at(begins, self._seat)
         try:
             return await run.outcome
         finally:
+            self._turns.discard(ask.account, run)
             self._runs.pop(ask.id, None)
 
     async def stop(self, id: str) -> None:
@@ -175,55 +194,120 @@ class Pool:
         if (run := self._runs.get(id)) is not None:
             run.refuse(stopped())
 
-    async def _through(self, run: _Run) -> None:
-        try:
-            self._waiting += 1
-            try:
-                seat = await self._free.get()
-            finally:
-                self._waiting -= 1
-            try:
-                if not run.outcome.done():  # stopped while it waited
-                    run.seat = seat
-                    await self._seated(seat, run)
-            finally:
-                self._free.put_nowait(seat)
-        finally:
-            run.refuse(failed())
-            run.over("")
+    def _seat(self) -> None:
+        """Give free seats to those who have gathered, each account in its turn."""
+        while self._free and not self._closing:
+            now = self.clock.now() + _EARLY
+            ripe = [name for name in self._turns.accounts if self._turns.first(name).begins <= now]
+            if (account := self._turns.next(ripe)) is None:
+                return
+            runs = self._turns.take(account, self._at_once.get(account, MOST_AT_ONCE))
+            task = asyncio.create_task(self._seated(self._free.pop(0), runs))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _seated(self, seat: _Seat, run: _Run) -> None:
-        begun = self.clock.now()
-        asking = asyncio.create_task(seat.link.ask(run.ask))
+    async def _seated(self, seat: _Seat, runs: Sequence[_Run]) -> None:
+        try:
+            await self._round(seat, runs)
+        finally:
+            for run in runs:
+                if run.seat is seat:
+                    run.refuse(failed())
+                    run.over("")
+            self._free.append(seat)
+            self._seat()
+
+    async def _round(self, seat: _Seat, runs: Sequence[_Run]) -> None:
+        """All are charged; then one draws behind the other. What was not charged by then waits for another round."""
+        began = since = self.clock.now()
+        ends = began + self.pace.first
+        asked = [(run, self._asked(seat, run)) for run in runs if not run.outcome.done()]
+        if not asked:
+            return
+        await self._done_by({asking for _, asking in asked}, began + self.pace.first / 2)
+        asked.sort(key=lambda one: not one[1].done())
+        back, begun, is_gone = list[_Run](), list[_Begun](), False
+        for run, asking in asked:
+            latest = (ends if begun else since) + self.pace.last
+            within = latest - self.pace.margin - self.clock.now() if len(asked) > 1 else 0.0
+            drawing = asking if is_gone else asyncio.create_task(self._drawn(seat, run, asking, within))
+            if not is_gone and not await self._done_by({drawing}, ends):
+                since = latest - self.pace.last
+                await self._done_by({drawing}, latest)
+                ends = since + self.pace.leaves(self.clock.now() - since)
+            if drawing.done() and not drawing.exception() and getattr(drawing.result(), "instead", "") == "later":
+                run.seat = None
+                back.append(run)
+                continue
+            is_gone = is_gone or not drawing.done() or drawing.exception() is not None
+            begun.append(_Begun(run, drawing, asyncio.create_task(self._left(seat, run, drawing, ends))))
+        await self.clock.sleep_until(ends)
+        self._put_back(back)
+        lost = [one for one in begun if not await one.left]
+        if lost:
+            await self._lost(seat, lost)
+        account = runs[0].ask.account  # which keeps others waiting no longer than a run of one statement does
+        at_once = 2 * self._at_once.get(account, MOST_AT_ONCE)
+        self._at_once[account] = 1 if ends > began + self.pace.last else min(MOST_AT_ONCE, at_once)
+
+    @staticmethod
+    def _asked(seat: _Seat, run: _Run) -> asyncio.Task[Said]:
+        run.seat = seat
+        return asyncio.create_task(seat.link.ask(run.ask))
+
+    async def _drawn(self, seat: _Seat, run: _Run, asking: asyncio.Task[Said], within: float) -> Said:
+        found = await asking
+        return await seat.link.draw(run.ask.id, within) if isinstance(found, IsCharged) else found
+
+    async def _left(self, seat: _Seat, run: _Run, drawing: asyncio.Task[Said], moment: float) -> bool:
+        """Let the caller have what came of his run, then; whether anything did."""
+        await self.clock.sleep_until(moment)
         reply: Reply | None = None
-        is_late = False
-        if await self._done_by(asking, begun + self.pace.last):
-            await self.clock.sleep_until(begun + self.pace.leaves(self.clock.now() - begun))
+        if drawing.done() and not isinstance(drawing.exception() or drawing.result(), IsCharged):
             with contextlib.suppress(Died):
-                found = await asking
+                found = drawing.result()
                 reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
-        else:
-            _log.warning("a statement took longer than the last of answers_at: its worker is ended")
-            is_late = True
-        self._leave(run, reply)
+        self._tell(run, reply)
+        if reply is not None:
+            run.over(seat.link.entry_of(run.ask.id))
+        return reply is not None
+
+    async def _lost(self, seat: _Seat, lost: Sequence[_Begun]) -> None:
+        """Their worker is gone, or is ended because one of them took too long.
+
+        A failure is the one that drew when it died. None of those is that the clock ends, or that were behind others.
+        """
+        entries = [seat.link.entry_of(one.run.ask.id) for one in lost]
+        is_late = any(not one.drawing.done() for one in lost)
+        died = [one for one in lost if one.drawing.done() and one.drawing.exception() is not None] or list(lost)
+        for one, entry in zip(lost, entries, strict=True):
+            if is_late or one is not died[0]:
+                await self._spare(one.run.ask, entry)
         if is_late:
-            await self._spare(run.ask, seat.link.entry)
-        if reply is None:
-            seat.link.kill()
-            await asyncio.wait({asking})
-            asking.exception()
-            await seat.link.ended()
-        run.over(seat.link.entry)
-        if reply is None:
-            await self._replace(seat)
+            _log.warning("a statement took longer than the last of answers_at: its worker is ended")
+        seat.link.kill()
+        for one, entry in zip(lost, entries, strict=True):
+            await asyncio.wait({one.drawing})
+            one.drawing.exception()
+            one.run.over(entry or seat.link.entry_of(one.run.ask.id))
+        await self._replace(seat)
+
+    def _put_back(self, runs: Sequence[_Run]) -> None:
+        """Those that were not begun in the round of their account; a moment has come."""
+        rest = [run for run in runs if not run.outcome.done()]
+        for run in rest if self._closing else ():
+            run.refuse(ending())
+        if rest and not self._closing:
+            self._turns.put_back(rest[0].ask.account, rest)
+            self._seat()
 
     async def _spare(self, ask: Ask, entry: str) -> None:
         """Say that a run is ended by the clock before it is: else who looks next takes it for one that died."""
         if entry:
             with contextlib.suppress(Refused):
-                await self.look(replace(ask, wish="stopped", sql=entry, values=()))
+                await self.look(replace(ask, wish="stopped", account=OWN, sql=entry, values=()))
 
-    def _leave(self, run: _Run, reply: Reply | None) -> None:
+    def _tell(self, run: _Run, reply: Reply | None) -> None:
         """Let the caller have what came of his run; None, a death: the constant error."""
         if run.outcome.done():
             return
@@ -232,12 +316,14 @@ class Pool:
         else:
             run.outcome.set_result(reply)
 
-    async def _done_by(self, task: asyncio.Task[Reply | Waiting], moment: float) -> bool:
-        """Whether it is done then, or before."""
+    async def _done_by(self, tasks: Collection[asyncio.Task[Said]], moment: float) -> bool:
+        """Whether they are done then, or before."""
         waking = asyncio.create_task(self.clock.sleep_until(moment))
-        await asyncio.wait({task, waking}, return_when=asyncio.FIRST_COMPLETED)
+        while not waking.done() and not all(task.done() for task in tasks):
+            rest = [task for task in tasks if not task.done()]
+            await asyncio.wait([*rest, waking], return_when=asyncio.FIRST_COMPLETED)
         waking.cancel()
-        return task.done()
+        return all(task.done() for task in tasks)
 
     async def _another(self) -> WorkerLink:
         """A worker of the policy that this server began with. Raises Died, CannotOpen."""
@@ -256,7 +342,7 @@ class Pool:
             try:
                 seat.link = await self._another()
                 self._missing -= 1
-                self.restarted += 1
+                self._replaced += 1
                 return
             except (Died, CannotOpen, OSError):
                 _log.error("a worker cannot be replaced")
@@ -280,7 +366,5 @@ class Pool:
     async def drain(self) -> None:
         """Finish, and let the workers end, who close ledger and data."""
         await self.finish()
-        links = [self._free.get_nowait().link for _ in range(self._free.qsize())]
-        links += [] if self._desk is None else [self._desk]
-        self._desk = None
-        await asyncio.gather(*(link.close() for link in links))
+        links, self._free = [seat.link for seat in self._free], []
+        await asyncio.gather(self._desk.close(), self._computing.close(), *(link.close() for link in links))

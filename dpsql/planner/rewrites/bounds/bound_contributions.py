@@ -7,7 +7,9 @@ whose rows are counted gives. Which of them is used:
 - otherwise M and G if both are given, else C; of all three those that need less noise (`_noise`);
 - none, and no node, where the tree already proves that an id has few enough rows.
 
-Where an id can be in no more public groups than a limit lets count, nothing is scaled down for their number.
+Where an id can be in no more public groups than a limit lets count, nothing is scaled down for their number. Where it
+only seems so, because keys are computed from functions of the id, an id counts for less if it is in more; of private
+groups it keeps that many.
 
 Bounds of a single aggregate (`contribution_bounds_per_group`) take the place of M for its own component, never above
 what M or C allow. What a query asks for is enforced or refused. Its C stands beside the policy's M and G if it is at
@@ -29,7 +31,7 @@ from functools import partial
 from math import sqrt
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.policy_limits import PolicyLimits, policy_limits
 from dpsql.core.analysis.public_groups import groups_of_an_id
 from dpsql.core.analysis.rules.release import no_limit, one_row_per_group, proven_rows
@@ -37,12 +39,14 @@ from dpsql.core.ir.components import Component, RowCount, ValueSum
 from dpsql.core.ir.contributions import PerGroup
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, output_columns
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.policy.units import Accountant
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.distinct_values import most_rows_of_an_id
+from dpsql.planner.functions_of_the_id import functions_of_the_id
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
 from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
 
@@ -58,7 +62,8 @@ def bound_contributions(root: Node, ctx: RewriteContext) -> Node:
 
 def bounded(node: Release, ctx: RewriteContext) -> Release:
     """One release with its bounding node, if it needs one. Raises Rejected."""
-    facts = derive_once(node.input, ctx.analysis).fact
+    below = derive_once(node.input, ctx.analysis)
+    facts = below.fact
     own = node.outputs[0] if node.outputs and any(c.per_group for c in node.components) else None
     if not facts.ids:
         if own is not None:
@@ -68,13 +73,14 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
             )  # fmt: skip
         return node
     assert isinstance(node.input, GroupKeys)
-    limits = _limits(node, node.input, facts, ctx)
-    searched = _searched(node, facts, limits, ctx)
+    limits = _limits(node, node.input, below, ctx)
+    seem = functions_of_the_id(below)
+    searched = _searched(node, facts, seem, limits, ctx)
     if searched is not None:
         all_open = limits.none_declared and len(searched.open_sums(node)) == len(node.components)
         if all_open or (ctx.searches_rows(node.input) and _are_missing(node, facts, limits, searched)):
             return searched.bounded(node)
-    bounding = _choose(node, node.input, facts, limits, ctx)
+    bounding = _choose(node, node.input, facts, seem, limits, ctx)
     if searched is not None and searched.open_sums(node):
         return searched.sums_bounded(node, bounding, limits.proven)
     if bounding is None:
@@ -103,17 +109,19 @@ def _needs_limits(components: Sequence[Component]) -> bool:
 
 
 def _choose(
-    node: Release, keyed: GroupKeys, facts: Facts, limits: _Limits, ctx: RewriteContext
+    node: Release, keyed: GroupKeys, facts: Facts, seem: Columns, limits: _Limits, ctx: RewriteContext
 ) -> BoundContributions | None:
+    """seem: columns that seem to be functions of the id."""
     proven, total, per_group, groups = limits.proven, limits.rows, limits.per_group, limits.groups
     id_column = _id_column(facts, keyed)
     keys = tuple(i.column for i in keyed.items)
     private_keys = keyed.sources is None
     key_columns = frozenset(k.uid for k in keys)
-    one_group = not keys or key_columns <= facts.by_id
+    one_group = key_columns <= seem
     # A limit C of the query alone takes nothing away from the policy's M and G.
     only_asked = ctx.limits.rows is not None and _declared(keyed, replace(ctx, limits=ContributionLimits()))[0] is None
-    possible = groups_of_an_id(keyed, facts.by_id)
+    possible, sure = groups_of_an_id(keyed, seem), groups_of_an_id(keyed, facts.by_id)
+    proven_few = sure == possible
     if not one_group and per_group is not None and groups is not None:
         if total is not None and not only_asked and ctx.limits.per_group is None:
             few, most = min(groups, possible or groups), min(total, (groups if private_keys else possible) or total)
@@ -143,21 +151,28 @@ def _choose(
     if one_group:
         rows = total if total is not None else per_group
         if proven is not None and (rows is None or proven <= rows):
-            return None
+            if proven_few or proven == 1:
+                return None
+            rows = proven
         if rows is None and all(rule(c).counts == "ids" for c in node.components):
             rows = 1  # an id counts once, however many rows it has
         if rows is None:
             raise _unlimited(node, facts, ctx)
-        return BoundContributions(keyed, id_column, keys, None, rows, 1, few_groups=True)
+        cut = private_keys and not proven_few
+        return BoundContributions(keyed, id_column, keys, None, rows, 1, truncate_groups=cut, few_groups=proven_few)
     asked = groups if only_asked else ctx.limits.groups
-    few_enough = asked is None or any(n is not None and n <= asked for n in (proven, possible))
+    few_enough = asked is None or any(n is not None and n <= asked for n in (proven, sure))
+    alike = proven_few or possible is None or (proven is not None and possible >= proven)
     if per_group is not None and groups is not None:
-        if proven is not None and proven <= per_group * groups and few_enough:
+        if proven is None or proven > per_group * groups or not few_enough:
+            few = possible is not None and possible <= groups
+            counted = possible if few else groups
+            return BoundContributions(keyed, id_column, keys, None, per_group, counted, few_groups=few and proven_few)
+        if alike:
             return None
-        few = possible is not None and possible <= groups
-        return BoundContributions(keyed, id_column, keys, None, per_group, possible if few else groups, few_groups=few)
+        total = proven
     if proven is not None and (total is None or proven <= total):
-        if few_enough:
+        if few_enough and alike:
             return None
         total = proven
     if total is None:
@@ -165,7 +180,9 @@ def _choose(
     if not few_enough and asked is not None and asked < total:
         return BoundContributions(keyed, id_column, keys, total, None, asked, truncate_groups=True)
     if possible is not None and possible <= total:
-        return BoundContributions(keyed, id_column, keys, total, None, possible, few_groups=True)
+        return BoundContributions(
+            keyed, id_column, keys, total, None, possible, truncate_groups=not proven_few, few_groups=proven_few
+        )
     return BoundContributions(keyed, id_column, keys, total)
 
 
@@ -189,7 +206,9 @@ def _unreachable(node: Release, asked: int, per_group: int, groups: int | None) 
     )  # fmt: skip
 
 
-def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext) -> SearchedLimits | None:
+def _searched(
+    node: Release, facts: Facts, seem: Columns, limits: _Limits, ctx: RewriteContext
+) -> SearchedLimits | None:
     """Who finds limits of a release; None where nobody asks for that, or where single aggregates bring their own."""
     keyed = node.input
     assert isinstance(keyed, GroupKeys)
@@ -197,10 +216,12 @@ def _searched(node: Release, facts: Facts, limits: _Limits, ctx: RewriteContext)
     if searching is None or any(c.per_group is not None for c in node.components):
         return None
     searching = searching.aside() if facts.empty else searching
-    one_group = frozenset(item.column.uid for item in keyed.items) <= facts.by_id
+    one_group = frozenset(item.column.uid for item in keyed.items) <= seem
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
     declared = Declared(rows, limits.groups)
-    return SearchedLimits(searching, keyed, _id_column(facts, keyed), facts, one_group, declared, ctx.analysis.table)
+    return SearchedLimits(
+        searching, keyed, _id_column(facts, keyed), facts, seem, one_group, declared, ctx.analysis.table
+    )
 
 
 def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits) -> bool:
@@ -231,10 +252,18 @@ class _Limits:
         return self.proven is None and self.rows is None and self.per_group is None
 
 
-def _limits(node: Release, keyed: GroupKeys, facts: Facts, ctx: RewriteContext) -> _Limits:
-    """The limits of a release, the bounds of its own components taken into account."""
+def _limits(node: Release, keyed: GroupKeys, below: Tagged[Facts], ctx: RewriteContext) -> _Limits:
+    """The limits of a release, the bounds of its own components taken into account.
+
+    Of rows that an id seems to have few of, no more count: what seems so is enforced like a limit.
+    """
+    facts = below.fact
     proven = proven_rows(keyed, facts)
     rows, per_group, groups = _declared(keyed, ctx)
+    seem = most_rows_of_an_id(below)
+    known = (proven, rows, None if per_group is None or groups is None else per_group * groups)
+    if seem is not None and all(n is None or seem < n for n in known):
+        rows = seem
     if one_row_per_group(keyed, facts):
         per_group = 1
     own = [c for c in node.components if c.per_group is not None]

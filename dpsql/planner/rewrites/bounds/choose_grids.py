@@ -1,7 +1,7 @@
 """Give every component its integer grid: what one integer is worth, where it is clipped, how fine the weights are.
 
 Public facts alone decide, and the noise is computed from the grid, never the grid from the noise. A COUNT(DISTINCT …)
-gets the most values that it can count, where these are fewer than the rows of an id.
+counts as many values as it seems to have, where these are fewer than the rows of an id.
 
 With B the clip bound in integers, F the weight grid and r the rows of one unit: B ≤ 2³⁰ and F·r·B ≤ 2⁴⁰. So every
 integer that the engine computes fits its type. Where totals per group are clipped, the largest contribution under that
@@ -22,11 +22,9 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.distinct_values import most_values
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.private_aggregate import VARIANCES
 from dpsql.core.analysis.rules.release import contribution
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import (
     Comoment,
@@ -43,13 +41,14 @@ from dpsql.core.ir.contributions import SATURATED, UnitTotal, Weighing
 from dpsql.core.ir.expressions import Call, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, BoundContributions, Node, Release, key_sources
 from dpsql.core.ir.types import Kind
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION, Table
 from dpsql.core.printing.grid_integers import MOST_PLACES
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.errors import reject
+from dpsql.planner.distinct_values import most_values
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 MOST_UNITS = 2**30
@@ -97,26 +96,27 @@ def choose_grids(root: Node, ctx: RewriteContext) -> Node:
     found: dict[Expr, Fraction] = {clip: searching.wanted[label].grid for label, clip in clips.items() if searching}
 
     def change(node: Release) -> Node:
-        return gridded(node, derive_once(node.input, ctx.analysis).fact, found)
+        return gridded(node, derive_once(node.input, ctx.analysis), found)
 
     return transform(root, Release, change)
 
 
-def gridded(node: Release, facts: Facts, found: Mapping[Expr, Fraction] = MappingProxyType({})) -> Release:
-    """The release with grids. facts: of its input. found: what is clipped to bounds that a search finds → its grid."""
+def gridded(node: Release, rows: Tagged[Facts], found: Mapping[Expr, Fraction] = MappingProxyType({})) -> Release:
+    """The release with grids. rows: its input. found: what is clipped to bounds that a search finds → its grid."""
+    facts = rows.fact
     limits = contribution(node, facts)
     bounding = node.input if isinstance(node.input, BoundContributions) else None
     return replace(
         node,
         components=tuple(
             _counted(_gridded(c, facts, limits, bounding, node, found), node, facts)
-            for c in (_counting(c, node, facts, limits) for c in node.components)
+            for c in (_counting(c, node, rows, limits) for c in node.components)
         ),
     )
 
 
-def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -> Component:
-    """With the number of values that a COUNT(DISTINCT …) can count.
+def _counting(c: Component, node: Release, rows: Tagged[Facts], limits: Contribution) -> Component:
+    """With V, the most values that a COUNT(DISTINCT …) is to count.
 
     Not where it may share its price with components that count other rows (`core/noise/parallel_composition.py`).
     """
@@ -124,7 +124,7 @@ def _counting(c: Component, node: Release, facts: Facts, limits: Contribution) -
         return c
     if not limits.scaled and _conditional(c) and sum(map(_conditional, node.components)) > 1:
         return c
-    most = most_values(c.arg, facts, c.filter, stored_columns(node.input))
+    most = most_values(c.arg, rows, c.filter)
     counted = limits.rows if c.of_unit is None else c.of_unit.most
     return c if most is None or most >= counted else replace(c, values=max(1, most))
 

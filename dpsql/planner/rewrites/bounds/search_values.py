@@ -100,7 +100,7 @@ class _Call:
         rows = self.node.input if self.call.filter is None else Filter(self.node.input, self.call.filter)
         id_column = next((c for c in output_columns(rows) if c.uid in self.facts.ids), None)
         made = of_values(rows, id_column, x, grid, self.searching.numbers)
-        octaves = gridded(made, derive_once(made.input, self.ctx.analysis).fact)
+        octaves = gridded(made, derive_once(made.input, self.ctx.analysis))
         within = self._units(low, grid), self._units(high, grid)
         if opened is not None:
             span = self.facts.value(x).interval

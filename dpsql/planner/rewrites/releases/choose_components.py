@@ -12,6 +12,7 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.bounds.choose_grids import gridded
+from dpsql.planner.rewrites.releases.cut_slices import in_slices
 from dpsql.planner.rewrites.releases.same_rows import families
 from dpsql.planner.rewrites.releases.share_sums import shared_sums, sum_forms
 from dpsql.planner.rewrites.releases.size_covariances import size_covariances
@@ -26,7 +27,8 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         return _scaled_alike(root, ctx) if ctx.consistent else root
 
     def change(node: Release) -> Node:
-        facts = derive_once(node.input, ctx.analysis).fact
+        rows = derive_once(node.input, ctx.analysis)
+        facts = rows.fact
         # Plain forms first, so that they are taken where the others are no better.
         forms = [
             form
@@ -34,7 +36,11 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
             for form in (plain, split_counts(plain, facts), size_covariances(plain, facts))
         ]
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
-        return node if len(different) == 1 else min(different, key=lambda form: error(gridded(form, facts), facts))
+        return (
+            node
+            if len(different) == 1
+            else min(different, key=lambda form: error(in_slices(gridded(form, rows), facts), facts))
+        )
 
     return transform(root, Release, change)
 

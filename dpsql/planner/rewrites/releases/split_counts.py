@@ -26,9 +26,8 @@ Example:
 
 from __future__ import annotations
 
-from dpsql.core.analysis.disjoint_conditions import Cases, are_disjoint, cases_of
+from dpsql.core.analysis.disjoint_conditions import are_disjoint
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import Component, RowCount
 from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Call, Expr, Literal
@@ -36,6 +35,7 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.value_classes import replace
 from dpsql.frontend.aggregates.formula import formula
+from dpsql.planner.exclusive_conditions import Cases, cases_of
 from dpsql.planner.rewrites.releases.share_sums import pruned
 
 
@@ -66,11 +66,10 @@ def _split(
 ) -> tuple[int, tuple[int, ...]] | None:
     """Of a count of all rows the places of the rest and of the slices; the rest is added to the components."""
     found: list[tuple[int, Expr, Cases]] = []
-    stored = stored_columns(node.input)
     for i, c in enumerate(node.components):
         if i == node.threshold or not _counted(c) or c.arg != total.arg or c.filter is None:
             continue
-        cases = cases_of(c.filter, stored)
+        cases = cases_of(c.filter)
         if all(are_disjoint(cases, other) for _, _, other in found):
             found.append((i, c.filter, cases))
     if not found:
@@ -80,7 +79,7 @@ def _split(
     for _, condition, _ in found[1:]:
         some = Call("or", (some, condition), BOOLEAN)
     rest = Call("not", (Call("is_not_distinct_from", (some, Literal(True, BOOLEAN)), BOOLEAN),), BOOLEAN)
-    if _never(cases_of(rest, stored), facts):
+    if _never(cases_of(rest), facts):
         return places[0], places[1:]
     own = replace(total, filter=rest)
     if own not in components:
@@ -91,6 +90,6 @@ def _split(
 def _never(cases: Cases, facts: Facts) -> bool:
     """Whether every case asks for the NULL of a column that is never NULL."""
     return all(
-        any(not facts.columns[uid].value.nullable and replace(p, null=False).nothing for uid, p in case.items())
+        any(replace(p, null=False).nothing and not facts.value(expr).nullable for (expr, _), p in case.items())
         for case in cases
     )

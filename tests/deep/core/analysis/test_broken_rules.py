@@ -67,8 +67,8 @@ class Mutant:
 def _claim(change: Callable[[Component, Contribution, Sensitivity], Sensitivity]) -> Patch:
     """Change what `measure` claims."""
 
-    def mutated(c: Component, limits: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
-        return change(c, limits, sensitivity(c, limits, grouped, total))
+    def mutated(c: Component, limits: Contribution, grouped: bool) -> Sensitivity:
+        return change(c, limits, sensitivity(c, limits, grouped))
 
     return lambda m: m.setattr(allocate, "sensitivity", mutated)
 

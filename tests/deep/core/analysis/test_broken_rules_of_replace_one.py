@@ -25,8 +25,8 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 def _claim(change: Callable[[Component, Contribution, bool, Sensitivity], Sensitivity]) -> Patch:
     """Change what `measure` claims."""
 
-    def mutated(c: Component, limits: Contribution, grouped: bool, total: bool = False) -> Sensitivity:
-        return change(c, limits, grouped, sensitivity(c, limits, grouped, total))
+    def mutated(c: Component, limits: Contribution, grouped: bool) -> Sensitivity:
+        return change(c, limits, grouped, sensitivity(c, limits, grouped))
 
     return lambda m: m.setattr(allocate, "sensitivity", mutated)
 
@@ -42,7 +42,7 @@ def _b_in_place_of_2b(c: Component, limits: Contribution, grouped: bool, found: 
 
 
 def _every_row_counts(c: Component, limits: Contribution, grouped: bool, found: Sensitivity) -> Sensitivity:
-    return sensitivity(c, limits, grouped, True)
+    return sensitivity(replace(c, every_row=True, filter=None), limits, grouped)
 
 
 def _b_in_place_of_the_larger(c: Component, limits: Contribution, grouped: bool, found: Sensitivity) -> Sensitivity:

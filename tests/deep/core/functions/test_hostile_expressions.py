@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.analysis import distinct_values, expression_values
+from dpsql.core.analysis import expression_values
 from dpsql.core.functions import registry
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.ir.types import INTEGER, Kind
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
+from dpsql.planner import distinct_values
 from tests.support import hostile_checks
 from tests.support.hostile import FUNCTIONS, signatures
 from tests.support.hostile_checks import Table, expressions, nulls

@@ -91,9 +91,9 @@ BROKEN: dict[str, Callable[[pytest.MonkeyPatch], Any]] = {
 def _kept(see: Any) -> Any:
     kept: list[ClientLink] = []
 
-    async def seen(self: Front, link: ClientLink) -> None:
+    async def seen(self: Front, link: ClientLink, through: Any) -> None:
         kept.append(link)
-        await see(self, link)
+        await see(self, link, through)
 
     return seen
 

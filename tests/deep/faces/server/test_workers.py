@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -144,7 +145,7 @@ def test_draining_lets_a_run_end_and_its_answer_leave(shop: Shop) -> None:
     async def drain() -> object:
         described = await server.gateway.describe(ANA, MEANS, TENTH)
         run = asyncio.create_task(server.gateway.run(ANA, described, (), TENTH, "means"))
-        while "means" not in server.gateway.pool._runs:
+        while (known := server.gateway.pool._runs.get("means")) is None or known.seat is None:
             await asyncio.sleep(0.001)
         await asyncio.gather(server.gateway.close(), run)
         return run.result()
@@ -221,9 +222,9 @@ def test_no_planted_value_is_in_anything_that_leaves(planted: Shop) -> None:
     ]  # fmt: skip
     original = link.read
 
-    def tapped(line: bytes) -> object:
+    def tapped(line: bytes, *rest: Any) -> object:
         sent.append(line)
-        return original(line)
+        return original(line, *rest)
 
     link.read = tapped  # type: ignore[assignment]
     try:

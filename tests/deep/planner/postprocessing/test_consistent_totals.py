@@ -169,7 +169,7 @@ class Drawn:
         for place, planned in enumerate(self.plan.releases):
             columns = []
             for m in planned.measured.measurements:
-                leaf = 1000 * m.component.weight * (1 if m.component.center == 0 and m.component.hi == 1 else 7)
+                leaf = 1000 * m.component.weight * (1 if m.component.center == 0 and m.component.ends[1] == 1 else 7)
                 exact = Integers.of([int(n) * leaf for n in height[place]])
                 columns.append(m.noise.add_noise(exact) if noise else exact)
             found.append(NoisyRelease(planned, keys[place], tuple(columns)))

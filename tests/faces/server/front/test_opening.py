@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from dpsql.diagnostics.errors import Rejected
 from dpsql.faces.server.front import login as login_module
+from dpsql.faces.server.front.client_link import ClientLink
 from dpsql.faces.server.front.listen import ConnectionLimits, Front, tls_context
 from dpsql.faces.server.front.route import Route
+from dpsql.faces.server.statements import Login
 from dpsql.faces.server.wire.messages import STARTUP_LIMIT
 from tests.support.answering import Answers, NoCatalogue
-from tests.support.served import NAME, PASSWORD, Served
+from tests.support.served import NAME, PASSWORD, Served, people
 from tests.support.wire_client import GSS_REQUEST, SSL_REQUEST, Client, packet, shape, startup, text
 
 TLS = Path(__file__).resolve().parents[3] / "fixtures" / "tls"
@@ -187,21 +191,113 @@ def test_who_never_finishes_is_sent_away() -> None:
                 assert last_error(connection) == "08006"
 
 
-def test_who_has_not_logged_in_takes_no_room_from_others() -> None:
+def refused_of(served: Served) -> list[tuple[str, str]]:
+    return [(event.name, event.outcome) for event in served.log.events if event.what == "refused login"]
+
+
+def test_who_has_not_logged_in_gives_his_place_to_who_comes() -> None:
+    """An idle host does not shut out those behind the same address. First goes who has said nothing."""
     limits = ConnectionLimits(connections=5, of_one_user=2, not_logged_in=4, from_one_address=2)
-    with Served(Answers(), limits=limits) as served, served.raw() as one, served.raw() as two, served.raw() as friend:
-        waiting = Client(one), Client(two)
-        for client in waiting:  # they have their place
-            client.send(GSS_REQUEST)
-            assert client.exactly(1) == b"N"
-        assert last_error(friend) == "53300"
-        waiting[0].login(NAME, PASSWORD)
-        with served.raw() as third:
-            client = Client(third)
+    with Served(Answers(), limits=limits) as served, served.raw() as one, served.raw() as idle:
+        begun = Client(one)
+        begun.send(GSS_REQUEST)
+        assert begun.exactly(1) == b"N"
+        with served.raw() as friend:
+            assert idle.recv(1) == b""
+            assert refused_of(served) == [("", "53300")]
+            assert shape(Client(friend).login(NAME, PASSWORD)).endswith("ZI")
+            assert shape(begun.login(NAME, PASSWORD)).endswith("ZI")
+
+
+def test_the_network_with_most_strangers_gives_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    places: list[str] = []
+    made = ClientLink.connection_made
+
+    def connection_made(link: ClientLink, transport: asyncio.BaseTransport) -> None:
+        places.append(["10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.3"][len(places)])
+        link.place = places[-1]  # type: ignore[attr-defined]
+        made(link, transport)
+
+    monkeypatch.setattr(ClientLink, "connection_made", connection_made)
+    monkeypatch.setattr(ClientLink, "address", property(lambda self: self.place))
+    monkeypatch.setattr(login_module, "is_local", lambda address: True)
+    limits = ConnectionLimits(connections=9, of_one_user=9, not_logged_in=3, from_one_address=3)
+    with Served(Answers(), limits=limits) as served, ExitStack() as open:
+        alone, first, second, new = [open.enter_context(served.raw()) for _ in range(4)]
+        assert first.recv(1) == b""
+        for link in (alone, second, new):
+            link.sendall(GSS_REQUEST)
+            assert link.recv(1) == b"N"
+
+
+def test_who_finds_no_place_is_told_as_libpq_prints_it(secure: Served) -> None:
+    """Under TLS, which libpq asks for first: an error before it would be one of TLS. The log has one line a minute."""
+    secure.front._limits = ConnectionLimits(connections=1)
+    with secure.raw() as connection:
+        client = Client(connection)
+        with client.secure():
             assert shape(client.login(NAME, PASSWORD)).endswith("ZI")
-            assert shape(waiting[0].query("SELECT n")).endswith("ZI")
-            waiting[1].send(startup(user=NAME, database="clinic"))
-            assert waiting[1].prove(PASSWORD)[-1].fields["C"] == "53300"
+            with secure.raw() as other, (late := Client(other)).secure():
+                late.send(startup(user="ben", database="clinic"))
+                found = late.receive()
+                assert (found.kind, found.fields["S"], found.fields["C"]) == ("E", "FATAL", "53300")
+            assert refused_of(secure) == [("ben", "53300")]
+            for name, lines in (("eve", 1), ("max", 2)):
+                with secure.raw() as another:
+                    another.sendall(startup(user=name, database="clinic"))
+                    assert last_error(another) == "53300"
+                assert len(refused_of(secure)) == lines
+                secure.later(61)
+            with secure.raw() as stranger:  # who may stop what runs all the same
+                stranger.sendall(struct.pack("!IIii", 16, 80877102, 1, 1))
+                assert stranger.recv(1) == b""
+
+
+PROXY = b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 5432\r\n"
+
+
+def test_a_proxy_says_where_a_client_comes_from(context: ssl.SSLContext) -> None:
+    """Under the same rules: from another machine, TLS is needed."""
+    with Served(Answers(), tls=context, proxies=["127.0.0.0/8"]) as served:
+        with served.raw() as connection:
+            client = Client(connection)
+            client.send(PROXY)
+            with client.secure():
+                assert shape(client.login(NAME, PASSWORD)).endswith("ZI")
+        with served.raw() as plain:
+            plain.sendall(PROXY + startup(user=NAME, database="clinic"))
+            assert last_error(plain) == "28000"
+        with served.raw() as together:
+            together.sendall(PROXY + SSL_REQUEST + b"x")
+            assert last_error(together) == "08P01"
+        with served.raw() as silent:
+            silent.sendall(startup(user=NAME, database="clinic"))
+            assert last_error(silent) == "08P01"
+        assert {event.address for event in served.log.events} == {"192.0.2.7"}
+
+
+def test_nobody_else_says_where_he_comes_from() -> None:
+    with Served(Answers(), proxies=["192.0.2.0/24"]) as served, served.raw() as connection:
+        connection.sendall(PROXY + startup(user=NAME, database="clinic"))
+        assert last_error(connection) == "08P01"
+
+
+def test_fifty_right_passwords_of_one_address_at_one_time() -> None:
+    """All of them are there before the first proof comes."""
+    others = {f"user{i}": Login(f"user{i}", f"user{i}") for i in range(5)}
+    with Served(Answers(), people(**others)) as served, ExitStack() as open:
+        clients = [Client(open.enter_context(served.raw())) for _ in range(50)]
+        for number, client in enumerate(clients):
+            client.send(startup(user=f"user{number % 5}", database="clinic"))
+        for client in clients:
+            assert client.receive().kind == "R"
+        proofs = [client.proof(PASSWORD) for client in clients]
+        for client, proof in zip(clients, proofs, strict=True):
+            assert isinstance(proof, tuple)
+            client.send(packet(b"p", proof[0]))
+        for client in clients:
+            assert shape(client.until("Z", "E")).endswith("ZI")
+        assert served.waits == []
 
 
 def test_a_place_is_free_again_when_a_client_has_left() -> None:

@@ -204,7 +204,7 @@ def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> Non
     seats: list[object] = []
 
     async def take() -> None:
-        seats.append(await pool._free.get())
+        seats.append(pool._free.pop())
 
     web.server.do(take)  # no worker is free, so the statement waits
     try:
@@ -221,7 +221,7 @@ def test_a_custodian_stops_a_statement_and_ends_a_session(web: ServedWeb) -> Non
         assert ">stopped<" in said
         asking.join(120)
     finally:
-        pool._free.put_nowait(seats[0])  # type: ignore[arg-type]
+        pool._free.append(seats[0])  # type: ignore[arg-type]
     assert "was stopped" in answers[0].text and ben.get("/").status_code == 200
     ended = post(carol, "/sessions", "/sessions", door="1", key=key, do="end").text
     assert ">ended<" in ended and "SIGHUP" in ended and "start the server" not in ended
@@ -250,7 +250,7 @@ def test_a_client_that_leaves_stops_what_it_asked(web: ServedWeb) -> None:
     seats: list[object] = []
 
     async def take() -> None:
-        seats.append(await pool._free.get())
+        seats.append(pool._free.pop())
 
     def runs() -> bool:
         return any("AS abandoned" in v.running for v in web.web._console.sessions.visitors())
@@ -264,5 +264,5 @@ def test_a_client_that_leaves_stops_what_it_asked(web: ServedWeb) -> None:
         while runs():
             time.sleep(0.01)
     finally:
-        pool._free.put_nowait(seats[0])  # type: ignore[arg-type]
+        pool._free.append(seats[0])  # type: ignore[arg-type]
     assert "AS abandoned" not in ana.get("/history").text and web.server.shop.spent() == before

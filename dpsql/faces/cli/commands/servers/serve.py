@@ -10,17 +10,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpsql import __version__
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.serving import Serving
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.faces.cli import exits
 from dpsql.faces.server.audit_log import AuditLog, NoLog, reason
 from dpsql.faces.server.front.listen import ConnectionLimits, Front, require_tls
 from dpsql.faces.server.front.login import AskingForCertificates, Door
+from dpsql.faces.server.front.patience import IPNetwork
 from dpsql.faces.server.gateway import spent_in_all
 from dpsql.faces.server.health import Health, place
 from dpsql.faces.server.metrics import Metrics
@@ -30,6 +33,7 @@ from dpsql.faces.server.readiness import tell_ready
 from dpsql.faces.server.refusal_counts import Refusals
 from dpsql.faces.server.reload import Files, Holding, reload
 from dpsql.faces.server.statements import Recording
+from dpsql.faces.server.workers.worker_pool import MOST_AT_ONCE
 from dpsql.policy.issues import listed
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 
     Consoles = tuple[Address | None, Address | None]
 
+_SWITCH: Final = 0.0005
+"""Seconds that a thread which plans may go on before others have their turn, who need less."""
 _TO_TAKE_AN_ANSWER: Final = 10.0
 """Seconds, after the last of `answers_at`, until a server that stops lets go of whoever does not take his."""
 
@@ -56,6 +62,7 @@ def run(
     custodian_http: str | None,
     made_up: MadeUp,
     tls_only: bool = False,
+    proxies: Sequence[str] = (),
 ) -> int:
     """Raises dpsql.Error if a policy, its data or ledger, users, the certificate or the log cannot be opened."""
     plan = planned(files, workers, made_up)
@@ -89,11 +96,23 @@ def run(
         made_up=of_made_up,
         wire=None if wire is None else AskingForCertificates(wire),
         tls_only=tls_only,
+        proxies=_networks(proxies),
     )
     exits.say(_started(plan, door))
     # What is said to whoever started this would stand among the lines of a log on standard output.
     show = exits.say if log == "-" else lambda text: print(text, flush=True)
+    sys.setswitchinterval(_SWITCH)
     return asyncio.run(_serve(plan, door, metrics, refusals, listening, own, show))
+
+
+def _networks(proxies: Sequence[str]) -> tuple[IPNetwork, ...]:
+    """Raises Rejected DP903."""
+    try:
+        return tuple(ip_network(text) for text in proxies)
+    except ValueError:
+        raise reject(
+            "DP903", f"--proxy: {listed(proxies, 3)}: not all are addresses or networks", help=["--proxy 10.0.0.0/28"]
+        ) from None
 
 
 def _recording(log: str | None) -> Recording:
@@ -116,11 +135,18 @@ def _started(plan: Planned, door: Door) -> str:
     """What begins, for the log of the custodian."""
     users = len(door.users.by_name)
     databases = [
-        f"policy {policy.name} {policy.hash[:12]}, {_counted(policy.serving.workers, 'worker')}" for policy in plan.true
+        f"policy {policy.name} {policy.hash[:12]}, {_counted(policy.serving.workers, 'worker')}, "
+        f"{_new_answers(policy.serving):,} new answers a minute at the most"
+        for policy in plan.true
     ]
     databases += [f"made up {name} {plan.hashes[name][:12]}" for name in plan.names if name in door.made_up]
     tls = "no TLS" if door.tls is None else "TLS required" if door.tls_only else "TLS, required from other machines"
     return one_line(f"dpsql {__version__}: {'; '.join(databases)}; {_counted(users, 'user')}, {tls}")
+
+
+def _new_answers(serving: Serving) -> int:
+    """How many may leave in a minute, if all are ready at the first moment: a round of each worker after the other."""
+    return int(60 / float(serving.answers_at[0]) * serving.workers * MOST_AT_ONCE)
 
 
 def _counted(number: int, what: str) -> str:

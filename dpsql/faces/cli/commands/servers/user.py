@@ -49,6 +49,8 @@ def _in_words(login: Login) -> str:
         "defaults " + " ".join(f"{symbol} {amount}" for symbol, amount in defaults) if defaults else "",
         dearer,
         "at most " + ", ".join(f"ε {x} {time}" for time, x in ceilings if x) if any(x for _, x in ceilings) else "",
+        f"at least ε {most.least_epsilon} a query" if most.least_epsilon else "",
+        f"at most {most.statements:,} charged statements an hour" if most.statements else "",
         f"may make {', '.join(login.may)}" if login.may else "",
         f"databases {', '.join(login.databases)}" if login.databases else "",
     ]

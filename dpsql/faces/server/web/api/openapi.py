@@ -186,7 +186,10 @@ def _schemas() -> Schema:
             "database": text,
             "account": text,
             "units": _list(_object({"unit": text, "spent": _ref("Loss"), "left": _or_null(_ref("Loss"))})),
-            "ceilings": _object(dict.fromkeys(("per_query", "per_hour", "per_day"), _or_null(text))),
+            "ceilings": _object({
+                **dict.fromkeys(("per_query", "per_hour", "per_day", "least_epsilon"), _or_null(text)),
+                "statements": _or_null({"type": "integer"}),
+            }),
         }),
         "Tables": _object({
             "database": text,

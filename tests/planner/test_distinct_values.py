@@ -1,14 +1,14 @@
-"""How many values an expression can have: by its type, by CLIP, by functions, by lists; never by a promise."""
+"""How many values an expression seems to have: by its type, by CLIP, by functions, by lists; never by a promise."""
 
 from __future__ import annotations
 
 import pytest
 
-from dpsql.core.analysis.distinct_values import most_values
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.ir.components import DistinctCount
+from dpsql.core.ir.nodes import Release
 from dpsql.diagnostics.diagnostic import Source
-from tests.support.planning import below_release, planned, policy
+from dpsql.planner.distinct_values import most_values
+from tests.support.planning import planned, policy
 
 POLICY = policy("""
 t:
@@ -122,10 +122,10 @@ def test_long_expressions_are_not_looked_into() -> None:
 def counted_values(sql: str) -> int | None:
     """The image of what the only COUNT(DISTINCT …) counts; the plan says so, too, where it is small."""
     plan = planned(sql, POLICY)
-    node = plan.releases[0].measured.node
-    (component,) = node.components
-    assert isinstance(component, DistinctCount) and component.arg is not None
-    found = most_values(component.arg, below_release(plan), component.filter, stored_columns(node.input))
+    (release,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
+    (component,) = plan.releases[0].measured.node.components
+    assert isinstance(component, DistinctCount)
+    found = most_values(component.arg, release.inputs[0], component.filter)
     assert component.values == (found if found is None or found < 100_000 else None)
     return found
 
@@ -135,3 +135,37 @@ def test_what_is_said_of_the_values_is_said_by_the_plan() -> None:
     assert plan.releases[0].measured.measurements[0].sensitivity.l1 == 12
     assert plan.source == Source("SELECT COUNT(DISTINCT month(d)) AS n FROM t")
     assert plan.notes == ()  # no limit takes anything away
+
+
+@pytest.mark.parametrize(
+    ("inner", "condition", "values"),
+    [
+        ("SELECT id, MAX(tiny) AS k FROM t GROUP BY id, w", "k IN (1, 2)", 2),
+        ("SELECT id, tiny AS k FROM t", "k IN (1, 2)", 2),
+        ("SELECT id, tiny + x AS k FROM t", "k IN (1, 2)", None),
+        ("SELECT id, w, MAX(month(d)) AS k FROM t GROUP BY id, w", "w <> 'a'", 12),
+        ("SELECT id, w, x % 2 AS k FROM t GROUP BY 1, 2, 3", "k > 0", 3),
+    ],
+)
+def test_columns_are_followed_down(inner: str, condition: str, values: int | None) -> None:
+    rows = f"SELECT id, k FROM ({inner}) AS i WHERE {condition}"
+    assert counted_values(f"SELECT COUNT(DISTINCT k) FROM ({rows}) AS j") == values
+
+
+@pytest.mark.parametrize(
+    ("inner", "condition", "rows"),
+    [
+        ("SELECT DISTINCT id, month(d) AS k FROM t", "TRUE", 13),
+        ("SELECT DISTINCT id, month(d) AS k FROM t", "k <= 3", 3),
+        ("SELECT DISTINCT id, month(d) AS k FROM t", "k < 3 AND k IS NOT NULL", 2),
+        ("SELECT id, b AS k, COUNT(*) AS n FROM t GROUP BY 1, 2", "k", 3),
+        ("SELECT id, sure AS k, COUNT(*) AS n FROM t GROUP BY 1, 2", "TRUE", 2),
+        ("SELECT id, b, CLIP(x, 0, 4) AS k FROM t GROUP BY 1, 2, 3", "TRUE", 18),
+        ("SELECT id, w AS k FROM t GROUP BY 1, 2", "TRUE", 100000),
+        ("SELECT id, ROW_NUMBER() OVER (PARTITION BY id, sure ORDER BY x) AS k FROM t", "k <= 2", 4),
+        ("SELECT id, MIN(x) AS k FROM t GROUP BY id", "TRUE", 1),
+    ],
+)
+def test_rows_that_an_id_seems_to_have(inner: str, condition: str, rows: int) -> None:
+    plan = planned(f"SELECT COUNT(*) FROM ({inner}) AS i WHERE {condition}", POLICY)
+    assert plan.releases[0].measured.contribution.rows == rows

@@ -1,0 +1,264 @@
+"""What several statements of an account do in one seat: by a clock that is moved by hand, and workers that are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dpsql.core.policy.catalogue import Catalogue
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.faces.server.pace import Pace
+from dpsql.faces.server.statements import Refused
+from dpsql.faces.server.turns import OWN
+from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply
+from dpsql.faces.server.workers.worker_pool import COMPUTES, MOST_AT_ONCE, SLICE, Pool
+from tests.faces.server.test_pace import ANSWER, Told, an_ask, asking
+from tests.support.hand_clock import Hand, HandClock, settle
+
+
+class Rounds:
+    """A pool whose workers charge first. made: all of them, the one that runs nothing first."""
+
+    def __init__(self, moments: Sequence[int], size: int = 1) -> None:
+        self.clock, self.made = HandClock(), list[Hand]()
+        self.pool = Pool(self._start, size, 20, Pace.of([Fraction(m) for m in moments]), self.clock)
+
+    async def _start(self) -> Hand:
+        self.made.append(Hand(Ready("", Catalogue(())), charges=True))
+        return self.made[-1]
+
+    @property
+    def worker(self) -> Hand:
+        return self.made[1]
+
+    async def draws(self, id: str, at: float, waits: bool = True) -> None:
+        """It is this one that draws now; its answer is ready then."""
+        assert self.worker.drawn[-1] == id
+        await self.clock.go_to(at)
+        self.worker.reply(Reply(id, ANSWER), waits)
+        await settle()
+
+
+def run(test: Callable[[Rounds], Awaitable[None]], *moments: int, size: int = 1) -> None:
+    async def whole() -> None:
+        rounds = Rounds(moments or (5,), size)
+        await rounds.pool.open()
+        await test(rounds)
+
+    asyncio.run(whole())
+
+
+def told_at(told: Told) -> dict[str, float]:
+    return {found.id: at for at, found in told if isinstance(found, Reply)}
+
+
+def a_look(id: str, account: str) -> Ask:
+    return replace(an_ask(id, account), wish="look")
+
+
+CHARTS = [f"c{number}" for number in range(8)]
+
+
+def test_eight_charts_that_are_asked_at_once_leave_together() -> None:
+    """Half a second is gathered, and they leave five seconds after that: forty before."""
+
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for number, id in enumerate(CHARTS):
+            await rounds.clock.go_to(0.05 * number)
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        for number, id in enumerate(CHARTS):
+            await rounds.draws(id, 0.6 + number / 2)
+        await rounds.clock.go_to(5.499)
+        assert told == [] and rounds.worker.gone == []
+        await rounds.clock.go_to(5.5)
+        assert told_at(told) == dict.fromkeys(CHARTS, 5.5) and rounds.pool.free == 1
+
+    run(test)
+
+
+def test_all_of_a_round_are_charged_before_any_of_it_draws() -> None:
+    """Else the ledger, which anybody of the account may read, would tell when one was ready."""
+
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for id in CHARTS:
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        assert [ask.id for ask in rounds.worker.asked] == CHARTS and rounds.worker.drawn == ["c0"]
+        await rounds.draws("c0", 1)
+        asking(rounds, told, "late", "ana")  # type: ignore[arg-type]
+        for number, id in enumerate(CHARTS[1:]):
+            await rounds.draws(id, 1.1 + number / 10)
+        await rounds.clock.go_to(5.49)  # the seat rests, and nobody joins: when he comes would choose what he is told
+        assert [ask.id for ask in rounds.worker.asked] == CHARTS
+        await rounds.clock.go_to(5.5)
+        assert [ask.id for ask in rounds.worker.asked] == [*CHARTS, "late"]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("ready", "leaves"),
+    [((0.7, 0.8), (1.5, 1.5)), ((1.4, 1.49), (1.5, 1.5)), ((0.7, 1.6), (1.5, 2.5)), ((1.6, 1.7), (5.5, 5.5)),
+     ((1.6, 5.6), (5.5, 6.5)), ((0.7, 2.6), (1.5, 6.5))],
+)  # fmt: skip
+def test_each_leaves_at_a_declared_moment_whenever_it_is_ready(
+    ready: tuple[float, float], leaves: tuple[float, float]
+) -> None:
+    """With moments of 1 and 5 seconds: of the round, which begins at 0.1; of the second, where the first one left."""
+
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        gathered = rounds.pool.pace.gathers - 0.5  # the table counts from half a second
+        for id in "ab":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(rounds.pool.pace.gathers)
+        for id, at in zip("ab", ready, strict=True):
+            await rounds.draws(id, at + gathered)
+        await rounds.clock.go_to(60)
+        assert told_at(told) == pytest.approx({id: at + gathered for id, at in zip("ab", leaves, strict=True)})
+
+    run(test, 1, 5)
+
+
+def test_accounts_take_turns_whoever_has_more_waiting() -> None:
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for number in range(15):
+            asking(rounds, told, f"m{number}", "mallory")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        asking(rounds, told, "a", "ana")  # type: ignore[arg-type]
+        for number in range(MOST_AT_ONCE):
+            await rounds.draws(f"m{number}", 0.6)
+        await rounds.clock.go_to(5.5)
+        await rounds.draws("a", 6)
+        await rounds.clock.go_to(10.5)
+        assert told_at(told)["a"] == 10.5 and len(told) == MOST_AT_ONCE + 1
+        assert rounds.worker.drawn[-1] == "m10"
+
+    run(test)
+
+
+def test_who_kept_others_waiting_gets_one_statement_at_a_time_and_more_again_later() -> None:
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for number in range(12):
+            asking(rounds, told, f"m{number}", "mallory")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        for number in range(9):
+            await rounds.draws(f"m{number}", 0.6)
+        await rounds.draws("m9", 7)
+        await rounds.clock.go_to(10.5)
+        assert len(told) == 10 and [ask.id for ask in rounds.worker.asked][10:] == ["m10"]
+        for number in range(12, 16):
+            asking(rounds, told, f"m{number}", "mallory")  # type: ignore[arg-type]
+        await rounds.draws("m10", 11)
+        await rounds.clock.go_to(15.5)
+        assert [ask.id for ask in rounds.worker.asked][11:] == ["m11", "m12"]
+
+    run(test)
+
+
+def test_what_draws_what_another_of_its_round_holds_waits_for_the_next_one() -> None:
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for id in "ab":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        await rounds.draws("a", 1)
+        rounds.worker.reply(Reply("b", instead="later"))
+        await rounds.clock.go_to(5.49)
+        assert told == [] and len(rounds.worker.asked) == 2
+        await rounds.clock.go_to(5.5)
+        assert told_at(told) == {"a": 5.5} and rounds.worker.drawn == ["a", "b", "b"]
+
+    run(test)
+
+
+def test_one_that_is_too_slow_takes_its_round_with_it_and_no_other_counts_as_a_failure() -> None:
+    """Workers stop it before; this is of one that does not listen."""
+
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for id in "abc":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        rounds.worker.entry = "e"
+        await rounds.draws("a", 1)
+        await rounds.clock.go_to(10.49)
+        assert told_at(told) == {"a": 5.5} and not rounds.worker.killed
+        await rounds.clock.go_to(10.5)
+        assert [(at, type(found)) for at, found in told[1:]] == [(10.5, Refused)] * 2
+        for _ in "bc":
+            rounds.made[0].reply(Reply("", ANSWER))
+            await settle()
+        assert [ask.wish for ask in rounds.made[0].asked] == ["stopped"] * 2 and rounds.worker.killed
+        assert len(rounds.made) == 3 and rounds.pool.free == 1
+
+    run(test)
+
+
+def test_a_death_is_told_at_the_moment_and_is_a_failure_of_the_one_that_drew() -> None:
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for id in "abc":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        rounds.worker.entry = "e"
+        await rounds.draws("a", 1)
+        rounds.worker.die()
+        await rounds.clock.go_to(5.49)
+        assert told == []
+        await rounds.clock.go_to(5.5)
+        assert [type(found) for _, found in told] == [Refused] * 3
+        for _ in "ac":
+            rounds.made[0].reply(Reply("", ANSWER))
+            await settle()
+        assert [ask.id for ask in rounds.made[0].asked] == ["a", "c"]
+
+    run(test)
+
+
+def test_what_computes_is_asked_again_in_a_seat_of_its_own_and_nobody_waits_for_it() -> None:
+    async def test(rounds: Rounds) -> None:
+        asked = [asyncio.create_task(rounds.pool.look(replace(a_look(id, "mallory"), within=SLICE))) for id in "ab"]
+        await settle()
+        desk = rounds.made[0]
+        for ask in list("ab"):
+            assert desk.asked[-1].within == SLICE
+            desk.reply(Reply(ask, instead="computes"))
+            await settle()
+        computing = rounds.made[-1]
+        assert [(ask.id, ask.within, ask.computing) for ask in computing.asked] == [("a", COMPUTES, True)]
+        budget = asyncio.create_task(rounds.pool.look(a_look("c", "ana")))
+        await settle()
+        desk.reply(Reply("c", ANSWER))
+        assert (await budget).answer == ANSWER and not any(task.done() for task in asked)
+        computing.reply(Reply("a", None, (Diagnostic("DP901", "no"),)))
+        await settle()
+        assert [ask.id for ask in computing.asked] == ["a", "b"] and asked[0].done()
+        computing.reply(Reply("b", ANSWER))
+        assert (await asked[1]).answer == ANSWER and rounds.pool.restarted == 0
+
+    run(test)
+
+
+def test_health_goes_before_everybody_at_the_desk() -> None:
+    async def test(rounds: Rounds) -> None:
+        looks = [a_look(str(number), f"user{number}") for number in range(5)]
+        own = replace(a_look("custodian", OWN), wish="spent")
+        tasks = [asyncio.create_task(rounds.pool.look(ask)) for ask in (*looks, own)]
+        await settle()
+        rounds.made[0].reply(Reply("0", ANSWER))
+        await settle()
+        assert [ask.id for ask in rounds.made[0].asked] == ["0", "custodian"]
+        for task in tasks:
+            task.cancel()
+
+    run(test)
