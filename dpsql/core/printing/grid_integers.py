@@ -12,13 +12,13 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.analysis.expression_values import call
+from dpsql.core.analysis.expression_values import call, evaluate
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Comoment, Factor, OnGrid, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.forms.clip import clipped, within
 from dpsql.core.printing.forms.every_row import filled
 from dpsql.core.printing.waist import Level, apart, text
@@ -57,11 +57,13 @@ def quantized(c: OnGrid, names: Names) -> str:
 
 def addend(c: ValueSum | ProductSum, names: Names) -> tuple[str, list[str]]:
     """What a SUM adds, and which rows it leaves out: SQL of a number, and conditions."""
-    exact = isinstance(c, ProductSum) or c.units is not None or c.counts_every_row or not names.dialect.computes_apart
-    if exact or _argument(c, names)[1].type.kind is not Kind.DOUBLE:
+    if isinstance(c, ProductSum) or c.units is not None or c.counts_every_row or not names.dialect.computes_apart:
         return quantized(c, names), []
+    sql, value = _argument(c, names)
+    if value.type.kind is not Kind.DOUBLE:
+        return _clip(c, sql, value, names), []
     # Below, what lies beyond the ends was made one of them before it was rounded.
-    y, left, type_ = _near(c, names)
+    y, left, type_ = _near(c, sql, value, names)
     return y, [within(y, *_ends(names.dialect, c, left, type_))]
 
 
@@ -110,7 +112,7 @@ def counted_rows(c: ValueSum, names: Names) -> str:
     if c.units is not None:
         return text(c.units, names)[0]
     sql, value = _argument(c, names)
-    return sql if value.type.kind is Kind.INTEGER else _near(c, names)[0]
+    return sql if value.type.kind is Kind.INTEGER else _near(c, sql, value, names)[0]
 
 
 def held_in(c: OnGrid) -> SqlType:
@@ -126,17 +128,19 @@ def _clipped(c: OnGrid, names: Names) -> str:
         # A copy has computed it already: NULL or between the ends, at which opening it has looked (engines/open.py).
         held = filled(c, text(c.units, names)[0], str(c.lo + c.center))
         return f"({held} - {c.center})" if c.center else held
-    sql, value = _argument(c, names)
+    return _clip(c, *_argument(c, names), names)
+
+
+def _clip(c: OnGrid, sql: str, value: Value, names: Names) -> str:
     if value.type.kind is Kind.INTEGER:
         return _from_integer(names.dialect, sql, value, c)
-    y, left, type_ = _near(c, names)
+    y, left, type_ = _near(c, sql, value, names)
     found = clipped(names.dialect, c, y, *_ends(names.dialect, c, left, type_))
     return f"({found} - {left})" if left else found
 
 
-def _near(c: OnGrid, names: Names) -> tuple[str, int, SqlType]:
+def _near(c: OnGrid, sql: str, value: Value, names: Names) -> tuple[str, int, SqlType]:
     """A column of integers near the argument, in grid units: what is left to be subtracted of it, and its type."""
-    sql, value = _argument(c, names)
     d = names.dialect
     match value.type.kind:
         case Kind.DECIMAL:
@@ -156,7 +160,7 @@ def _argument(c: OnGrid, names: Names) -> tuple[str, Value]:
     """What is clipped to the grid's ends, and what is known of it."""
     sql, value = text(_unclipped(c.arg), names)
     if isinstance(c.arg, Call) and c.arg.function == "clip":
-        of_clip = call("clip", (value, *(spell(end, names)[1] for end in c.arg.args[1:])), c.arg.span).type
+        of_clip = call("clip", (value, *(evaluate(end, names.env) for end in c.arg.args[1:])), c.arg.span).type
         # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
         if (of_clip.kind, of_clip.scale) != (value.type.kind, value.type.scale):
             return text(c.arg, names)
@@ -181,10 +185,10 @@ def _from_double(d: Dialect, sql: str, c: OnGrid) -> str:
     # [lo, hi] however the subtraction rounds; as does one beyond them by 2⁻²³ units, which is rounded to the end.
     # The common case comes first: CASE looks no further.
     try:
-        ends = [float(Fraction(end + c.center) * c.grid) for end in (c.lo, c.hi)]
+        ends = float(Fraction(c.lo + c.center) * c.grid), float(Fraction(c.hi + c.center) * c.grid)
     except OverflowError:
         raise _too_wide("DOUBLE", c) from None
-    low, high = (d.constant(end, DOUBLE) for end in ends)
+    low, high = d.constant(ends[0], DOUBLE), d.constant(ends[1], DOUBLE)
     held = held_in(c)
     rounded = d.units_within(sql, _factors(1 / c.grid), c.center, INTEGER if held == INTEGER else BIGINT)
     inside = d.near(sql, *ends) if held == INTEGER else f"{sql} BETWEEN {low} AND {high}"

@@ -69,7 +69,7 @@ class Columns(dict[int, str]):
     def __init__(self, block: Block) -> None:
         super().__init__()
         self.block = block
-        self._marks: tuple[dict[str, str], ...] = tuple({} for _ in Level)
+        self._marks: tuple[dict[str, str], ...] = ({}, {}, {})
         self._texts: dict[str, str] = {}
         self._spelled: dict[int, tuple[Expr, str, Value]] = {}
         self._needed: set[int] = set()
@@ -106,10 +106,10 @@ class Columns(dict[int, str]):
         lists, names = [items], []
         for level in sorted(self._needed):
             alias, shown = _ALIASES[level], dict[str, str]()
-            lists[-1] = [_named(sql, shown, alias) for sql in lists[-1]]
+            lists[-1] = [_named(sql, shown, alias) if "\0" in sql else sql for sql in lists[-1]]
             lists.append([self._texts[m] if m[1] == str(int(level)) else m for m in shown])
             names.append((alias, shown))
-        lists[-1] = [_named(sql, self._texts) for sql in lists[-1]]
+        lists[-1] = [_named(sql, self._texts) if "\0" in sql else sql for sql in lists[-1]]
         block = self.block
         for (alias, shown), texts in zip(reversed(names), reversed(lists), strict=False):
             take(1 + sum(map(len, texts)) // 64)
