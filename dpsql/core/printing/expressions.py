@@ -30,7 +30,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 
 if TYPE_CHECKING:
-    from dpsql.core.printing.waist import Columns
+    from dpsql.core.printing.waist import WaistColumns
 
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
@@ -57,7 +57,7 @@ class Names:
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
-    apart: Columns | None = None
+    apart: WaistColumns | None = None
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ _COLUMN = re.compile(r'\w+\.(?:\w+|"(?:[^"]|"")*"|`(?:[^`]|``)*`)')
 
 def waist(block: Block, listed: Listed) -> tuple[list[str], Block]:
     """What a SELECT lists, and the block that it reads: its rows, with the columns that the list asks for."""
-    columns = Columns(block)
+    columns = WaistColumns(block)
     return columns.placed(listed(Names(columns, block.names.env, block.names.dialect, columns)))
 
 
@@ -63,7 +63,7 @@ def text(expr: Expr, names: Names) -> tuple[str, Value]:
     return spell(expr, names) if names.apart is None or type(expr) is Column else names.apart.text(expr)
 
 
-class Columns(dict[int, str]):
+class WaistColumns(dict[int, str]):
     """Columns of the projections, by their marks, and among them those of the block, by their numbers."""
 
     def __init__(self, block: Block) -> None:

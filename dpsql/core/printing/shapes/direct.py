@@ -117,8 +117,8 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     now = components[i]
     if c.center == now.center or not isinstance(now, ValueSum):
         return found
-    rows = counted_rows(now, names)
-    return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({rows}){only(conditions(c, names))}"
+    counting = only(conditions(c, names))
+    return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({counted_rows(now, names)}){counting}"
 
 
 def grouping(keys: Sequence[object]) -> str:
