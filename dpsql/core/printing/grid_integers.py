@@ -111,8 +111,15 @@ def counted_rows(c: ValueSum, names: Names) -> str:
         return "*"
     if c.units is not None:
         return text(c.units, names)[0]
+    if names.apart is not None and (near := names.apart.near.get(_key(c))) is not None:
+        return near
     sql, value = _argument(c, names)
     return sql if value.type.kind is Kind.INTEGER else _near(c, sql, value, names)[0]
+
+
+def _key(c: OnGrid) -> tuple[object, ...]:
+    """What tells columns of integers apart; an argument is held by what is printed."""
+    return id(c.arg), c.grid, c.center, c.lo, c.hi
 
 
 def held_in(c: OnGrid) -> SqlType:
@@ -153,7 +160,10 @@ def _near(c: OnGrid, sql: str, value: Value, names: Names) -> tuple[str, int, Sq
             left, units, type_ = 0, _from_double(d, sql, c), held_in(c)
         case _:
             raise reject("DP203", f"a sum needs a number, not {value.type}", span=c.arg.span)
-    return apart(names, Level.INTEGERS, units), left, type_
+    near = apart(names, Level.INTEGERS, units)
+    if names.apart is not None:
+        names.apart.near[_key(c)] = near
+    return near, left, type_
 
 
 def _argument(c: OnGrid, names: Names) -> tuple[str, Value]:
@@ -234,9 +244,10 @@ def _as(d: Dialect, value: str | int, type_: SqlType) -> str:
     return d.wide(str(value)) if type_ == HUGEINT else d.cast(str(value), type_)
 
 
-def _ends(d: Dialect, c: OnGrid, left: int, type_: SqlType) -> list[str]:
+def _ends(d: Dialect, c: OnGrid, left: int, type_: SqlType) -> tuple[str, str]:
     """The ends of a column, before so much is subtracted of it."""
-    return [d.wide(str(end + left)) if type_ == HUGEINT else str(end + left) for end in (c.lo, c.hi)]
+    low, high = str(c.lo + left), str(c.hi + left)
+    return (d.wide(low), d.wide(high)) if type_ == HUGEINT else (low, high)
 
 
 def _decimal_ends(c: OnGrid, scale: int) -> tuple[int, tuple[int, int]]:

@@ -73,6 +73,7 @@ class WaistColumns(dict[int, str]):
         self._texts: dict[str, str] = {}
         self._spelled: dict[int, tuple[Expr, str, Value]] = {}
         self._needed: set[int] = set()
+        self.near: dict[tuple[object, ...], str] = {}  # columns of integers, of grid_integers.py
 
     def __missing__(self, uid: int) -> str:
         names = self.block.names
