@@ -131,7 +131,7 @@ class Addresses:
     def __init__(self, plan: Plan, policy: Policy, order: str = "") -> None:
         """policy: that of the plan. order: whose order decides what is kept where not all is: engine and version
         (core/printing/kept_first.py)."""
-        assert plan.policy_hash == policy.hash, "a plan of another policy"
+        assert plan.basis.policy_hash == policy.hash, "a plan of another policy"
         self.plan = plan
         self._policy = policy
         self._order = order

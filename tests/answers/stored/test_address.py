@@ -259,7 +259,7 @@ def test_column_numbers_do_not_matter() -> None:
     (release,) = plan.releases
     node, _ = renumbered(release.measured.node, lambda c: replace(c, uid=c.uid * 7 + 1000))
     moved = replace(release, measured=replace(release.measured, node=node))
-    assert _addresses(plan) == _addresses(replace(plan, releases=(moved,)))
+    assert _addresses(plan) == _addresses(plan.with_releases([moved]))
 
 
 LISTS: list[Sequence[Any]] = [

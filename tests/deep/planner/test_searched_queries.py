@@ -17,8 +17,8 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.costs.privacy_cost import cost_of
-from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.plan import Plan
+from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, report, violations

@@ -16,7 +16,6 @@ _LONGEST: Final = 60
 _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
-_PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
 _JSON = (
     "custodian: declare its values as columns, in the policy:  "
     "profile_city: {from: \"profile ->> '$.city'\", type: varchar}"
@@ -31,12 +30,8 @@ INSTEAD: Final[dict[str, str]] = {
     "sysdate": _VALUE,
     "dateadd": _SHIFT,
     "date_sub": "write  x - INTERVAL 7 DAY",
-    "age": "write  date_diff('year', x, DATE '2025-01-01')",
-    "safe_divide": "write  x / y,  which is NULL where y is 0",
-    "regexp_like": _PATTERN,
-    "regexp_matches": _PATTERN,
-    "regexp_full_match": _PATTERN,
-    "regexp_extract": "write  split_part(x, ' ', 1)  or  substring(x, 1, 3)",
+    "age": "of dates, write  EXTRACT(YEAR FROM age(x, y))",
+    "regexp_extract_all": "write  regexp_extract(x, '…')  for the first",
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
     **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),
@@ -50,13 +45,13 @@ _LETTER: Final = re.compile(r"\b[xy]\b")
 
 def in_own_words(advice: str, name: str, call: str) -> str:
     """A repair with the arguments of the call in place of x and y. call: its text."""
-    given = _arguments(call)
+    given = arguments(call)
     at = _WHICH.get(name, 0)
     own = dict(zip("xy", given[at:], strict=False))
     return _LETTER.sub(lambda found: own.get(found[0], found[0]), advice)
 
 
-def _arguments(call: str) -> list[str]:
+def arguments(call: str) -> list[str]:
     """The texts between a call's brackets; those that are long, or have comments, are left out."""
     depth, start, found = 0, 0, []
     for token in tokens(call):
