@@ -29,6 +29,61 @@ DEATH = "only a process that dies shows it"
 POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
+    # --- open decisions of a draft ---
+    *(
+        Mutation(name, path, old, new, breaks, ("tests/faces/cli/test_open_decisions.py",))
+        for name, path, old, new, breaks in (
+            (
+                "drafts-answer",
+                "dpsql/service/service.py",
+                "policy if self.free else decided(policy)",
+                "policy",
+                "a service over true data answers under a draft",
+            ),
+            (
+                "drafts-open-data",
+                "dpsql/service/open_data.py",
+                "    if not drafted:\n        decided(loaded)\n",
+                "",
+                "the data of a draft is opened before it is refused",
+            ),
+            (
+                "drafts-without-comments",
+                "dpsql/policy/tools/decisions.py",
+                "if not spans and not policy.draft:",
+                "if not spans:",
+                "a draft whose comments a tool has dropped answers",
+            ),
+            (
+                "drafts-with-a-mark-alone",
+                "dpsql/policy/tools/decisions.py",
+                "if not spans and not policy.draft:",
+                "if not policy.draft:",
+                "a policy in which a decision is open answers, if it does not call itself a draft",
+            ),
+            (
+                "drafts-marked-by-a-colon",
+                "dpsql/policy/tools/decisions.py",
+                'r"#.*\\bDECIDE\\b"',
+                'r"#.*\\bDECIDE\\b(?=[: ])"',
+                "a line that ends with its mark is taken for decided",
+            ),
+            (
+                "drafts-checked-from-the-cache",
+                "dpsql/faces/check/examine/check_settings.py",
+                " and not said.draft and",
+                " and",
+                "what a check of a draft found stands for a policy",
+            ),
+            (
+                "drafts-served",
+                "dpsql/faces/server/open_databases.py",
+                "    for policy in found.true:\n        decided(policy)\n",
+                "",
+                "a server starts workers that open the data of a draft",
+            ),
+        )
+    ),
     # --- databases of a server, and made-up ones ---
     Mutation(
         "databases-of-others",
@@ -211,16 +266,16 @@ MUTATIONS = (
     Mutation(
         "served-ceiling-of-the-first-look",
         "dpsql/faces/server/workers/ceilings.py",
-        "found = self.service.ledger.history(self._last)",
-        "found = () if self._last else self.service.ledger.history()",
+        "found = self.service.ledger.history(self._last, _AT_ONCE)",
+        "found = () if self._last else self.service.ledger.history(None, _AT_ONCE)",
         "a ceiling counts only what was charged before a worker first looked",
         ("tests/faces/server/test_ceilings.py",),
     ),
     Mutation(
         "served-ceiling-by-old-names",
         "dpsql/faces/server/workers/ceilings.py",
-        "entry = receipt.entry.called(names)",
-        "entry = receipt.entry",
+        "self._add(receipt, receipt.entry.called(names))",
+        "self._add(receipt, receipt.entry)",
         "a unit that was given another name spends its ceiling twice",
         ("tests/faces/server/test_ceilings.py",),
     ),
@@ -273,10 +328,42 @@ MUTATIONS = (
         ("tests/faces/server/test_gateway.py",),
     ),
     Mutation(
+        "served-death-charges-twice",
+        "dpsql/faces/server/workers/worker_pool.py",
+        "if not entry and not run.is_again:",
+        "if not run.is_again:",
+        "what a dead worker has charged is asked again, and charged again",
+        ("tests/faces/server/test_rounds.py",),
+    ),
+    Mutation(
+        "served-death-for-ever",
+        "dpsql/faces/server/workers/worker_pool.py",
+        "if not entry and not run.is_again:",
+        "if not entry:",
+        "a statement that kills its worker kills one after the other",
+        ("tests/faces/server/test_rounds.py",),
+    ),
+    Mutation(
+        "web-anybody-is-a-proxy",
+        "dpsql/faces/server/web/guard.py",
+        'if scope["client"] is not None and self._is_proxy(scope["client"][0]):',
+        'if scope["client"] is not None and headers.get(b"x-forwarded-for"):',
+        "whoever guesses passwords in a console says that he comes from elsewhere each time",
+        ("tests/faces/server/web/test_proxies.py",),
+    ),
+    Mutation(
+        "web-address-of-the-client",
+        "dpsql/faces/server/web/guard.py",
+        'for text in reversed(b",".join(said).decode("latin-1").split(",")):',
+        'for text in b",".join(said).decode("latin-1").split(","):',
+        "a client behind a proxy says himself where he comes from",
+        ("tests/faces/server/web/test_proxies.py",),
+    ),
+    Mutation(
         "served-history-of-others",
         "dpsql/faces/server/workers/own_account.py",
-        "if r.entry.analyst == session.analyst",
-        "if r.entry.analyst",
+        "receipts = session.ledger.find(story.newest.get(account, ()))",
+        "receipts = session.ledger.history()",
         "an analyst reads what others have asked",
         ("tests/faces/server/test_gateway.py",),
     ),
@@ -387,8 +474,8 @@ MUTATIONS = (
     Mutation(
         "served-moments-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("failures", "search", "serve")',
-        'if key not in ("failures", "search")',
+        'if key not in ("draft", "failures", "search", "serve")',
+        'if key not in ("draft", "failures", "search")',
         "another moment or limit makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_serving.py",),
     ),
@@ -516,16 +603,16 @@ MUTATIONS = (
     Mutation(
         "failures-crash-unnoted",
         "dpsql/core/ledger/underway.py",
-        "                    note(ledger, name, receipt.entry.analyst, crashed)\n",
-        "                    pass\n",
+        "                note(ledger, name, receipt.entry.analyst, crashed)\n",
+        "                pass\n",
         "a process that dies is no failure",
         ("tests/core/ledger/test_underway.py",),
     ),
     Mutation(
         "failures-crash-of-another",
         "dpsql/core/ledger/underway.py",
-        "                if receipt.entry.id == name:\n",
-        "                if receipt.entry.id != name:\n",
+        "for receipt in ledger.find([name]):",
+        "for receipt in ledger.history():",
         "a crash counts for an account that did not run",
         ("tests/core/ledger/test_underway.py",),
     ),
@@ -566,8 +653,8 @@ MUTATIONS = (
     Mutation(
         "failures-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("failures", "search", "serve")',
-        'if key not in ("search", "serve")',
+        'if key not in ("draft", "failures", "search", "serve")',
+        'if key not in ("draft", "search", "serve")',
         "another number of failures makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_failures.py",),
     ),
@@ -3374,6 +3461,22 @@ MUTATIONS = (
         "finite: Callable[[Args], bool] = lambda args: all(a.finite for a in args)",
         "a DOUBLE that overflows is believed to be finite",
         ("tests/core/functions/test_double_facts.py",),
+    ),
+    Mutation(
+        "bits-without-a-sign",
+        "dpsql/core/functions/numbers/bits.py",
+        "    low = 0 if all(end is not None and end >= 0 for end in ends) else -(2**bits)\n",
+        "    low = 0\n",
+        "what is computed of the bits of negative numbers is believed not to be negative",
+        ("tests/core/functions/test_function_contract.py",),
+    ),
+    Mutation(
+        "bits-of-the-larger",
+        "dpsql/core/functions/numbers/bits.py",
+        "    bits = max(_bits(int(end)) for end in ends if end is not None)\n",
+        "    bits = min(_bits(int(end)) for end in ends if end is not None)\n",
+        "a | b is believed to be no larger than the smaller of the two",
+        ("tests/core/functions/test_function_contract.py",),
     ),
     Mutation(
         "doubles-are-not-zero",
