@@ -71,6 +71,7 @@ FORMS = {
     "any": (
         "SELECT {k} AS k, {k} AS l, {a}, {a} FROM {t}{w} GROUP BY 1, 2",
         "SELECT {a}, {a}, {a} FROM {t}{w}",
+        "SELECT SUM({n}), AVG({n}), COUNT({n}) FROM {t}",
         "SELECT k, {b} FROM (SELECT {k} AS k, {n} AS n FROM {t}{w}) GROUP BY k",
         "SELECT {b} FROM (SELECT {n} AS n FROM {t} WHERE {c} UNION ALL SELECT {n} AS n FROM {t} WHERE {c})",
     ),
@@ -122,6 +123,14 @@ OF_IDS = {
         "SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.pid = p.pid AND v.age > p.age)",
     ),
 }
+OF_PUBLIC_SIZE = (
+    "SELECT SUM({p}), AVG({p}) FROM {t}",
+    "SELECT SUM({p}) FROM {t}",
+    "SELECT VAR_POP({p}), COUNT({p}) FROM {t}",
+    "SELECT COVAR_POP({p}, {n}) FROM {t}",
+)
+"""{p}: numbers on one side of 0, which a row without a value would jump over."""
+POSITIVE = ("CLIP(w, 2, 5)", "CLIP(y, -9, -4)", "CLIP(ABS(age), 3, 4)", "CLIP(code, 1, 3)", "CLIP(x * w, 5, 9)")
 MANY = tuple((kind, form) for kind, forms in FORMS.items() for form in forms)
 MANY_OF_IDS = tuple((kind, form) for kind, forms in OF_IDS.items() for form in forms)
 
@@ -129,13 +138,17 @@ MANY_OF_IDS = tuple((kind, form) for kind, forms in OF_IDS.items() for form in f
 def random_statement(rng: random.Random, world: World) -> tuple[str, str]:
     """The kind of a statement, and its text."""
     tables = [t.name for t in world.private]
-    kind, form = rng.choice(MANY_OF_IDS if "people" in tables and rng.random() < 0.5 else MANY)
+    if any("size" in t.policy for t in world.private) and rng.random() < 0.4:
+        kind, form = "public size", rng.choice(OF_PUBLIC_SIZE)
+    else:
+        kind, form = rng.choice(MANY_OF_IDS if "people" in tables and rng.random() < 0.5 else MANY)
     table = rng.choice(tables)
     holes = {
         "t": lambda: table,
         "w": lambda: f" WHERE {rng.choice(CONDITIONS)}" if rng.random() < 0.3 else "",
         "c": lambda: rng.choice(CONDITIONS),
         "n": lambda: rng.choice(NUMBERS),
+        "p": lambda: rng.choice(POSITIVE),
         "k": lambda: rng.choice(KEYS),
         "a": lambda: rng.choice(CALLS),
         "b": lambda: rng.choice(("SUM(CLIP(n, -2, 3))", "AVG(CLIP(n, 0, 4))", "COUNT(n)", "COUNT(DISTINCT n % 2)")),
