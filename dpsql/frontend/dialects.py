@@ -149,6 +149,16 @@ class _Adapter:
             raise self.refuse(node, "name the escape character:  LIKE '…' ESCAPE '!'", what="a backslash in LIKE")
         return node
 
+    def matched(self, node: exp.Expr) -> exp.Expr:
+        """BigQuery's syntax is the same; of PostgreSQL's what is also read here, with a . for any sign."""
+        pattern, flag = node.expression, node.args.get("flag")
+        if self.dialect not in ("postgres", "bigquery") or flag is not None:
+            raise self.refuse(node, "use LIKE", what="matching by a regular expression")
+        text = exp.Literal.string(pattern.name) if isinstance(pattern, exp.RawString) else pattern.copy()
+        options = "s" * (self.dialect == "postgres") + "i" * isinstance(node, exp.RegexpILike)
+        flag = exp.Literal.string(options) if options else None
+        return exp.RegexpLike(this=node.this.copy(), expression=text, flag=flag)
+
     def coalesce(self, node: exp.Expr) -> exp.Expr:
         if node.args.get("is_null"):
             raise self.refuse(node, "use COALESCE", what="ISNULL")
@@ -251,6 +261,8 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.Least: _Adapter.extreme,
     exp.Like: _Adapter.like,
     exp.ILike: _Adapter.like,
+    exp.RegexpLike: _Adapter.matched,
+    exp.RegexpILike: _Adapter.matched,
     exp.Coalesce: _Adapter.coalesce,
     exp.Length: _Adapter.length,
     exp.StrPosition: _Adapter.position,

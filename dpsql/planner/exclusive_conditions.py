@@ -1,10 +1,9 @@
-"""Which conditions hold of no row together, as far as an analyst's text tells: a guess, for slices.
+"""Which conditions hold of no row together, as far as an analyst's text tells: a guess, for slices and branches.
 
-Nothing rests on it: where it is wrong, a row counts in the first slice that it satisfies, and EXPLAIN says so. So it
-may say more than `core/analysis/disjoint_conditions.py`, which is about stored columns: a term is taken for the same
-wherever it stands, and a comparison for what SQL says. AND, OR and NOT follow three-valued logic; a term that is not
-understood is an expression of its own, which is TRUE or FALSE; so of P and NOT P no row has both, nor of P and `P IS
-NOT TRUE`. An AND that holds is one more expression that is TRUE.
+Nothing rests on it: where it is wrong, a row counts in the first slice or branch that it satisfies. So a term is taken
+for the same wherever it stands, and a comparison for what SQL says. AND, OR and NOT follow three-valued logic; a term
+that is not understood is an expression of its own, which is TRUE or FALSE; so of P and NOT P no row has both, nor of P
+and `P IS NOT TRUE`. An AND that holds is one more expression that is TRUE.
 
 Example:
     `age < 30 AND lower(city) = 'oslo'` and `age >= 30`;  `express` and `NOT express`;  `x % 2 = 0` and `x % 2 = 1`
@@ -14,15 +13,86 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.analysis.disjoint_conditions import ANY, MOST_CASES, AnyCases, PossibleValues, both
 from dpsql.core.ir.expressions import Call, Expr, Literal, walk
 from dpsql.core.ir.types import BOOLEAN, Kind, SqlType
+
+MOST_CASES = 32
+"""A condition with more of them counts as one that any row may satisfy."""
+
+End = tuple[Any, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleValues:
+    """Values that an expression may have: some set of non-NULL ones, and NULL.
+
+    null: NULL is one. values: the others, if they are listed. low, high: else where they lie, each with whether the end
+    itself is left out; None: no end. without: values that are left out.
+    """
+
+    null: bool = False
+    values: frozenset[Any] | None = None
+    low: End | None = None
+    high: End | None = None
+    without: frozenset[Any] = frozenset()
+
+    @property
+    def nothing(self) -> bool:
+        """True if no value is left. False may mean that none is left, too: no integer lies between 1 and 2."""
+        return not self.null and (not self.values if self.values is not None else self._empty(self.low, self.high))
+
+    def meet(self, other: PossibleValues) -> PossibleValues:
+        """Values that both allow."""
+        null = self.null and other.null
+        listed = [p.values for p in (self, other) if p.values is not None]
+        if listed:
+            kept = frozenset.intersection(*listed)
+            return PossibleValues(null, frozenset(v for v in kept if self._holds(v) and other._holds(v)))
+        return PossibleValues(null, None, *self._ends(other), self.without | other.without)
+
+    def excludes(self, other: PossibleValues) -> bool:
+        """True if there is no value that both allow: `self.meet(other).nothing`, in less time."""
+        if self.null and other.null:
+            return False
+        if self.values is not None and other.values is not None:
+            return self.values.isdisjoint(other.values)
+        if self.values is not None:
+            return not any(map(other._holds, self.values))
+        if other.values is not None:
+            return not any(map(self._holds, other.values))
+        low, high = self._ends(other)
+        return self._empty(low, high) or other._empty(low, high)
+
+    def _ends(self, other: PossibleValues) -> tuple[End | None, End | None]:
+        """The ends of what both allow. Of equal ends the one that is left out."""
+        low, high = self.low, self.high
+        if low is None or (other.low is not None and other.low > low):
+            low = other.low
+        if high is None or (
+            other.high is not None and (other.high[0] < high[0] or (other.high[0] == high[0] and other.high[1]))
+        ):
+            high = other.high
+        return low, high
+
+    def _empty(self, low: End | None, high: End | None) -> bool:
+        """True if nothing lies between these ends but what is left out here."""
+        if low is None or high is None:
+            return False
+        return bool(low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1] or low[0] in self.without)))
+
+    def _holds(self, value: Any) -> bool:
+        if value in self.without:
+            return False
+        if self.low is not None and (value < self.low[0] or (value == self.low[0] and self.low[1])):
+            return False
+        return not (self.high is not None and (value > self.high[0] or (value == self.high[0] and self.high[1])))
+
 
 _SHORT = 15
 """Decimals of as many digits stay different as DOUBLEs."""
@@ -30,7 +100,11 @@ _SHORT = 15
 Subject = tuple[Expr, tuple[float, ...]]
 """An expression. -0.0 = 0.0, although they are two arguments: so with the signs of its zeros."""
 
-Cases = AnyCases[Subject]
+Case = Mapping[Subject, PossibleValues]
+Cases = tuple[Case, ...]
+
+ANY: Cases = ({},)
+"""Of a condition that says nothing."""
 
 
 def cases_of(condition: Expr | None, truth: bool = True) -> Cases:
@@ -83,6 +157,32 @@ def _other(condition: Expr, truth: bool) -> Cases:
         case _:
             found = (cases_of if _null_with_its_argument(condition) else _opaque)(condition, not truth)
             return tuple({subject: replace(p, null=True) for subject, p in case.items()} for case in found)
+
+
+def both(a: Cases, b: Cases) -> Cases:
+    """Cases of rows that satisfy two conditions."""
+    if len(a) * len(b) > MOST_CASES:
+        return a if len(a) <= len(b) else b
+    return tuple(case for x in a for y in b if (case := _meet(x, y)) is not None)
+
+
+def are_disjoint(a: Cases, b: Cases) -> bool:
+    """True if no row can satisfy both conditions."""
+    return all(_clash(x, y) for x in a for y in b)
+
+
+def _clash(a: Case, b: Case) -> bool:
+    small, large = (a, b) if len(a) <= len(b) else (b, a)
+    return any(subject in large and large[subject].excludes(p) for subject, p in small.items())
+
+
+def _meet(a: Case, b: Case) -> Case | None:
+    found = dict(a)
+    for subject, possible in b.items():
+        found[subject] = found[subject].meet(possible) if subject in found else possible
+        if found[subject].nothing:
+            return None
+    return found
 
 
 def _few(cases: Cases) -> Cases:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
@@ -18,57 +18,156 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
-from dpsql.planner.searches.limits_to_search import LimitToSearch
-from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages.answering_rows import AnsweringRows
+from dpsql.planner.stages.covering import Covering
+from dpsql.planner.stages.part_of_batch import PartOfBatch
+from dpsql.planner.stages.releasing import Releasing
+from dpsql.planner.stages.searching import LimitsFound, Searches
+from dpsql.planner.stages.stage import Stage
+from dpsql.planner.stages.totalling import Totalling
+
+if TYPE_CHECKING:
+    from dpsql.planner.postprocessing.consistency.totals import Totals  # which loads numpy
+
+S = TypeVar("S", bound=Stage)
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """What the analyst asked the plan to be made for.
+
+    max_error: output column → the largest half-width, or number of rows, at `confidence` that ε was found for; empty
+    where ε was given. allow_dearer: stored answers may cost the account more than the plan's cost. unpriced: nobody
+    said what it may cost: it is answered from what is held, or not at all.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    max_error: Mapping[str, Fraction] = field(default_factory=dict)
+    confidence: Fraction = LEVEL
+    allow_dearer: bool = False
+    unpriced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a plan relies on.
+
+    public: facts about public tables; checked again before the run. complete: every one was known; a static plan may
+    lack key lists and cannot be run.
+    """
+
+    policy_hash: str
+    public: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query that may be run: its tree with facts, its releases with mechanisms, and its exact cost.
+    """A query that may be run: what a run does, stage by stage, and its exact cost.
 
-    cost: privacy unit → loss, recomputed from the mechanisms, in the policy's accountant.
-    public: facts about public tables the plan relies on; checked again before the run.
-    complete: every public fact was known; a static plan may lack key lists and cannot be run.
-    notes: what was clipped or bounded, for the reader of the result. warnings: utility warnings (DP5xx).
-    max_error: output column → the largest half-width, or number of rows, at `confidence` that ε was found for; empty
-    where ε was given.
-    allow_dearer: stored answers may cost the account more than `cost`.
-    unread: why parts of the query have no rows whatever the data hold, for the reader; they are not in the plan.
-    coverage: what tells how many units are above the limits, where that was asked for.
-    searches: what finds limits before the releases can be drawn, which stand here with limits of 1; `cost` is that of
-    both. None: all limits are known. found: what the limits of this plan were read from.
-    unlisted: it measures a part of a batch or summary, and is answered by no other one. unpriced: nobody said what it
-    may cost: it is answered from what is held, or not at all.
+    stages: in the order of a run. Those behind one that `finds` stand at their price. cost: privacy unit → loss of all
+    stages, recomputed from the mechanisms, in the policy's accountant. notes: what was clipped or bounded, for the
+    reader of the result.
     """
 
     source: Source
     columns: tuple[Column, ...]
-    tree: Tagged[Facts]
-    releases: tuple[PlannedRelease, ...]
-    post: PostProcessing
-    epsilon: Fraction
-    delta: Fraction
+    stages: tuple[Stage, ...]
     cost: Mapping[str, PrivacyLoss]
-    policy_hash: str
+    notes: tuple[str, ...]
+    bid: Bid
+    basis: Basis
     identity: Fingerprint = field(compare=False)
-    public: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
-    complete: bool = True
-    notes: tuple[str, ...] = ()
-    warnings: tuple[Diagnostic, ...] = ()
-    max_error: Mapping[str, Fraction] = field(default_factory=dict)
-    confidence: Fraction = LEVEL
-    allow_dearer: bool = False
-    unread: tuple[str, ...] = ()
-    coverage: tuple[Coverage, ...] = ()
-    searches: Searches | None = None
-    unlisted: bool = False
-    unpriced: bool = False
-    found: tuple[SearchResult, ...] = field(default=(), compare=False)
+
+    # --- its stages --------------------------------------------------------------------------------------------------
+
+    def stage(self, kind: type[S]) -> S | None:
+        """The stage of a kind, if it has one."""
+        return next((stage for stage in self.stages if isinstance(stage, kind)), None)
 
     @property
-    def hash(self) -> str:
-        """What is asked, of what policy, how it is drawn and how the answer is made of it: equal for equal plans."""
-        return str(self.identity)
+    def releasing(self) -> Releasing:
+        """What every plan has: the query's own numbers."""
+        found = self.stage(Releasing)
+        assert found is not None
+        return found
+
+    @property
+    def tree(self) -> Tagged[Facts]:
+        """What is read of the query, with facts."""
+        return self.releasing.tree
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Why parts of the query have no rows whatever the data hold; they are not in the tree."""
+        return self.releasing.unread
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What would make the answer useless (DP5xx)."""
+        return self.releasing.warnings
+
+    @property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Of all stages but the searches, with their mechanisms; with limits of 1 where those come first."""
+        asking = [stage.releases for stage in self.stages if stage.releases and not stage.finds]
+        return asking[0] if len(asking) == 1 else tuple(release for own in asking for release in own)
+
+    @property
+    def post(self) -> PostProcessing:
+        """How the answer is made."""
+        found = self.stage(AnsweringRows)
+        assert found is not None and found.post is not None
+        return found.post
+
+    @property
+    def coverage(self) -> tuple[Coverage, ...]:
+        """What tells how many units are above the limits, where that was asked for."""
+        found = self.stage(Covering)
+        return () if found is None else found.coverage
+
+    @property
+    def totals(self) -> tuple[Totals, ...]:
+        """Numbers that are made the sums of their parts."""
+        found = self.stage(Totalling)
+        return () if found is None else found.totals
+
+    @property
+    def searches(self) -> Searches | None:
+        """What finds limits before the releases can be drawn; None: all limits are known."""
+        return self.stage(Searches)
+
+    @property
+    def found(self) -> tuple[SearchResult, ...]:
+        """What the limits of this plan were read from."""
+        found = self.stage(LimitsFound)
+        return () if found is None else found.results
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it measures a part of a batch or summary, and is answered by no other one."""
+        return self.stage(PartOfBatch) is not None
+
+    def with_releases(self, releases: Sequence[PlannedRelease]) -> Plan:
+        """The plan with other releases in the place of those that it has."""
+        waiting, stages = iter(releases), []
+        for stage in self.stages:
+            own = stage.releases if stage.finds else tuple(next(waiting) for _ in stage.releases)
+            stages.append(replace(stage, releases=own))
+        return replace(self, stages=tuple(stages))
+
+    # --- what a run draws, and when -----------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Plan:
+        """What a run draws before anything else: the searches, if there are any, else all."""
+        return self if self.searches is None else self.searches.plan
+
+    @property
+    def later(self) -> tuple[PlannedRelease, ...]:
+        """What is drawn after searches: charged with them, and scaled by the limits that they find."""
+        return () if self.searches is None else self.releases
 
     @property
     def reads_nothing(self) -> bool:
@@ -81,56 +180,14 @@ class Plan:
         return all(r.measured.known for r in self.releases)
 
     @property
+    def hash(self) -> str:
+        """What is asked, of what policy, how it is drawn and how the answer is made of it: equal for equal plans."""
+        return str(self.identity)
+
+    @property
     def loss(self) -> PrivacyLoss:
         """The largest cost over all privacy units: what the analyst reads as the price of the query."""
         return largest(self.cost.values())
-
-    @property
-    def first(self) -> Plan:
-        """What a run draws before anything else: the searches, if there are any, else all."""
-        return self if self.searches is None else self.searches.plan
-
-    @property
-    def later(self) -> tuple[PlannedRelease, ...]:
-        """What is drawn after searches: charged with them, and scaled by the limits that they find."""
-        return () if self.searches is None else self.releases
-
-
-@dataclass(frozen=True, slots=True)
-class SearchedLimit:
-    """A limit, and what its rule reads beside the noisy numbers: all public, and fixed before any is drawn.
-
-    release: the place of its octaves among the releases of the search. noise: of the query's numbers, in all groups
-    together, for each unit of the limit. largest: the highest octave whose limit can be measured. follow: the (release,
-    component) of the query whose noise is a multiple of the limit. threshold: of private keys that one group of a unit
-    would have, where their number has to be guessed from the octaves; 0 for public ones.
-    """
-
-    limit: LimitToSearch
-    release: int
-    noise: Fraction
-    largest: int
-    follow: tuple[tuple[int, int], ...] = ()
-    threshold: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Searches:
-    """What finds the limits of a query, and what the query is compiled of once they are found.
-
-    plan: the octaves, an ordinary plan with a price of its own. cells: how many there are of all searches together.
-    settings, parameters: of the query, whose noise stays of the family that it is of now.
-    """
-
-    plan: Plan
-    limits: tuple[SearchedLimit, ...]
-    cells: int
-    settings: QuerySettings
-    parameters: Sequence[Any] | Mapping[str, Any]
-
-    def limit_of(self, release: int, component: int) -> SearchedLimit | None:
-        """What the noise of a component of the query is a multiple of."""
-        return next((limit for limit in self.limits if (release, component) in limit.follow), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.plan import Plan
 from dpsql.service.planning.planning import WrittenQuery
-from dpsql.service.privacy_settings import USUAL, Amount, Asked, Options, asked_for, confidence_level
+from dpsql.service.privacy_settings import USUAL, Amount, Asked, Options, asked_for, confidence_level, settled
 
 if TYPE_CHECKING:
     from dpsql.service.session import Session
@@ -120,7 +120,9 @@ class Query:
         Gives a UtilityWarning before it spends, where declared numbers alone say that the answer will be noise (DP5xx).
         Raises Rejected, BudgetExceeded, EngineError.
         """
-        plan = self._planned(asked_for(epsilon, delta, options))
+        plan = self._session.planned_with(
+            self._question, settled(asked_for(epsilon, delta, options), self._session.settings)
+        )
         against = self._session.warnings(plan, fresh=fresh)
         if against:
             warnings.warn(UtilityWarning(against), stacklevel=_callers_level())
@@ -181,11 +183,11 @@ def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:
 
 def _totals(plan: Plan, level: Fraction) -> dict[tuple[int, int], Fraction]:
     """(release, output) → expected ± of what is made consistent."""
-    if not plan.post.totals:
+    if not plan.totals:
         return {}
     from dpsql.planner.postprocessing.intervals.expected_totals import expected_widths
 
-    each = (expected_widths(totals, plan.releases, level) for totals in plan.post.totals)
+    each = (expected_widths(totals, plan.releases, level) for totals in plan.totals)
     return {source: Fraction(width) for widths in each for source, width in widths.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.ledger_summaries import definitions
-from dpsql.answers.stored.resolve import resolve
+from dpsql.answers.stored.resolve import Resolution, resolve
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.policy.budgets import SHARED_ACCOUNT
 from dpsql.core.policy.policy import Policy
@@ -32,7 +32,6 @@ from dpsql.service.batches.batch import Batch, Statement
 from dpsql.service.batches.batch_design import written_in
 from dpsql.service.checks.described import Description, described
 from dpsql.service.given_arguments import Parameters, checked_parameters
-from dpsql.service.pipeline import Held
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.planning.searches import with_held_limits
 from dpsql.service.privacy_settings import Amount, Asked, Options, asked_for, searched, setting, settled, switch
@@ -186,55 +185,49 @@ class Session:
         """`plan` of a question that has been read. Raises Rejected."""
         return self.planned_with(question, settled(asked, self.settings))
 
-    def planned_with(self, question: WrittenQuery, settings: QuerySettings) -> Plan:
-        """As `planned`, with settings that are complete. Raises Rejected.
+    def previewed(self, question: WrittenQuery, asked: Asked) -> Plan:
+        """`preview` of a question that has been read. Raises Rejected."""
+        return self.planned_with(question, settled(asked, self.settings), looking=True)
+
+    def planned_with(self, question: WrittenQuery, settings: QuerySettings, *, looking: bool = False) -> Plan:
+        """As `planned`, with settings that are complete; with the limits that the account's own searches found, where
+        its ledger can be read. Raises Rejected.
 
         Where nobody says what it may cost, and a summary that the account has answers it, it is a plan for nothing.
+        looking: as `preview`.
         """
-
-        def compiled(own: QuerySettings) -> Plan:
-            return pipeline.compile(self.service, question, own)
-
         try:
-            return self._limited(compiled, settings)
+            return self._with_held_limits(pipeline.compile(self.service, question, settings, looking=looking))
         except Rejected as refusal:
-            found = self._for_nothing(compiled, settings, refusal)
+            found = self._otherwise(question, settings, {d.code for d in refusal.diagnostics}, looking)
             if found is None:
                 raise
             return found
 
-    def _for_nothing(
-        self, compiled: Callable[[QuerySettings], Plan], settings: QuerySettings, refusal: Rejected
+    def _otherwise(
+        self, question: WrittenQuery, settings: QuerySettings, refused: Set[str], looking: bool
     ) -> Plan | None:
-        """A plan that is answered from what the account has, where there are summaries; None if it is not."""
-        if any(d.code != "DP401" for d in refusal.diagnostics) or settings.max_error:
+        """A plan for what the account has, where there is none of the query by itself; else None."""
+        if settings.max_error:
+            if "DP411" not in refused:
+                return None
+            # What an error costs can be said once all limits are known.
+            own = replace(settings, max_error={}, epsilon=Fraction(1), rho=None)
+            unlimited = pipeline.compile(self.service, question, own, looking=looking)
+            limited = self._with_held_limits(unlimited, settings)
+            return None if limited is unlimited else limited
+        if looking or not refused <= {"DP401"}:
             return None
         try:
             if not self.has_ledger or not definitions(self.service.ledger):
                 return None
-            plan = replace(compiled(replace(settings, epsilon=_HARDLY, allow_dearer=False)), unpriced=True)
+            own = replace(settings, epsilon=_HARDLY, allow_dearer=False)
+            plan = pipeline.compile(self.service, question, own)
+            plan = replace(plan, bid=replace(plan.bid, unpriced=True))
             found = resolve(plan, self._account()())
         except (Rejected, CannotOpen):
             return None
-        return plan if found.is_held(plan) and found.price.is_nothing else None
-
-    def previewed(self, question: WrittenQuery, asked: Asked) -> Plan:
-        """`preview` of a question that has been read. Raises Rejected."""
-        return self._limited(lambda s: self.service.planner.preview(question, s), settled(asked, self.settings))
-
-    def _limited(self, compiled: Callable[[QuerySettings], Plan], settings: QuerySettings) -> Plan:
-        """A plan with the limits that the account's own searches found. Where no ledger can be read, it has none."""
-        try:
-            return self._with_held_limits(compiled(settings))
-        except Rejected as refusal:
-            if not settings.max_error or all(d.code != "DP411" for d in refusal.diagnostics):
-                raise
-            # What an error costs can be said once all limits are known.
-            unlimited = compiled(replace(settings, max_error={}, epsilon=Fraction(1), rho=None))
-            limited = self._with_held_limits(unlimited, settings)
-            if limited is unlimited:
-                raise
-            return limited
+        return plan if found.is_held and found.price.is_nothing else None
 
     def _with_held_limits(self, plan: Plan, settings: QuerySettings | None = None) -> Plan:
         try:
@@ -311,12 +304,12 @@ class Session:
         Raises Rejected (DP409, DP905), BudgetExceeded (nothing ran), EngineError (what was charged stays charged).
         """
         self.require_open()
-        if not plan.complete:
+        if not plan.basis.complete:
             raise reject(
                 "DP903", "the plan was made without data and cannot be run",
                 source=plan.source, help=["plan the query in this session:  con.sql(…).run(…)"],
             )  # fmt: skip
-        if plan.policy_hash != self.policy.hash:
+        if plan.basis.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
         return self._told(pipeline.run(self.service, plan, self._account(charging, leaving, drawing), fresh=fresh))
 
@@ -326,7 +319,7 @@ class Session:
         self._has_told = self._has_told or bool(said)
         return replace(release, notes=(*release.notes, *said)) if said else release
 
-    def looked_up(self, plan: Plan) -> Held | None:
+    def looked_up(self, plan: Plan) -> Resolution | None:
         """What a run of a plan would give if nothing is drawn and nothing charged for it; None if a run would pay.
 
         Raises BudgetExceeded if that would be refused now, CannotOpen.
@@ -339,7 +332,7 @@ class Session:
         self.require_open()
         return frozenset(pipeline.names(self.service, plan, self._account()))
 
-    def given(self, found: Held) -> Release:
+    def given(self, found: Resolution) -> Release:
         """The answer of what was looked up. Raises CannotOpen."""
         return pipeline.given(self.service, found)
 

@@ -13,9 +13,9 @@ from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
-from dpsql.planner.consistent_totals import _error
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages.totalling import _error
 from tests.support.planning import policy
 
 TABLES = """
@@ -79,13 +79,13 @@ def test_every_set_reads_the_rows_of_the_finest() -> None:
 
 def test_keys_that_cannot_be_others_need_no_condition() -> None:
     plan = planned("SELECT f, COUNT(*) FROM people GROUP BY ROLLUP (f)")
-    assert plan.post.totals and all("IN" in text or not text for text in conditions(plan))
+    assert plan.totals and all("IN" in text or not text for text in conditions(plan))
 
 
 def test_without_the_wish_nothing_changes() -> None:
     sql = "SELECT g, h, COUNT(*), SUM(x) FROM people GROUP BY ROLLUP (g, h)"
     plain = planned(sql, consistent=False)
-    assert not plain.post.totals and conditions(plain) == [""] * 3
+    assert not plain.totals and conditions(plain) == [""] * 3
     one = "SELECT g, COUNT(*) FROM people GROUP BY g"
     assert planned(one).hash == planned(one, consistent=False).hash
     assert planned(sql).hash != plain.hash
@@ -103,7 +103,7 @@ def test_without_the_wish_nothing_changes() -> None:
     ],
 )
 def test_the_sets_and_their_keys(sql: str, positions: set[tuple[int, ...]]) -> None:
-    (totals,) = planned(sql).post.totals
+    (totals,) = planned(sql).totals
     assert set(totals.positions) == positions
     assert all(len(places) == len(positions) for places in totals.components)
 
@@ -151,12 +151,12 @@ def test_a_limit_that_is_searched_in_each_set_adds_up_nowhere(sql: str, more: di
     (diagnostic, *_) = refused.value.diagnostics
     assert diagnostic.code == "DP120" and "is searched in each set of groups by itself" in diagnostic.message
     assert planned(sql, consistent=False, **more).searches
-    assert planned(sql.replace("searched", "visits")).post.totals  # the repair
+    assert planned(sql.replace("searched", "visits")).totals  # the repair
 
 
 def test_averages_of_searched_bounds_add_up_by_their_rows() -> None:
     plan = planned("SELECT g, AVG(x), COUNT(*) FROM searched GROUP BY ROLLUP (g)")
-    assert plan.searches and plan.post.totals
+    assert plan.searches and plan.totals
 
 
 def test_a_largest_error_is_refused() -> None:
@@ -167,8 +167,8 @@ def test_a_largest_error_is_refused() -> None:
 
 def test_the_text_can_ask() -> None:
     clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, consistent_totals = {}) g, COUNT(*) FROM people "
-    assert planned(clause.format("TRUE") + "GROUP BY ROLLUP (g)", consistent=False).post.totals
-    assert not planned(clause.format("FALSE") + "GROUP BY ROLLUP (g)").post.totals
+    assert planned(clause.format("TRUE") + "GROUP BY ROLLUP (g)", consistent=False).totals
+    assert not planned(clause.format("FALSE") + "GROUP BY ROLLUP (g)").totals
     with pytest.raises(Rejected) as refused:
         planned(clause.format("maybe") + "GROUP BY ROLLUP (g)")
     assert refused.value.diagnostics[0].code == "DP014"
@@ -193,7 +193,7 @@ def test_an_average_keeps_its_noise() -> None:
 
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_no_set_is_less_accurate_than_with_equal_shares_and_no_least_squares(gaussian: bool) -> None:
-    (totals,) = planned("SELECT g, month(d) AS m, COUNT(*) FROM people GROUP BY ROLLUP (g, m)").post.totals
+    (totals,) = planned("SELECT g, month(d) AS m, COUNT(*) FROM people GROUP BY ROLLUP (g, m)").totals
     sizes = {(0,): 2.0, (1,): 12.0}
     assert _error(totals, sizes, [1 / 3] * 3, gaussian) < (3 if gaussian else 9)
     assert _error(totals, sizes, [0.001, 0.001, 0.998], gaussian) == float("inf")
@@ -203,7 +203,7 @@ def test_the_error_is_that_of_the_normal_equations() -> None:
     """Variances of 2 groups of 12, by the inverse of the matrix."""
     import numpy as np
 
-    (totals,) = planned("SELECT g, month(d) AS m, COUNT(*) FROM people GROUP BY ROLLUP (g, m)").post.totals
+    (totals,) = planned("SELECT g, month(d) AS m, COUNT(*) FROM people GROUP BY ROLLUP (g, m)").totals
     shares = [0.5, 0.3, 0.2]
     by_set = {(0, 1): np.eye(24), (0,): np.kron(np.eye(2), np.ones((1, 12))), (): np.ones((1, 24))}
     matrices = [by_set[p] for p in totals.positions]

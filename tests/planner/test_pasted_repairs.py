@@ -72,7 +72,6 @@ def test_a_window_is_made_per_unit_and_aggregated() -> None:
         ("dateadd('day', 7, day)", "day + INTERVAL"),
         ("format_date('%Y', day)", "strftime(day, "),
         ("safe_divide(dist, arr_delay)", "dist / arr_delay"),
-        ("regexp_matches(note, 'a,b')", "note LIKE"),
     ],
 )
 def test_functions_of_other_databases_are_repaired_with_the_readers_arguments(call: str, own: str) -> None:

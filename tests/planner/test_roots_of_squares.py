@@ -138,7 +138,7 @@ def test_of_many_groups_the_root_is_worth_its_noise(groups: int, noise: str) -> 
     assert plan.searches is not None and plan.searches.settings.family == noise
     without = {key: value for key, value in APPROX.items() if key != "defaults"}
     plan = planned(replace(ids, ledger=without), sql)
-    assert norms(plan) == ["l1"] and plan.delta == 0
+    assert norms(plan) == ["l1"] and plan.bid.delta == 0
 
 
 def test_noise_that_follows_the_sum_is_priced_as_such() -> None:

@@ -161,7 +161,7 @@ def _planned(sql: str, of: Policy, settings: QuerySettings) -> Plan:
 
 def test_columns_that_no_release_shows_any_more_ask_for_nothing() -> None:
     settings = QuerySettings(max_error={"n": Fraction(50)}, delta=Fraction(1, 10**9))
-    assert _planned(f"{REAL} LIMIT 0", POLICY, settings).max_error == {}
+    assert _planned(f"{REAL} LIMIT 0", POLICY, settings).bid.max_error == {}
     mixed = _planned(f"{REAL} UNION ALL ({REAL} LIMIT 0)", POLICY, settings)
     assert mixed.loss == _planned(REAL, POLICY, settings).loss != PrivacyLoss()
     with pytest.raises(Rejected) as refusal:  # nothing says how much the other number may cost

@@ -9,9 +9,10 @@ import pytest
 
 from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.planner import compile
+from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages import releasing
 from dpsql.policy.policy import Policy
 from dpsql.service.checks.check import static_plan
 
@@ -164,8 +165,8 @@ def test_wherever_rows_are_asked_for(sql: str, times: int) -> None:
 def test_a_domain_that_a_table_holds_is_not_looked_at_even_where_it_is_known() -> None:
     keys = {KeysOf("codes", ("code",), POLICY.defaults.max_keys): ((1,), (2,))}
     sql = "SELECT code, COUNT(*) FROM visits WHERE code = 99 GROUP BY code"
-    known = compile.compile_query(Source(sql), POLICY, PublicFacts(keys=keys), SETTINGS)
-    assert known.complete and "DP505" not in [w.code for w in known.warnings]
+    known = compile_query(Source(sql), POLICY, PublicFacts(keys=keys), SETTINGS)
+    assert known.basis.complete and "DP505" not in [w.code for w in known.warnings]
 
 
 def test_what_is_said() -> None:
@@ -214,7 +215,7 @@ def test_long_lists_and_long_values_are_cut() -> None:
 def test_the_plan_is_the_same_without_the_warning(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = planned(sql)
     assert "DP505" in [w.code for w in with_it.warnings]
-    monkeypatch.setattr(compile, "undeclared_values", lambda *_: ())
+    monkeypatch.setattr(releasing, "undeclared_values", lambda *_: ())
     without = planned(sql)
     assert "DP505" not in [w.code for w in without.warnings]
     assert without.hash == with_it.hash and without.cost == with_it.cost and without.notes == with_it.notes

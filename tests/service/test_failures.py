@@ -14,12 +14,13 @@ from dpsql.core.ledger.failures import look_at
 from dpsql.diagnostics.errors import BudgetExceeded, EngineError
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.synthetic import SyntheticEngine
+from dpsql.planner.stages.answering_rows import AnsweringRows
 from dpsql.policy.load import load_policy
-from dpsql.service import pipeline
 from dpsql.service.made_up.service import made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
 from dpsql.service.session import Session
+from dpsql.service.stages_of_a_run import StagesOfARun
 from tests.support.small_shop import COUNT, MEANS, Shop, make_shop
 
 BATCH = ["SELECT city, COUNT(*) AS n FROM orders GROUP BY city", "SELECT SUM(amount) AS s FROM orders"]
@@ -155,7 +156,7 @@ def test_a_batch_and_a_part_of_a_summary_fail_once(shop: Shop, engine: Broken) -
 
 
 def test_a_search_and_its_query_fail_once(shop: Shop, engine: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine.on, drawn = False, pipeline._drawn
+    engine.on, drawn = False, StagesOfARun._noisy
     calls = list[int]()
 
     def second_fails(*arguments: object) -> object:
@@ -163,7 +164,7 @@ def test_a_search_and_its_query_fail_once(shop: Shop, engine: Broken, monkeypatc
         engine.on = len(calls) == 2
         return drawn(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "_drawn", second_fails)
+    monkeypatch.setattr(StagesOfARun, "_noisy", second_fails)
     with dpsql.connect(shop.policy, analyst="ana") as con, pytest.raises(EngineError):
         con.execute(COUNT, epsilon="1", limits="search")
     assert len(calls) == 2 and shop.failures() == [("ana", "failed")]
@@ -187,7 +188,7 @@ def test_what_fails_uncharged_is_no_failure(shop: Shop, monkeypatch: pytest.Monk
         raise EngineError([])
 
     with dpsql.connect(shop.policy, analyst="ana") as con:
-        monkeypatch.setattr(pipeline, "post_process", fail)
+        monkeypatch.setattr(AnsweringRows, "handed_on", fail)
         with pytest.raises(EngineError):
             con.execute(COUNT, epsilon="0.1")
         with pytest.raises(EngineError):

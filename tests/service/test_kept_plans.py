@@ -139,14 +139,14 @@ def test_another_policy_is_another_plan(con: Connection, made: Compilations) -> 
 
 def test_a_caller_cannot_change_what_is_kept(con: Connection, made: Compilations) -> None:
     first = plan(con, QUERIES[1])
-    assert first.public
-    kept = dict(first.public)
+    assert first.basis.public
+    kept = dict(first.basis.public)
     for held in (first, plan(con, QUERIES[1])):
-        held.public.clear()  # type: ignore[attr-defined]
+        held.basis.public.clear()  # type: ignore[attr-defined]
         held.cost.clear()  # type: ignore[attr-defined]
     made.new()
     again = plan(con, QUERIES[1])
-    assert not made.new() and again.public == kept and again.cost
+    assert not made.new() and again.basis.public == kept and again.cost
 
 
 def test_a_bounded_number_is_kept(con: Connection, made: Compilations, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_public_facts_that_have_changed_make_another_plan(
 ) -> None:
     database, con = own
     first = plan(con, JOINED, delta=None)
-    assert set(first.public.values()) == {2}
+    assert set(first.basis.public.values()) == {2}
     con.run(first)
     database.execute("INSERT INTO words SELECT 'a' FROM range(3)")
     made.new()
@@ -211,7 +211,7 @@ def test_public_facts_that_have_changed_make_another_plan(
     with pytest.raises(Rejected, match="DP409"):  # nothing runs with two where there are five
         con.run(stale)
     again = plan(con, JOINED, delta=None)
-    assert made.new() and set(again.public.values()) == {5}
+    assert made.new() and set(again.basis.public.values()) == {5}
     scales = [plan_.releases[0].measured.measurements[0].mechanism.scale for plan_ in (first, again)]
     assert scales == [2, 5]
     con.run(again)

@@ -34,9 +34,9 @@ def test_a_plan_without_the_public_key_list_does_not_run(tmp_path: Path) -> None
     ledger = MemoryLedger("shop", "approx_dp")
     with dpsql.connect(data, policy=dpsql.Policy.model_validate(POLICY), ledger=ledger, optimizers="ours") as con:
         blind = static_plan(Source(QUERY), con.policy)
-        assert not blind.complete
+        assert not blind.basis.complete
         with pytest.raises(dpsql.Rejected, match="DP903"):
             con.run(blind)
         assert not ledger.history()
         seen = con.sql(QUERY).plan(epsilon=5)
-        assert seen.complete and [kind for kind, _ in con.run(seen)] == ["tea", None]
+        assert seen.basis.complete and [kind for kind, _ in con.run(seen)] == ["tea", None]

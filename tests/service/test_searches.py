@@ -19,10 +19,10 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import NothingFound, Rejected, reject
-from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.plan import Plan
+from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.service import pipeline
+from dpsql.service import pipeline, stages_of_a_run
 from dpsql.service.checks.check import check
 from dpsql.service.planning import searches
 from dpsql.service.planning.planning import WrittenQuery
@@ -491,9 +491,10 @@ def test_a_release_that_costs_more_than_was_reserved_is_not_drawn(
     def dearer(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
         assert plan.searches is not None
         settings = replace(plan.searches.settings, epsilon=Fraction(2 * SURE))
-        return original(service, replace(plan, searches=replace(plan.searches, settings=settings)), noisy, charged)
+        changed = replace(plan, stages=(replace(plan.searches, settings=settings), *plan.stages[1:]))
+        return original(service, changed, noisy, charged)
 
-    monkeypatch.setattr(pipeline, "with_limits", dearer)
+    monkeypatch.setattr(stages_of_a_run, "with_limits", dearer)
     with pytest.raises(AssertionError, match="cost more than was reserved"):
         query.run(epsilon=SURE)
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)) and len(ledger.history()) == 1
@@ -504,7 +505,7 @@ def test_killed_between_the_two_releases_everything_is_paid_and_the_limit_stays(
 ) -> None:
     query = session(con).sql(BY_PLACE)
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "with_limits", _killed)
+        patched.setattr(stages_of_a_run, "with_limits", _killed)
         with pytest.raises(KeyboardInterrupt):
             query.run(epsilon=SURE)
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)), "all of it, before anything was asked"

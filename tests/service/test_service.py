@@ -70,7 +70,7 @@ def test_planning_explaining_and_pricing_wait_for_no_query(service: Service, ana
     seen: list[object] = []
     with running(service, COUNT.replace("*", "DISTINCT age")):
         for action in (
-            lambda: seen.append(session.sql(JOINED).plan(epsilon=1).public),
+            lambda: seen.append(session.sql(JOINED).plan(epsilon=1).basis.public),
             lambda: seen.append(session.sql(JOINED).explain(epsilon=1)),
             lambda: seen.append(session.sql(NESTED).cost(epsilon=1)),
             lambda: seen.append(session.budget),

@@ -47,7 +47,7 @@ def test_the_strongest_wins(
                 assert code(refusal) == "DP401"
             assert "cost:" in query.explain()  # shown at a nominal price
         else:
-            assert query.plan(epsilon=keyword).epsilon == Fraction(expected)
+            assert query.plan(epsilon=keyword).bid.epsilon == Fraction(expected)
             assert query.run(epsilon=keyword).spent.epsilon == Fraction(expected)
 
 
@@ -72,7 +72,7 @@ def test_delta(club_folder: Path, policy: str, session: str | None, keyword: str
                 con.sql("SELECT city, note, COUNT(*) FROM members GROUP BY ALL").plan(delta=keyword)
         else:
             plan = con.sql(PRIVATE).plan(delta=keyword)
-            assert plan.delta == Fraction(expected)
+            assert plan.bid.delta == Fraction(expected)
             assert Fraction(expected) / 5 < plan.loss.delta <= Fraction(expected)  # a threshold is a whole number
         # Where no key is private, δ is not charged, whoever gave it.
         assert con.sql(COUNT).plan(delta=keyword).loss.delta == 0
@@ -104,7 +104,7 @@ def test_settings_are_not_shared(club_folder: Path) -> None:
     """A keyword holds for one query; what the session had is left as it was."""
     with connect(club_folder / "club.yaml", ledger=MemoryLedger(), epsilon=1) as con:
         con.sql(COUNT).run(epsilon=2)
-        assert con.sql(COUNT).plan().epsilon == 1
+        assert con.sql(COUNT).plan().bid.epsilon == 1
         assert con.execute(COUNT, epsilon=3).spent.epsilon == 3
         assert con.execute(COUNT, fresh=True).spent.epsilon == 1
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from dpsql.core.analysis.disjoint_conditions import are_disjoint, cases_of
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of, walk
@@ -25,6 +24,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, unwanted
 from dpsql.planner.distinct_values import most_values, strict
+from dpsql.planner.exclusive_conditions import are_disjoint, cases_of
 from tests.support.function_checker import _same
 from tests.support.function_rows import COLUMNS, as_python, build
 from tests.support.hostile import TARGETS, Chains, Hostile, Made, signatures
@@ -235,7 +235,7 @@ def _differ(a: Values, b: Values) -> str:
 def conditions(table: Table, seed: int, number: int, optimizers: str = OURS, until: str | None = None) -> Found:
     """Pairs of conditions: the same rows under these optimizers and under none; disjoint ones never hold together."""
     rng, found = random.Random(seed), Found()
-    hostile, stored = Hostile(rng, table.columns), frozenset(c.uid for c, _ in table.columns)
+    hostile = Hostile(rng, table.columns)
     while found.tried < number and not found.told(until):
         pairs = [_pair(hostile, rng) for _ in range(BATCH // 2)]
         made = [m for pair in pairs for m in pair if all(table.printed(x.expr) for x in pair)]
@@ -247,7 +247,7 @@ def conditions(table: Table, seed: int, number: int, optimizers: str = OURS, unt
             for m, a, b in zip((one, other), kept[at : at + 2], plain[at : at + 2], strict=True):
                 if a != b:
                     found.problems.append(f"{_moved(a, b)} by {optimizers} and by none: {_told(table, m)}")
-            if are_disjoint(*(cases_of(m.expr, stored) for m in (one, other))):
+            if are_disjoint(*(cases_of(m.expr) for m in (one, other))):
                 found.compared += 1
                 both = [x & y for x, y in zip(kept[at].rows, kept[at + 1].rows, strict=True)]
                 if any(both):

@@ -6,8 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from dpsql.planner.plan import SearchedLimit
-from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 from tests.support.random_databases import Table, World, world_of
 
 

@@ -43,6 +43,7 @@ PRELUDE = """
 import os, signal, sys
 import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.chain.head, dpsql.engines.duckdb.engine
 import dpsql.engines.duckdb.scratch, dpsql.planner.postprocessing.run, dpsql.answers.stored.store.sqlite
+from dpsql.planner.stages.answering_rows import AnsweringRows
 import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.pipeline
 import dpsql.faces.server.workers.worker, dpsql.faces.server.workers.answering
 

@@ -168,6 +168,7 @@ import dpsql, dpsql.core.ledger.sqlite, dpsql.core.ledger.chain.head, dpsql.engi
 import dpsql.engines.duckdb.scratch, dpsql.planner.postprocessing.run, dpsql.answers.stored.store.sqlite
 import dpsql.core.noise.mechanisms.laplace, dpsql.core.release.noisy, dpsql.service.service
 from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.planner.stages.answering_rows import AnsweringRows
 
 # However slow the machine and however many children: what a child waits for, it gets.
 dpsql.core.ledger.sqlite.SqliteLedger.open.__func__.__kwdefaults__["timeout"] = 600

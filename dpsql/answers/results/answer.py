@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -133,7 +133,7 @@ class Release:
         """
         from dpsql.planner.explain.stable_json import as_json
 
-        made = as_json(replace(self.plan, releases=self._made))["releases"]
+        made = as_json(self.plan.with_releases(self._made))["releases"]
         estimates = {at: n.estimate for at, n in enumerate(self._noisy) if n.estimate is not None}
         found = [c for at, release in enumerate(made) if at not in estimates for c in release["components"]]
         for source in {id(e.sources): e.sources for e in estimates.values()}.values():

@@ -5,13 +5,13 @@ the same ledger's salt, and noise that was enough for one is enough for the othe
 that the integers are computed from: the version of the rules that make statements of plans; the finished plan below the
 release with its columns numbered by occurrence (what else the query selects, and what it calls it, has no part in it),
 its group keys with their public lists, the bounding of contributions, the component with its clip, grid, center, weight
-and filter, with those conditions before it in its slice set that a row may satisfy, too; the octaves that its limits
-were found in, by id: whether others found the same limit is told to nobody who
-has not got theirs; the rows of the releases that it reads, as values; and where the engine's order decides what is
-kept, whose order it is. Parameters are constants of the plan. Of the policy it is what declares the rows: the database
-with its `data_version`, the tables that are scanned, and by name the columns that occur, each with the scan that it is
-of (rests_on.py). A column that occurs nowhere in what is hashed is read by no statement; those nodes whose statements
-order rows by all of their columns, named nowhere, are hashed with all of them. Noise and price take no part: an answer
+and filter, and of a slice those before it in its set, in order; the octaves that its limits were found
+in, by id: whether others found the same limit is told to nobody who has not got theirs; the rows of the releases that
+it reads, as values; and where the engine's order decides what is kept, whose order it is. Parameters are constants of
+the plan. Of the policy it is what declares the rows: the database with its `data_version`, the tables that are scanned,
+and by name the columns that occur, each with the scan that it is of (rests_on.py). A column that occurs nowhere in what
+is hashed is read by no statement; those nodes whose statements order rows by all of their columns, named nowhere, are
+hashed with all of them. Noise and price take no part: an answer
 carries its own. So a value more in a domain, a budget or an analyst loses no answer, and one whose key list grows is
 another question. *When it would be false.* If a statement computed anything that plan, declarations and `RULES` do not
 say, or read a column that its plan does not name; or the custodian changed the data, public rows among them, and not
@@ -28,9 +28,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from dpsql.answers.stored.rests_on import of_column, of_data, of_table
-from dpsql.core.analysis.disjoint_conditions import are_disjoint, cases_of
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
-from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, KeySource, ListChoice
@@ -97,15 +95,12 @@ class ReleaseAddress:
         return self._begun.ended(order, keys, own, component, *earlier, column=self._declared)
 
     def _earlier(self, component: Component) -> tuple[Expr, ...]:
-        """The conditions before a component's own in its slice set, but for those that exclude it by stored columns:
-        they take no row from it, however they are evaluated.
+        """The conditions before a component's own in its slice set, in order: each may take rows from it. Those behind
+        take none.
         """
         if component not in self.node.components:
             return ()
-        stored = stored_columns(self.node.input)
-        cases = cases_of(component.filter, stored)
-        others = before(self.node.slices, self.node.components, self.node.components.index(component))
-        return tuple(c for c in others if not are_disjoint(cases, cases_of(c, stored)))
+        return before(self.node.slices, self.node.components, self.node.components.index(component))
 
     @cached_property
     def _begun(self) -> Numbered:
@@ -136,7 +131,7 @@ class Addresses:
     def __init__(self, plan: Plan, policy: Policy, order: str = "") -> None:
         """policy: that of the plan. order: whose order decides what is kept where not all is: engine and version
         (core/printing/kept_first.py)."""
-        assert plan.policy_hash == policy.hash, "a plan of another policy"
+        assert plan.basis.policy_hash == policy.hash, "a plan of another policy"
         self.plan = plan
         self._policy = policy
         self._order = order

@@ -77,6 +77,12 @@ class AnalystAccount:
             known = self._addresses["last"] = Addresses(plan, self.policy, self.order)
         return known
 
+    def names(self, plan: Plan) -> set[str]:
+        """What a run holds until what it draws is stored: who asks for the same groups of the same rows waits."""
+        first = plan.first
+        own = (at for at, r in enumerate(first.releases) if wanted(r.measured, GivenAnswers()))
+        return {self.addresses(first).of(at).name for at in own}
+
     def left(self, unit: str, days: Days = ALWAYS) -> list[PrivacyLoss]:
         """The most that one query of this account may cost a unit in each of these periods: its limits per query, and
         what is left to it.
@@ -119,7 +125,7 @@ class AnalystAccount:
         begin: told the id of the entry before it is reserved, and before `charging` is.
         Raises BudgetExceeded, CannotOpen; Rejected DP401: nobody said what it may cost, and it is not held any more.
         """
-        if plan.unpriced and not self._is_held(plan, given):
+        if plan.bid.unpriced and not self._is_held(plan, given):
             raise reject("DP401", "no epsilon was given, and no summary answers this", help=["run(epsilon=0.5)"])
         try:
             return charge(self.ledger, self._request(plan, begin), plan.first.releases, given, plan.later)
@@ -132,7 +138,7 @@ class AnalystAccount:
 
     @staticmethod
     def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
-        larger = ("allow a larger max_error, or give in its place what fits",) if plan.max_error else ()
+        larger = ("allow a larger max_error, or give in its place what fits",) if plan.bid.max_error else ()
         refusal.diagnostics = tuple(replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics)
         return refusal
 
@@ -147,8 +153,8 @@ class AnalystAccount:
                     told(entry)
 
         return ChargeRequest(
-            self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.policy_hash, plan.source.text,
-            charging,
+            self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
+            plan.source.text, charging,
         )  # fmt: skip
 
 

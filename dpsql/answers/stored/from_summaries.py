@@ -38,7 +38,7 @@ def with_summaries(
     fits: Callable[[ChosenAnswers], bool],
 ) -> tuple[ChosenAnswers, tuple[str, ...]]:
     """The choice with what summaries say in place of new noise, and what the reader is told. Raises CannotOpen."""
-    if account.summaries is None or plan.unlisted or plan.searches is not None or not _missing(plan, choice):
+    if account.summaries is None or plan.is_part or plan.searches is not None or not _missing(plan, choice):
         return choice, ()
     if account.addresses(plan).nested:
         return choice, ()
@@ -91,7 +91,7 @@ def _has(summary: Summary, held: Collection[str]) -> bool:
 
 def _as_accurate(plan: Plan, place: int, part: SummaryPart) -> bool:
     """Whether no number is wider than the plan's own."""
-    measured, level = plan.releases[place].measured, plan.confidence
+    measured, level = plan.releases[place].measured, plan.bid.confidence
     planned = [planned_width(o.recipe, measured.measurements, level) for o in measured.node.outputs]
     return all(
         p is not None and (width <= p or width < _ROUNDING) for p, width in zip(planned, part.widths, strict=True)

@@ -142,7 +142,7 @@ class Summary:
 
     def parts(self, plan: Plan) -> Mapping[int, SummaryPart | str]:
         """What it says of each release of a plan, or why it says nothing. Reads no number."""
-        key = f"{plan.hash} {plan.confidence}"
+        key = f"{plan.hash} {plan.bid.confidence}"
         if key not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
@@ -169,7 +169,7 @@ class Summary:
             planned = plan.releases[place]
             sums = self._sums(own, columns, planned.measured)
             empty = Estimate((), without, sums).of(planned)
-            found[place] = SummaryPart(columns, sums, tuple(largest_widths(empty, plan.confidence)))
+            found[place] = SummaryPart(columns, sums, tuple(largest_widths(empty, plan.bid.confidence)))
         return found
 
     def _sums(self, own: Fit, columns: frozenset[int], measured: MeasuredRelease) -> dict[int, Sums]:

@@ -34,84 +34,100 @@ from dpsql.planner.searches.found import found_by
 class Resolution:
     """What a run of a plan is given, release by release, what it is charged, and what its reader is told about that.
 
-    Everything that is not given is drawn. received: those of the given answers that are new to the account, each once.
-    printed: the resolution whose price was told, where this one goes further at the same price.
+    account: None where no number of anybody is needed. Everything that is not given is drawn. received: those of the
+    given answers that are new to the account, each once. printed: the resolution whose price was told, where this one
+    goes further at the same price.
     """
 
+    plan: Plan = field(compare=False)
+    account: AnalystAccount | None = field(compare=False)
     given: tuple[GivenAnswers, ...]
     received: tuple[StoredAnswer, ...]
     price: Price
     notes: tuple[str, ...]
     printed: Resolution | None = field(default=None, compare=False)
+    _store: _ReadOnce | None = field(default=None, compare=False, repr=False)
 
     @property
     def charge(self) -> Charge:
         """As EXPLAIN and `cost` tell it."""
         return Charge(self.price.in_account, self.notes)
 
-    def draws(self, plan: Plan) -> bool:
+    @property
+    def draws(self) -> bool:
         """Whether any noise is to be drawn."""
-        drawn = (wanted(r.measured, given) for r, given in zip(plan.first.releases, self.given, strict=True))
-        return any(drawn) or bool(plan.later)
+        return self._draws_first or bool(self.plan.later)
 
-    def is_held(self, plan: Plan) -> bool:
+    @property
+    def is_held(self) -> bool:
         """Whether the account has all that is drawn first: nothing is drawn for it, and nothing charged."""
-        return not self.received and not self.draws(plan.first)
+        return not self.received and not self._draws_first
+
+    @property
+    def _draws_first(self) -> bool:
+        return any(wanted(r.measured, given) for r, given in zip(self.plan.first.releases, self.given, strict=True))
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether a run asks the engine for anything: answers that are held wait for nobody's query. If so of one that
+        draws nothing, its answer depends on public rows, which may change.
+        """
+        plan = self.plan
+        if plan.reads_nothing:
+            return False
+        return self.draws or bool(plan.basis.public or plan.post.public_tables) or not plan.post.steps
+
+    def gives_the_same(self, other: Resolution) -> bool:
+        """Whether the answers are equal, if no table is read and nothing drawn for either: the spelling of the query is
+        in neither.
+        """
+        own, theirs = ((p.hash, p.notes, p.coverage, p.found) for p in (self.plan, other.plan))
+        return own == theirs and self == other
+
+    def to_run(self) -> Resolution:
+        """Also what stands above numbers that the run receives, where it is charged the same for that.
+
+        The caller holds the names of the plan. Raises CannotOpen.
+        """
+        account, store = self.account, self._store
+        if account is None or store is None or not self.received or not account.addresses(self.plan.first).nested:
+            return self
+        further = _resolved(self.plan, account, store, to_run=True)
+        if further == self or not _is_charged_the_same(account, further, self):
+            return self
+        return replace(further, printed=self)
+
+    def after(self, refusal: BudgetExceeded) -> Resolution:
+        """What a run is given after its charge was refused.
+
+        It saw what was left to the account, which another process may have spent meanwhile: then there is another one.
+        Raises the refusal if there is none, CannotOpen.
+        """
+        assert self.account is not None
+        now = resolve(self.plan, self.account)
+        if now not in (self, self.printed):
+            return now
+        _name_dearer(refusal, self.plan, self.account)
+        raise refusal
 
 
-def resolve(plan: Plan, account: AnalystAccount, *, dearer: bool | None = None) -> Resolution:
-    """What a run is given and charged now. dearer: in place of what the plan allows. Raises CannotOpen."""
-    return _resolved(plan, account, _ReadOnce(account.store), dearer=dearer)
+def resolve(plan: Plan, account: AnalystAccount | None, *, fresh: bool = False) -> Resolution:
+    """What a run is given and charged now. account: None for a plan that needs no noise. fresh: it is given nothing.
 
-
-def all_new(plan: Plan, account: AnalystAccount) -> Resolution:
-    """The resolution of a run that is given nothing."""
-    return _priced(plan, account, ChosenAnswers.nothing(plan.first))
-
-
-def nothing_drawn(plan: Plan) -> Resolution:
-    """The resolution of a run that needs no noise."""
-    return Resolution(ChosenAnswers.nothing(plan).given, (), Price({}, {}), ())
-
-
-def names_held(plan: Plan, account: AnalystAccount) -> set[str]:
-    """What a run that draws holds until its answers are stored: who asks for the same groups of the same rows waits."""
-    addresses = account.addresses(plan.first)
-    return {addresses.of(at).name for at, r in enumerate(plan.first.releases) if wanted(r.measured, GivenAnswers())}
-
-
-def resolve_to_run(plan: Plan, account: AnalystAccount) -> Resolution:
-    """As `resolve`, and beyond it where that is charged the same: what stands above numbers that the run receives.
-
-    The caller holds the names (`names_held`). Raises CannotOpen.
+    Raises CannotOpen.
     """
-    store = _ReadOnce(account.store)
-    printed = _resolved(plan, account, store)
-    if not printed.received or not account.addresses(plan.first).nested:
-        return printed
-    further = _resolved(plan, account, store, to_run=True)
-    if further == printed or not _is_charged_the_same(account, further, printed):
-        return printed
-    return replace(further, printed=printed)
-
-
-def resolve_again(plan: Plan, account: AnalystAccount, refused: Resolution, refusal: BudgetExceeded) -> Resolution:
-    """What a run is given after its charge was refused.
-
-    It saw what was left to the account, which another process may have spent meanwhile: then there is another one.
-    Raises the refusal if there is none, CannotOpen.
-    """
-    now = resolve(plan, account)
-    if now not in (refused, refused.printed):
-        return now
-    _name_dearer(refusal, plan, account)
-    raise refusal
+    if account is None:
+        return Resolution(plan, None, ChosenAnswers.nothing(plan).given, (), Price({}, {}), ())
+    if fresh:
+        return _priced(plan, account, ChosenAnswers.nothing(plan.first))
+    return _resolved(plan, account, _ReadOnce(account.store))
 
 
 def _resolved(
     plan: Plan, account: AnalystAccount, store: _ReadOnce, *, dearer: bool | None = None, to_run: bool = False
 ) -> Resolution:
-    dearer = plan.allow_dearer if dearer is None else dearer
+    """dearer: in place of what the plan allows."""
+    dearer = plan.bid.allow_dearer if dearer is None else dearer
     addresses, paid = account.addresses(plan.first), account.ledger.received
     while True:
         held, fits = paid(account.analyst), _ceiling(plan, account, dearer)
@@ -122,9 +138,9 @@ def _resolved(
         choice, notes = with_summaries(
             plan, account, _useful(plan, choice, held), held, lambda c: _price(plan, account, c), fits
         )
-        found = _priced(plan, account, choice, notes)
+        found = replace(_priced(plan, account, choice, notes), _store=store)
         # He may have bought something since, in another process: he does not receive that, he has it.
-        if found.is_held(plan) or paid(account.analyst) == held:
+        if found.is_held or paid(account.analyst) == held:
             return found
         store.forget()
 
@@ -152,7 +168,7 @@ def _useful(plan: Plan, choice: ChosenAnswers, held: Collection[str]) -> ChosenA
 def _priced(plan: Plan, account: AnalystAccount, choice: ChosenAnswers, notes: tuple[str, ...] = ()) -> Resolution:
     cost = _price(plan, account, choice)
     told = (*notes_of_given(plan.first, choice, cost.received), *notes)
-    return Resolution(choice.given, choice.received, cost, told)
+    return Resolution(plan, account, choice.given, choice.received, cost, told)
 
 
 def _price(plan: Plan, account: AnalystAccount, choice: ChosenAnswers) -> Price:
@@ -204,9 +220,9 @@ def _name_dearer(refusal: BudgetExceeded, plan: Plan, account: AnalystAccount) -
     """If new noise does not fit into the total, and stored answers that cost this account more than was asked would do,
     the refusal says so.
     """
-    if plan.allow_dearer or all(d.code != "DP403" for d in refusal.diagnostics):
+    if plan.bid.allow_dearer or all(d.code != "DP403" for d in refusal.diagnostics):
         return
-    found = resolve(plan, account, dearer=True).price
+    found = _resolved(plan, account, _ReadOnce(account.store), dearer=True).price
     if found.is_nothing or not account.admits(found):
         return
     way = "run(allow_dearer=True)  or  --allow-dearer"

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Node
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
-
-if TYPE_CHECKING:
-    from dpsql.core.analysis.disjoint_slices import Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +36,10 @@ class Context:
 class Derivation(Context):
     """One derivation: what it may look at, and what it has found, each node once.
 
-    facts: of every node derived so far, by its `id`: it is held with its facts. slices: what the rows of a node are
-    made of (`disjoint_slices.py`).
+    facts: of every node derived so far, by its `id`: it is held with its facts.
     """
 
     facts: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
-    slices: ByIdentity[Node, Slices | None] = field(default_factory=ByIdentity, compare=False, repr=False)
 
     @classmethod
     def begin(cls, ctx: Context, *, drafting: bool = False) -> Derivation:

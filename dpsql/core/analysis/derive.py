@@ -87,7 +87,7 @@ def _rule(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:
         case Join():
             return join(node, below[0], below[1], ctx)
         case SetOperation():
-            return set_operation(node, below[0], below[1], ctx)
+            return set_operation(node, below[0], below[1])
         case Unnest():
             return unnest(node, below[0])
         case Truncate():

@@ -3,8 +3,7 @@
 Limits count joined rows. `lineitem JOIN orders` gives rows of lineitem, each with its one order. A limit on lineitem is
 meant for exactly these rows; one on the orders of a customer would throw most of them away.
 
-In a union the limits of both sides add up. Where both are made of one table, and no row of it is in both (2023's orders
-and 2024's), they do not: the rows of the union are the table's own.
+In a union the limits of both sides add up.
 
 Any limit is sound, because it is enforced. Which one applies is a matter of what people mean by it.
 """
@@ -14,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_slices import of_one_table, slices_of
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Join, Node, Scan, SetKind, SetOperation, inputs
@@ -34,12 +32,6 @@ class PolicyLimits:
         """The smallest of each kind."""
         return PolicyLimits(
             _least(self.rows, other.rows), _least(self.per_group, other.per_group), _least(self.groups, other.groups)
-        )
-
-    def larger(self, other: PolicyLimits) -> PolicyLimits:
-        """The larger of each kind; None where one says nothing."""
-        return PolicyLimits(
-            _most(self.rows, other.rows), _most(self.per_group, other.per_group), _most(self.groups, other.groups)
         )
 
 
@@ -70,8 +62,6 @@ def policy_limits(node: Node, ctx: Derivation) -> PolicyLimits:
             return policy_limits(left, ctx).smaller(policy_limits(right, ctx))
         case SetOperation(kind=SetKind.UNION, left=left, right=right):
             a, b = _branch(left, ctx), _branch(right, ctx)
-            if of_one_table(slices_of(node, ctx)):
-                return a.larger(b)
             return PolicyLimits(_sum(a.rows, b.rows), _sum(a.per_group, b.per_group), _sum(a.groups, b.groups))
         case SetOperation(left=left):
             return policy_limits(left, ctx)
@@ -100,10 +90,6 @@ def _single(side: Facts, ends: Sequence[Expr]) -> bool:
 
 def _least(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else min(a, b)
-
-
-def _most(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else max(a, b)
 
 
 def _sum(a: int | None, b: int | None) -> int | None:

@@ -32,6 +32,7 @@ from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
 from dpsql.faces.server.packed_rows import Pieces
+from dpsql.faces.server.previews import why_empty
 from dpsql.faces.server.size_limits import no_room, stopped
 from dpsql.faces.server.speech import EXPLAINED, Spoken, spoken
 from dpsql.faces.server.statements import (
@@ -379,7 +380,7 @@ class Gateway:
             if text.spoken.form is not None or not _is_previewed(login, refusal):
                 raise
             warnings = tuple(replace(d, severity="warning") for d in refusal.diagnostics)
-            return Answer(described.columns, (), warnings=warnings)
+            return Answer(described.columns, why_empty(text.sql, described.columns), warnings=warnings)
         if text.spoken.form is None:
             _require_fitting(columns, described)
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from dpsql.frontend.catalogue.answer_names import output_name, outputs, type_of_cast
-from dpsql.frontend.catalogue.known import BOOL, INT4, OID, TEXT, KnownNames, NotListed
+from dpsql.frontend.catalogue.known import BOOL, INT4, OID, TEXT, KnownNames, NotListed, unknown_result
 
 _RESULTS: Mapping[type[exp.Expr], str] = {
     exp.Count: "bigint", exp.RowNumber: "bigint", exp.Explode: "", exp.Min: "", exp.Max: "", exp.Coalesce: "",
@@ -96,9 +96,10 @@ def result_of(name: str, arguments: int, known: KnownNames) -> str:
     if name == "json_build_object":
         return "json"
     found = known.functions.get(name, {}).get(arguments)
-    if found is None:
+    result = unknown_result(name) if found is None else found[1]
+    if result is None:
         raise NotListed(f"the function {name} with {arguments} arguments")
-    return found[1]
+    return result
 
 
 def _column_type(node: exp.Column, known: KnownNames, tree: exp.Expr) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,10 @@ class KnownNames:
     zero_based: frozenset[str] = frozenset()
     table_functions: frozenset[str] = frozenset()
 
+    def is_missing(self, place: tuple[str, str]) -> bool:
+        """Whether a relation is one of a catalogue, and not of ours: it has no rows."""
+        return bool(place[0]) and place not in self.relations
+
     def arguments(self, name: str, count: int) -> tuple[str, ...]:
         """The types of a function's arguments."""
         return self.functions[name][count][0]
@@ -38,11 +43,31 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueQuestion:
-    """What DuckDB is asked, and the answer's columns by PostgreSQL's names and types. sql None: there are no rows."""
+    """What DuckDB is asked, and the answer's columns by PostgreSQL's names and types. sql None: there are no rows.
+
+    missing: functions and relations of PostgreSQL's that are not known here, which say nothing.
+    """
 
     sql: str | None
     columns: tuple[tuple[str, str], ...]
     parameters: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+_ACTS = re.compile(
+    r"pg_(advisory|backup|cancel|catalog|copy|create|drop|export|file|import|ls|log|logical|notify|promote|read|reload"
+    r"|replication|rotate|sleep|start|stat_file|stop|switch|sync|terminate|try|wal|write)"
+)
+_REMARKS = re.compile(r"pg_\w+|has_\w+_privilege|(inet|txid|obj|shobj|col)_\w+")
+_YES_OR_NO = re.compile(r"has_|pg_(\w+_)?(is|has)_")
+
+
+def unknown_result(function: str) -> str | None:
+    """The type of what a function of PostgreSQL's catalogue says that is not listed: FALSE or NULL. None for one that
+    is not of the catalogue, or that does something."""
+    if not _REMARKS.fullmatch(function) or _ACTS.match(function):
+        return None
+    return BOOL if _YES_OR_NO.match(function) else TEXT
 
 
 _DUCKDB = {

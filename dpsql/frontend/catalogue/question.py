@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dpsql.frontend.catalogue.answer_names import output_name, outputs, type_of_cast
 from dpsql.frontend.catalogue.answer_types import LISTED, ctes_around, result_of, type_of, written_out
-from dpsql.frontend.catalogue.known import TEXT, CatalogueQuestion, KnownNames, NotListed
+from dpsql.frontend.catalogue.known import TEXT, CatalogueQuestion, KnownNames, NotListed, unknown_result
 from dpsql.frontend.catalogue.writing import as_duckdb
 from dpsql.frontend.parse import MAX_DEPTH, UNREADABLE, trees_of
 from dpsql.frontend.text.spans import remember
@@ -78,7 +78,7 @@ def read_question(sql: str, known: KnownNames, values: Sequence[str | None] | No
     rename_ctes(tree)
     reading = Reading(known, values)
     names = [output_name(e) for e in outputs(tree)]
-    qualify(tree, known)
+    missing = qualify(tree, known)
     put_values(tree, reading)
     types = [type_of(e, known, tree) for e in outputs(tree)]
     if any(type_of(e, known, tree).endswith("[]") for array in tree.find_all(exp.Array) for e in array.expressions):
@@ -88,8 +88,8 @@ def read_question(sql: str, known: KnownNames, values: Sequence[str | None] | No
         raise NotListed(f"an answer of more than {MOST_COLUMNS:,} columns")
     needed = tuple(reading.parameters.get(i, TEXT) for i in range(1, max(reading.parameters, default=0) + 1))
     if is_empty(tree, known):
-        return CatalogueQuestion(None, columns, needed)
-    return CatalogueQuestion(as_duckdb(tree, known), columns, needed)
+        return CatalogueQuestion(None, columns, needed, missing)
+    return CatalogueQuestion(as_duckdb(tree, known), columns, needed, missing)
 
 
 def rename_ctes(tree: exp.Expr) -> None:
@@ -182,8 +182,12 @@ def _require_few_relations(tree: exp.Query) -> None:
         raise NotListed("a question that is nested so deeply") from None
 
 
-def qualify(tree: exp.Expr, known: KnownNames) -> None:
-    """Check every node against the lists, give relations their schemas, and take the schema from columns and calls."""
+def qualify(tree: exp.Expr, known: KnownNames) -> tuple[str, ...]:
+    """Check every node against the lists, give relations their schemas, and take the schema from columns and calls.
+
+    Returns: functions and relations of the catalogue that are not known here.
+    """
+    missing: list[str] = []
     made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     for node in list(tree.walk()):
         if not isinstance(node, LISTED):
@@ -199,8 +203,10 @@ def qualify(tree: exp.Expr, known: KnownNames) -> None:
                 if not node.db and node.name.lower() in made:
                     continue
                 place = (node.db.lower() or "pg_catalog", node.name.lower())
-                if place not in known.relations:
-                    raise NotListed(f"the relation {'.'.join(place)}")
+                if known.is_missing(place):
+                    if place[0] == "pg_catalog" and not place[1].startswith("pg_"):
+                        raise NotListed(f"the relation {'.'.join(place)}")
+                    missing.append(".".join(place))
                 if not node.alias:
                     node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name.lower())))
                 node.set("db", exp.to_identifier(place[0]))
@@ -211,8 +217,12 @@ def qualify(tree: exp.Expr, known: KnownNames) -> None:
                 node.set("db", None)
                 result_of(str(node.this.this).lower(), len(node.this.expressions), known)
             case exp.Anonymous():
-                if str(node.this).lower() != "all":
-                    result_of(str(node.this).lower(), len(node.expressions), known)
+                name, count = str(node.this).lower(), len(node.expressions)
+                if name != "all":
+                    result_of(name, count, known)
+                if unknown_result(name) and count not in known.functions.get(name, {}) and name not in known.constants:
+                    missing.append(f"{name}()")
+    return tuple(dict.fromkeys(missing))
 
 
 def put_values(tree: exp.Expr, reading: Reading) -> None:
@@ -260,7 +270,8 @@ def _no_rows(source: exp.Expr, known: KnownNames, ctes: Mapping[str, exp.Expr]) 
     if isinstance(source, exp.Table):
         if isinstance(source.this, exp.Identifier):
             inner = None if source.db else ctes.get(source.name.lower())
-            return (source.db, source.name) in known.empty if inner is None else is_empty(inner, known)
+            place = (source.db, source.name)
+            return place in known.empty or known.is_missing(place) if inner is None else is_empty(inner, known)
         return False
     return isinstance(source, exp.Subquery) and is_empty(source.this, known)
 

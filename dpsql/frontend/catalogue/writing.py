@@ -8,7 +8,8 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.frontend.catalogue.answer_names import type_of_cast
-from dpsql.frontend.catalogue.known import OID, KnownNames, NotListed, duckdb_type
+from dpsql.frontend.catalogue.answer_types import sources
+from dpsql.frontend.catalogue.known import BOOL, OID, KnownNames, NotListed, duckdb_type, unknown_result
 
 _REG = ("regclass", "regtype", "regnamespace", "regproc", "regrole")
 
@@ -24,6 +25,10 @@ def as_duckdb(tree: exp.Query, known: KnownNames) -> str:
 
 def _rewritten(node: exp.Expr, known: KnownNames) -> exp.Expr:
     match node:
+        case exp.Star() if not isinstance(node.parent, exp.Count) and _has_relation(node, known):
+            return exp.Star(except_=[exp.column("tableoid")])  # which PostgreSQL does not show
+        case exp.Table(this=exp.Identifier()) if node.db and known.is_missing((node.db, node.name)):
+            return _without_rows(node)
         case exp.Table(this=exp.Identifier()) if node.db:
             node.set("this", exp.to_identifier(f"{node.db}.{node.name}", quoted=True))
             node.set("db", None)
@@ -57,6 +62,10 @@ def _rewritten(node: exp.Expr, known: KnownNames) -> exp.Expr:
             if node.expression.name != "0":
                 raise NotListed("a function by its oid")
             node.set("expression", exp.Literal.string("-"))  # functions are held by their names, and none as this
+        case exp.EQ() | exp.NEQ() if _is_function_name(node.this, known) != _is_function_name(node.expression, known):
+            for side, other in (("this", node.expression), ("expression", node.this)):
+                if isinstance(other, exp.Column) and _is_function_name(node.args[side], known):
+                    node.set(side, _function("regproc_oid", [node.args[side]], known))
         case exp.Anonymous() if str(node.this).lower() == "all":
             pass
         case exp.Anonymous():
@@ -83,6 +92,31 @@ def _rewritten(node: exp.Expr, known: KnownNames) -> exp.Expr:
     return node
 
 
+def _has_relation(star: exp.Star, known: KnownNames) -> bool:
+    """Whether it stands for the columns of a relation of the catalogue, and not of subqueries alone."""
+    select, of = star.find_ancestor(exp.Select), star.parent
+    named = of.table.lower() if isinstance(of, exp.Column) else ""
+    return any(
+        isinstance(source, exp.Table)
+        and tuple(source.name.split(".", 1)) in known.relations
+        and named in ("", source.alias_or_name.lower())
+        for source in ([] if select is None else sources(select))
+    )
+
+
+def _without_rows(table: exp.Table) -> exp.Expr:
+    """A relation that is not known here: with the columns that are asked of it."""
+    select, name = table.find_ancestor(exp.Select), table.alias_or_name
+    assert select is not None
+    alone = len(sources(select)) == 1
+    asked = {
+        c.name.lower(): c for c in select.find_all(exp.Column) if c.table.lower() == name or (alone and not c.table)
+    }
+    items = [exp.alias_(exp.null(), column, quoted=True) for column in asked if column] or [exp.null()]
+    empty = exp.select(*items).where(exp.false())
+    return exp.Subquery(this=empty, alias=table.args.get("alias"), joins=table.args.get("joins"))
+
+
 def _this(node: exp.Expr) -> exp.Expr:
     inner = node.this
     assert isinstance(inner, exp.Expr)
@@ -93,10 +127,21 @@ def _zero_based(node: exp.Expr, known: KnownNames) -> bool:
     return isinstance(node, exp.Column) and node.name.lower() in known.zero_based
 
 
+def _types(node: exp.Expr, known: KnownNames) -> set[str]:
+    """The types that columns of a name have in the catalogue's relations."""
+    name = node.name.lower() if isinstance(node, exp.Column) else ""
+    return {columns[name] for columns in known.relations.values() if name in columns}
+
+
 def _is_function_name(node: exp.Expr, known: KnownNames) -> bool:
     """Whether a column is a regproc. No relation has another column of such a name."""
-    name = node.name.lower() if isinstance(node, exp.Column) else ""
-    return any(columns.get(name) == "regproc" for columns in known.relations.values())
+    return "regproc" in _types(node, known)
+
+
+def _array_type(node: exp.Expr, known: KnownNames) -> str:
+    """The type of a column, where all of its name are arrays alike; else ""."""
+    found = _types(node, known)
+    return found.pop() if len(found) == 1 else ""
 
 
 def _operator(node: exp.Operator) -> exp.Expr:
@@ -123,6 +168,8 @@ def _array(node: exp.Expr) -> exp.Expr:
 def _cast(node: exp.Cast, known: KnownNames) -> exp.Expr:
     full, _ = type_of_cast(node)
     inner = node.this
+    if _is_function_name(inner, known) and full in ("regproc", OID):
+        return inner if full == "regproc" else _function("regproc_oid", [inner], known)
     if full in _REG:
         if (
             isinstance(inner, exp.Literal)
@@ -141,10 +188,26 @@ def _cast(node: exp.Cast, known: KnownNames) -> exp.Expr:
         parent = node.parent
         if isinstance(parent, exp.Cast) and type_of_cast(parent)[0] == OID:
             return _this(node)
+        if isinstance(parent, exp.EQ | exp.NEQ) and isinstance(inner, exp.Column):
+            other = parent.expression if parent.this is node else parent.this
+            if other.is_number or (isinstance(other, exp.Cast) and type_of_cast(other)[0] == full):
+                return inner  # two oids
         return _function(f"{full}_name", [inner], known)
     if isinstance(inner, exp.Literal) and inner.is_string and full.endswith("[]"):
         return _array(node)
+    if full in ("text", "character varying", "name") and isinstance(inner, exp.Column):
+        return _as_text(inner, _array_type(inner, known), full)
     return _as(inner, full)
+
+
+def _as_text(array: exp.Expr, kind: str, full: str) -> exp.Expr:
+    """As PostgreSQL prints one: `1 2` of an int2vector, `{1,2}` of an array."""
+    if not kind.endswith(("vector", "[]")):
+        return _as(array, full)
+    signs = (" ", "", "") if kind.endswith("vector") else (",", "{", "}")
+    between, before, after = map(exp.Literal.string, signs)
+    joined = exp.Anonymous(this="array_to_string", expressions=[array, between])
+    return exp.paren(exp.DPipe(this=exp.DPipe(this=before, expression=joined), expression=after))
 
 
 def _as(node: exp.Expr, type_: str) -> exp.Cast:
@@ -210,4 +273,6 @@ def _call(node: exp.Anonymous, known: KnownNames) -> exp.Expr:
         return exp.array(exp.Literal.string("pg_catalog"), exp.Literal.string("public"))
     if name == "json_build_object":
         return _cut(exp.Anonymous(this="json_object", expressions=arguments))
+    if len(arguments) not in known.functions.get(name, {}) and (result := unknown_result(name)) is not None:
+        return exp.false() if result == BOOL else exp.null()
     return _function(name, arguments, known)

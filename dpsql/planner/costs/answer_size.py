@@ -8,10 +8,14 @@ tests/planner/test_answer_size.py.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Limit, Project, Release, Sort, Window
 from dpsql.core.ir.walk import Tagged
-from dpsql.planner.plan import Plan
+
+if TYPE_CHECKING:
+    from dpsql.planner.plan import Plan
 
 
 def known_size(plan: Plan) -> int | None:

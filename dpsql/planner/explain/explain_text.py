@@ -71,12 +71,12 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
 
 def _consistent_lines(plan: Plan) -> dict[int, list[str]]:
     """Place of a release → how accurate its numbers are once every total is the sum of its parts."""
-    if not plan.post.totals:
+    if not plan.totals:
         return {}
     from dpsql.planner.postprocessing.intervals.expected_totals import expected_widths  # which loads numpy
 
     found: dict[int, list[str]] = {}
-    for totals in plan.post.totals:
+    for totals in plan.totals:
         for (place, at), width in expected_widths(totals, plan.releases, LEVEL).items():
             output = plan.releases[place].measured.node.outputs[at]
             found.setdefault(place, []).append(f"{output.label} ± {width:.4g}")
@@ -256,7 +256,7 @@ def _cost(plan: Plan, charge: Charge) -> str:
 
 def _goal(plan: Plan) -> list[str]:
     """What the ε was found for, e.g. `epsilon 0.0731034 for n ± 50, middle within 20 rows at 95 %`."""
-    if not plan.max_error:
+    if not plan.bid.max_error:
         return []
     loss = plan.loss
     price = f"rho {show_spent(loss.rho)}" if loss.rho else f"epsilon {show_spent(loss.epsilon)}"
@@ -265,6 +265,6 @@ def _goal(plan: Plan) -> list[str]:
         f"{column} within {amount(error)} {chosen[name]}s"
         if (name := column.casefold()) in chosen
         else f"{column} ± {amount(error)}"
-        for column, error in plan.max_error.items()
+        for column, error in plan.bid.max_error.items()
     )
-    return [f"{price} for {errors} at {amount(plan.confidence * 100)} %"]
+    return [f"{price} for {errors} at {amount(plan.bid.confidence * 100)} %"]

@@ -10,8 +10,8 @@ from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.planner.costs.expected_error import expected_error
-from dpsql.planner.plan import Plan, SearchedLimit
-from dpsql.planner.searches.limits_to_search import Rule
+from dpsql.planner.plan import Plan
+from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 
 EXAMPLES = (9, 12)
 """Octaves whose ± is shown."""

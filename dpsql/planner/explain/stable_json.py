@@ -154,11 +154,11 @@ def _output_json(plan: Plan, number: int, output: Output) -> dict[str, Any]:
 
 
 def _goal_json(plan: Plan) -> dict[str, Any]:
-    if not plan.max_error:
+    if not plan.bid.max_error:
         return {}
     return {
-        "max_error": {column: _number(error) for column, error in plan.max_error.items()},
-        "confidence": float(plan.confidence),
+        "max_error": {column: _number(error) for column, error in plan.bid.max_error.items()},
+        "confidence": float(plan.bid.confidence),
     }
 
 

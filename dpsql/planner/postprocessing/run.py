@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from dpsql.core.engine import Engine
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT, Kind
 from dpsql.core.release.noisy import NoisyRelease, with_texts
 from dpsql.engines.scratch import Scratch
-from dpsql.planner.postprocessing.consistency.totals import reconciled, with_totals
+from dpsql.planner.postprocessing.consistency.totals import Consistent, with_totals
 from dpsql.planner.postprocessing.intervals.answer_intervals import AnswerIntervals, Trace
 from dpsql.planner.postprocessing.planning.cut_statements import public_table
 from dpsql.planner.postprocessing.planning.forms import Sources
@@ -45,16 +45,25 @@ class AnswerRows:
         return AnswerRows(tuple(list(islice(column, most)) for column in self.columns), most, self.derived)
 
 
-def post_process(post: PostProcessing, noisy: Sequence[NoisyRelease], engine: Engine, scratch: Scratch) -> AnswerRows:
+_INCONSISTENT: Final[Consistent] = {}
+
+
+def post_process(
+    post: PostProcessing,
+    noisy: Sequence[NoisyRelease],
+    engine: Engine,
+    scratch: Scratch,
+    consistent: Consistent = _INCONSISTENT,
+) -> AnswerRows:
     """The rows of the answer. Reads noisy numbers and public tables only; of an answer without rows nothing at all.
 
+    consistent: totals that are the sums of their parts.
     Raises EngineError; CannotOpen if a public table is gone.
     """
     if post.empty:
         return AnswerRows(tuple(() for _ in post.columns), 0)
     if not post.steps:
         return _exact(post, engine)
-    consistent = reconciled(post.totals, noisy)
     if post.renamed is not None:
         shown = noisy[post.shown]
         columns = [*shown.key_columns, *released_columns(shown)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.noisy import NoisyRelease
-from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import NothingFound
-from dpsql.planner.plan import Plan, SearchedLimit, Searches
 from dpsql.planner.postprocessing.searches.octaves import (
     Octaves,
     SearchResult,
@@ -20,17 +19,7 @@ from dpsql.planner.postprocessing.searches.octaves import (
     range_of_quantiles,
     range_of_values,
 )
-from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule
-
-
-def limits_found(
-    searches: Searches, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()
-) -> tuple[SearchResult, ...]:
-    """What the searches of a query say, in the order of its limits. ids: by release, of the noise of its octaves."""
-    found = (found_by(each, noisy[each.release], searches.cells) for each in searches.limits)
-    if not ids:
-        return tuple(found)
-    return tuple(replace(f, drawn=ids[s.release]) for f, s in zip(found, searches.limits, strict=True))
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit
 
 
 def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> SearchResult:
@@ -60,21 +49,22 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Search
             assert_never(limit.rule)
 
 
-def nothing_found(plan: Plan, found: Sequence[SearchResult]) -> NothingFound:
+def nothing_found(
+    limits: Sequence[SearchedLimit], found: Sequence[SearchResult], source: Source, loss: PrivacyLoss
+) -> NothingFound:
     """The end of a query of which a search found nothing. It has been paid for, and its noisy numbers are told."""
-    assert plan.searches is not None
-    lacking = [(s.limit, f.octaves) for s, f in zip(plan.searches.limits, found, strict=True) if f.limit is None]
+    lacking = [(s.limit, f.octaves) for s, f in zip(limits, found, strict=True) if f.limit is None]
     missing = [octaves for _, octaves in lacking]
     told = Diagnostic(
         "DP212",
         " and ".join(f"no octave of {o.what} holds the {_units(o)} that the search can see" for o in missing),
-        plan.source,
+        source,
         help=(
             "raise epsilon, ask of more rows or in fewer searches, or declare a limit",
             *dict.fromkeys(f"custodian: what holds where nothing is found:  {_cap(limit)}" for limit, _ in lacking),
         ),
         notes=(
-            f"{plan.loss} was charged; the noisy octaves are kept",
+            f"{loss} was charged; the noisy octaves are kept",
             *(f"{o.unit} units by octave of {o.what}, {o.first} to {o.keys[-1]}: {_counts(o)}" for o in missing),
             *(["a total of 0 is in no octave"] if not all(o.signed for o in missing) else []),
         ),

@@ -71,6 +71,24 @@ class LimitToSearch:
         return f"{self.what} (of averages)" if self.rule is Rule.AVERAGE else self.what
 
 
+@dataclass(frozen=True, slots=True)
+class SearchedLimit:
+    """A limit, and what its rule reads beside the noisy numbers: all public, and fixed before any is drawn.
+
+    release: the place of its octaves among the releases of the search. noise: of the query's numbers, in all groups
+    together, for each unit of the limit. largest: the highest octave whose limit can be measured. follow: the (release,
+    component) of the query whose noise is a multiple of the limit. threshold: of private keys that one group of a unit
+    would have, where their number has to be guessed from the octaves; 0 for public ones.
+    """
+
+    limit: LimitToSearch
+    release: int
+    noise: Fraction
+    largest: int
+    follow: tuple[tuple[int, int], ...] = ()
+    threshold: int = 0
+
+
 @dataclass(slots=True)
 class Searching:
     """What one compilation may leave to searches, what is found already, and what it wants.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
@@ -43,19 +42,18 @@ def search_refused(span: Span | None = None) -> Rejected:
     )  # fmt: skip
 
 
-def or_searched(
-    found: tuple[Diagnostic, ...], policy: Policy, settings: QuerySettings, plan: Callable[[QuerySettings], object]
-) -> tuple[Diagnostic, ...]:
-    """A refusal for want of a limit or of bounds, with a search as a repair if the query can be asked so.
+def would_be_searched(found: Sequence[Diagnostic], policy: Policy, settings: QuerySettings) -> bool:
+    """Whether a refusal is for want of a limit or of bounds, which a search might find."""
+    return not settings.search and policy.search != "refuse" and any(map(_lacks_limits, found))
 
-    plan: plans the query with other settings, or raises Rejected.
-    """
-    if settings.search or policy.search == "refuse" or not any(d.code in ("DP201", "DP211") for d in found):
-        return found
-    with suppress(Rejected, RecursionError):
-        plan(replace(settings, search=True))
-        return tuple(replace(d, help=(*d.help, SEARCH_IT)) if d.code in ("DP201", "DP211") else d for d in found)
-    return found
+
+def with_search_proposed(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The refusal, with a search as a repair."""
+    return tuple(replace(d, help=(*d.help, SEARCH_IT)) if _lacks_limits(d) else d for d in found)
+
+
+def _lacks_limits(found: Diagnostic) -> bool:
+    return found.code in ("DP201", "DP211")
 
 
 def left_open(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Expr | None:
@@ -84,7 +82,7 @@ def left_open(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Expr | 
 
 def not_searched(found: Diagnostic) -> Diagnostic:
     """A refusal for want of a limit or of bounds of rows that depend on other released numbers."""
-    if found.code not in ("DP201", "DP211") and not found.message.startswith("AUTO "):
+    if not _lacks_limits(found) and not found.message.startswith("AUTO "):
         return found
     why = "no search finds it: these rows depend on numbers of another aggregate, which would have to be drawn first"
     return replace(found, notes=(*found.notes, why))

@@ -23,7 +23,6 @@ from dpsql.core.privacy_loss import pure_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
-from dpsql.planner.searches.found import limits_found
 from dpsql.planner.searches.limits_to_search import SHARE, share_of
 from dpsql.policy.issues import did_you_mean
 from dpsql.service import pipeline
@@ -174,4 +173,4 @@ def found(session: Session, search: LimitSearch) -> SearchResult:
     if plan.searches is None:
         return plan.found[0]
     answer = session.run(plan.searches.plan)
-    return limits_found(plan.searches, answer._noisy)[0]
+    return plan.searches.found(answer._noisy)[0]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -22,7 +22,6 @@ from dpsql.core.ir.nodes import key_sources
 from dpsql.core.policy.policy import Policy
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.service.planning.public_facts import FactStore
 
 MOST_PLANS: Final = 128
 MOST_KEYS: Final = 2_000_000
@@ -30,7 +29,7 @@ MOST_KEYS: Final = 2_000_000
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes, Decimal, dt.date, dt.timedelta})
 """Types whose values are told apart by their repr."""
 
-Key = tuple[object, ...]
+Question = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,53 +46,53 @@ class Plans:
     """The plans used last, a bounded number of them."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[Question | None, int], _Kept] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(
-        self,
-        policy: Policy,
-        text: str,
-        settings: QuerySettings,
-        parameters: Sequence[Any] | Mapping[str, Any],
-        facts: FactStore,
-        tables: Callable[[str], str],
-        make: Callable[[Callable[[str], str]], Plan],
-    ) -> Plan:
-        """The plan of a query: one made before, else what `make` makes with a way to name tables, which is kept.
+    def find(self, asked: Question | None, changes: int, policy: Policy, tables: EngineNames) -> Plan | None:
+        """A plan that was made before. changes: of the public facts. tables: the engine's names of today."""
+        kept = None if asked is None else self._kept.get((asked, changes))
+        if kept is None or kept.policy is not policy or not _same(kept.names, tables):
+            return None
+        self._kept.move_to_end((asked, changes))
+        return _copy(kept.plan)
 
-        facts: the public facts measured so far; `make` may measure more of them. tables:
-        policy table → the engine's name. Raises what `make` raises; refusals are not kept.
-        """
-        values = _values(parameters)
-        asked: Key = (text, repr(settings), values)
-        key = (*asked, facts.changes)
-        kept = self._kept.get(key) if values is not None else None
-        if kept is not None and kept.policy is policy and _same(kept.names, tables):
-            self._kept.move_to_end(key)
-            return _copy(kept.plan)
-        names: dict[str, str] = {}
-
-        def named(table: str) -> str:
-            names[table] = tables(table)
-            return names[table]
-
-        plan = make(named)
-        if values is not None:
-            self._kept[(*asked, facts.changes)] = _Kept(_copy(plan), policy, names, _size(plan))
-            while len(self._kept) > MOST_PLANS or (
-                len(self._kept) > 1 and sum(k.size for k in self._kept.values()) > MOST_KEYS
-            ):
-                self._kept.popitem(last=False)
-        return plan
+    def keep(self, asked: Question | None, changes: int, policy: Policy, tables: EngineNames, plan: Plan) -> None:
+        """Keep a plan that has been made. changes: what is measured now. tables: with the names that were asked for."""
+        if asked is None:
+            return
+        self._kept[asked, changes] = _Kept(_copy(plan), policy, dict(tables.asked), _size(plan))
+        while len(self._kept) > MOST_PLANS or (
+            len(self._kept) > 1 and sum(k.size for k in self._kept.values()) > MOST_KEYS
+        ):
+            self._kept.popitem(last=False)
 
 
-def _same(names: Mapping[str, str], tables: Callable[[str], str]) -> bool:
+@dataclass(frozen=True, slots=True)
+class EngineNames:
+    """Policy table → the engine's name, and which of them were asked for."""
+
+    of: Callable[[str], str]
+    asked: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, table: str) -> str:
+        """The engine's name, as it is now."""
+        name = self.asked[table] = self.of(table)
+        return name
+
+
+def question(text: str, settings: QuerySettings, parameters: Sequence[Any] | Mapping[str, Any]) -> Question | None:
+    """What tells queries apart; None: nothing simple does."""
+    values = _values(parameters)
+    return None if values is None else (text, repr(settings), values)
+
+
+def _same(names: Mapping[str, str], tables: EngineNames) -> bool:
     """Whether the engine still calls the tables so."""
     try:
-        return all(tables(table) == name for table, name in names.items())
+        return all(tables.of(table) == name for table, name in names.items())
     except Exception:  # compiling meets it again, and says where
         return False
 
@@ -116,8 +115,9 @@ def _simple(value: object) -> bool:
 
 def _copy(plan: Plan) -> Plan:
     """The plan with dicts of its own: what a caller does to those that he holds must not change what is kept."""
-    own = {f.name: dict(v) for f in fields(plan) if isinstance(v := getattr(plan, f.name), dict)}
-    return replace(plan, **own)  # type: ignore[arg-type]
+    bid = replace(plan.bid, max_error=dict(plan.bid.max_error))
+    basis = replace(plan.basis, public=dict(plan.basis.public))
+    return replace(plan, cost=dict(plan.cost), bid=bid, basis=basis)
 
 
 def _size(plan: Plan) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.checks.check import NOMINAL_DELTA, to_look
-from dpsql.service.planning.kept_plans import Plans
+from dpsql.service.planning import kept_plans
+from dpsql.service.planning.kept_plans import EngineNames, Plans
 from dpsql.service.planning.public_facts import FactStore
 
 
@@ -43,16 +44,17 @@ class Planner:
         if settings.asked is None and may_ask(question.sql):
             settings = replace(settings, asked=question.asked)
 
-        def make(tables: Callable[[str], str]) -> Plan:
-            return self.facts.compile(
-                lambda public: compile_query(
-                    source, self.policy, public, settings, question.parameters, tables, self.facts.engine.dialect
-                )
-            )
-
         with self.facts.lock:
-            tables: Callable[[str], str] = self.facts.engine.table_sql
-            return self.kept.get(self.policy, source.text, settings, question.parameters, self.facts, tables, make)
+            engine, policy, parameters = self.facts.engine, self.policy, question.parameters
+            asked, names = kept_plans.question(source.text, settings, parameters), EngineNames(engine.table_sql)
+            plan = self.kept.find(asked, self.facts.changes, policy, names)
+            if plan is None:
+                for known in self.facts.rounds():
+                    with known as public:
+                        plan = compile_query(source, policy, public, settings, parameters, names, engine.dialect)
+                assert plan is not None
+                self.kept.keep(asked, self.facts.changes, policy, names, plan)
+            return plan
 
     def preview(self, question: WrittenQuery, settings: QuerySettings) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from dpsql.core.engine import Engine
@@ -16,6 +17,19 @@ from dpsql.policy.tools.assumptions import PAGES
 T = TypeVar("T")
 MOST_ROUNDS = 20
 """Each round of compiling can ask for new facts only after the previous ones are known; queries need two or three."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactRound:
+    """One attempt to make a plan. A refusal is none yet where facts are missing: they are measured for the next one."""
+
+    known: PublicFacts
+
+    def __enter__(self) -> PublicFacts:
+        return self.known
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return isinstance(error, Rejected) and bool(self.known.missing)
 
 
 class FactStore:
@@ -46,24 +60,28 @@ class FactStore:
         if self._sibling is not None:
             self._sibling.interrupt()
 
-    def compile(self, compile_with: Callable[[PublicFacts], T]) -> T:
-        """Compile, measuring what is missing, until nothing is. Raises Rejected, EngineError."""
+    def rounds(self) -> Iterator[FactRound]:
+        """What is known, again and again until a plan that is made of it lacks nothing. Raises Rejected, EngineError.
+
+        for round in facts.rounds():
+            with round as public:
+                plan = …
+        """
         for _ in range(MOST_ROUNDS):
             known = PublicFacts(dict(self._numbers), dict(self._keys))
-            refusal: Rejected | None = None
-            plan: T | None = None
-            try:
-                plan = compile_with(known)
-            except Rejected as error:
-                refusal = error
+            yield FactRound(known)
             if not known.missing:
-                if refusal is not None:
-                    raise refusal
-                assert plan is not None
-                return plan
+                return
             for request in known.missing:
                 self._measure(request)
         raise reject("DP101", "the query asks for too many public facts")
+
+    def compile(self, compile_with: Callable[[PublicFacts], T]) -> T:
+        """What a function makes of public facts, once none is missing. Raises Rejected, EngineError."""
+        for known in self.rounds():
+            with known as public:
+                made = compile_with(public)
+        return made
 
     def _measure(self, request: FrequencyOf | RowsOf | KeysOf) -> None:
         self.changes += 1
@@ -76,7 +94,7 @@ class FactStore:
 
     def check_again(self, plan: Plan) -> None:
         """In the run's transaction: no public fact may be larger than planned. Raises Rejected DP409."""
-        for request, planned in plan.public.items():
+        for request, planned in plan.basis.public.items():
             now = _number(self._running, request)
             if now > planned:
                 with self.lock:

@@ -20,8 +20,9 @@ from dpsql.core.release.noisy import NoisyRelease, assembled
 from dpsql.diagnostics.errors import NothingFound, Rejected
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
-from dpsql.planner.searches.found import limits_found, nothing_found
+from dpsql.planner.searches.found import nothing_found
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages.searching import LimitsFound
 from dpsql.service.planning.planning import WrittenQuery
 
 if TYPE_CHECKING:
@@ -29,16 +30,15 @@ if TYPE_CHECKING:
 
 
 def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
-    """The plan of a question, with the limits that its searches have found, if it has any. charged: for these.
+    """The plan of a question, with the limits that its searches have found. charged: for these.
 
     Raises NothingFound: DP212, or DP409 if a public table has changed meanwhile.
     """
-    if plan.searches is None:
-        return plan
+    assert plan.searches is not None
     ids = [g.answers[0].id if g.answers else charged.ids[at, 0] for at, g in enumerate(charged.given)]
-    found = limits_found(plan.searches, noisy, ids)
+    found = plan.searches.found(noisy, ids)
     if any(each.limit is None for each in found):
-        raise nothing_found(plan, found)
+        raise nothing_found(plan.searches.limits, found, plan.source, plan.loss)
     try:
         limited = _compiled(service, plan, found)
         service.facts.check_again(limited)
@@ -58,11 +58,11 @@ def with_held_limits(
     if plan.searches is None:
         return plan
     resolution = resolve(plan, account)
-    if not resolution.is_held(plan):
+    if not resolution.is_held:
         return plan
     held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
     ids = [given.answers[0].id for given in resolution.given]
-    return _compiled(service, plan, limits_found(plan.searches, held, ids), settings)
+    return _compiled(service, plan, plan.searches.found(held, ids), settings)
 
 
 def _compiled(
@@ -74,7 +74,7 @@ def _compiled(
     limited = _with(service, plan, limits, replace(settings, family=plan.searches.settings.family))
     if limited.searches is not None:
         raise AssertionError("a question that asks for other limits than it did before")
-    return replace(limited, found=tuple(found))
+    return replace(limited, stages=(LimitsFound(tuple(found)), *limited.stages))
 
 
 def one_search(service: Service, plan: Plan, label: str) -> Plan:

@@ -72,6 +72,13 @@ SAME = [
 ]  # fmt: skip
 
 
+def test_a_slice_is_what_those_before_it_leave() -> None:
+    few, many = "COUNT(*) FILTER (WHERE x < 3)", "COUNT(*) FILTER (WHERE x >= 3)"
+    (both,) = addresses(f"SELECT {few}, {many} FROM u")
+    (first,), (second,) = addresses(f"SELECT {few} FROM u"), addresses(f"SELECT {many} FROM u")
+    assert first < both and second.isdisjoint(both)
+
+
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_spelling_names_and_order_do_not_matter(one: str, other: str) -> None:
     assert addresses(one) == addresses(other)
@@ -252,7 +259,7 @@ def test_column_numbers_do_not_matter() -> None:
     (release,) = plan.releases
     node, _ = renumbered(release.measured.node, lambda c: replace(c, uid=c.uid * 7 + 1000))
     moved = replace(release, measured=replace(release.measured, node=node))
-    assert _addresses(plan) == _addresses(replace(plan, releases=(moved,)))
+    assert _addresses(plan) == _addresses(plan.with_releases([moved]))
 
 
 LISTS: list[Sequence[Any]] = [

@@ -104,7 +104,7 @@ def test_the_run_checks_the_keys_that_it_relies_on() -> None:
     plan = planned(
         f"SELECT name, w, COUNT(*) AS n {PEOPLE} JOIN nations ON people.area = nations.area GROUP BY ALL", POLICY
     )
-    assert plan.public[FrequencyOf("nations", ("area",))] == 1
+    assert plan.basis.public[FrequencyOf("nations", ("area",))] == 1
 
 
 def test_the_audit_lists_the_keys_that_it_relies_on() -> None:

@@ -69,6 +69,20 @@ _UNITS: list[Scalar] = [
     "decade",
 ]
 _PATTERNS: list[Scalar] = ["a%", "%", "", "_", "%b_c%", "A%", "日%", "\\", "no!%", "!!a", "nor__"]
+_EXPRESSIONS: list[Scalar] = [
+    "a",
+    "^a.*b$",
+    "[a-c]+",
+    r"\d{2,4}",
+    "",
+    "(a|b)*c?",
+    "日",
+    r"\w+\s\w",
+    "[^a]",
+    "(?:x|y){3}",
+    ".",
+]
+_GROUPED: list[Scalar] = ["(a)", "(.)", "()", "(a|b)*", r"(\d)\d?", "(?i)(B)", "([[:alpha:]]+)x?"]
 _BOUNDS: list[Scalar] = [-(10**20), -5, 0, 1, 3, 100, 10**12, 10**30]
 _DAYS: list[Scalar] = [dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date(9999, 12, 31)]
 _INSTANTS: list[Scalar] = [dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2024, 2, 29), dt.datetime(2100, 1, 1)]
@@ -84,6 +98,10 @@ LITERALS: dict[str, dict[int, list[Scalar]]] = {
     "date_add": {1: [dt.timedelta(days=1), dt.timedelta(hours=5)]},
     "like": {1: _PATTERNS, 2: ["!", "\\"]},
     "ilike": {1: _PATTERNS, 2: ["!", "N"]},
+    "regexp_matches": {1: _EXPRESSIONS, 2: ["i", "", "s", "ci"]},
+    "regexp_full_match": {1: _EXPRESSIONS, 2: ["i", ""]},
+    "regexp_extract": {1: _GROUPED, 2: [0, 1], 3: ["i", ""]},
+    "regexp_replace": {1: _GROUPED, 2: ["", "x", r"<\1>", r"\0\0", r"\\", "é"], 3: ["g", "", "gi"]},
     "strftime": {1: ["%Y-%m", "%d.%m.%y", "%j %b %a %H:%M:%S %%", "", "%B", "%Y-%m-%d %I %p %f %A"]},
     "round": {1: [0, 1, 2, 15]},
     "clip": {at: [*_BOUNDS, *_DAYS, *_INSTANTS] for at in (1, 2)},

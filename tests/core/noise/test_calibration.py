@@ -60,7 +60,7 @@ def test_two_key_sets_share_delta() -> None:
     single = planned(one, POLICY)
     other = one.replace("FROM t", "FROM t WHERE n > 1")  # equal releases would be measured once
     both = planned(f"SELECT a.n, b.n FROM ({one}) AS a JOIN ({other}) AS b ON a.word = b.word", POLICY)
-    assert len(both.releases) == 2 and both.loss.delta <= both.delta
+    assert len(both.releases) == 2 and both.loss.delta <= both.bid.delta
     thresholds = [r.measured.threshold.threshold for r in both.releases if r.measured.threshold]
     assert single.releases[0].measured.threshold is not None
     assert len(thresholds) == 2 and all(t > single.releases[0].measured.threshold.threshold for t in thresholds)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpsql.answers.stored.analyst_account import AnalystAccount
-from dpsql.answers.stored.resolve import all_new, resolve
+from dpsql.answers.stored.resolve import resolve
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
@@ -127,7 +127,7 @@ def test_answers_of_another_ledger_are_not_left_out_of_a_charge(clients: tuple[C
 def test_a_plan_that_says_it_costs_nothing_is_charged_what_its_noise_costs(
     clients: tuple[Connection, Connection], ledger: MemoryLedger
 ) -> None:
-    plan = replace(clients[1].plan(BOTH, epsilon=1), cost={}, epsilon=Fraction(0))
+    plan = replace(clients[1].plan(BOTH, epsilon=1), cost={})
     account = account_of(clients[1])
-    charged = account.charge(plan, all_new(plan, account).given)
+    charged = account.charge(plan, resolve(plan, account, fresh=True).given)
     assert charged.spent.epsilon == 1 and len(charged.ids) == 2 and ledger.spent("unit").epsilon == 2

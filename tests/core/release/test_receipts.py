@@ -73,7 +73,7 @@ def test_noise_needs_a_receipt(name: str) -> None:
 def test_with_a_receipt_it_is_measured() -> None:
     """The twin: the same call, once its cost is charged."""
     plan = planned(QUERIES["one row"], POLICY)
-    entry = Entry(uuid4().hex, "*", plan.cost, plan.hash, plan.policy_hash, "", {}, ())
+    entry = Entry(uuid4().hex, "*", plan.cost, plan.hash, plan.basis.policy_hash, "", {}, ())
     receipt = MemoryLedger("test").reserve(entry, Caps())
     engine = empty(plan)
     assert len(draw_release(plan.releases[0], engine, receipt, 0).values) == 1

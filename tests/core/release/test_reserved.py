@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.answers.stored.resolve import all_new, resolve
+from dpsql.answers.stored.resolve import resolve
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.memory import MemoryLedger
@@ -61,7 +61,7 @@ def asked(con: Connection) -> Planned:
 
 
 def request_of(plan: Plan, accountant: str, caps: Caps = NO_CAPS, analyst: str = "ana") -> ChargeRequest:
-    return ChargeRequest(analyst, accountant, caps, plan.hash, plan.policy_hash, plan.source.text)  # type: ignore[arg-type]
+    return ChargeRequest(analyst, accountant, caps, plan.hash, plan.basis.policy_hash, plan.source.text)  # type: ignore[arg-type]
 
 
 def nothing(releases: Releases) -> list[GivenAnswers]:
@@ -232,8 +232,8 @@ def test_what_was_drawn_first_is_kept_where_the_run_ends_between(
     released = draw_release(first.releases[0], con.service.engine, charged.receipt, ledger.salt, {}, charged.given[0])
     assert len(released.keys) == 1
     assert ledger.received("ana") == set(charged.ids.values()) and len(ledger.history()) == 1
-    assert all_new(then, con.service.account("ana")).draws(then)
-    assert not resolve(then, con.service.account("ana")).is_held(then)
+    assert resolve(then, con.service.account("ana"), fresh=True).draws
+    assert not resolve(then, con.service.account("ana")).is_held
 
 
 def test_an_entry_that_only_names_is_kept_by_every_ledger(asked: Planned, tmp_path: Path, accountant: str) -> None:

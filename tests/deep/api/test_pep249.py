@@ -240,7 +240,7 @@ def test_what_python_would_trip_over_is_refused_with_a_code(
 
 def test_none_is_no_parameters_wherever_a_query_is_taken(con: dpsql.Connection) -> None:
     assert con.execute(COUNT, None).rows and con.sql(COUNT, None).run().rows
-    assert con.plan(COUNT, None) == con.plan(COUNT) and con.preview(COUNT, None).complete
+    assert con.plan(COUNT, None) == con.plan(COUNT) and con.preview(COUNT, None).basis.complete
     assert dpsql.check(COUNT, con.policy, None) == []
     assert con.executemany(COUNT, [None, ()]).nextset()  # type: ignore[list-item]
 

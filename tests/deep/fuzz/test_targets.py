@@ -130,7 +130,7 @@ BROKEN: dict[str, tuple[str, Patch]] = {  # what is broken: an input that shows 
         "policy/nul",
         lambda m: m.setattr("dpsql.diagnostics.errors.Error.__str__", lambda error: ""),
     ),
-    "the compiler fails": ("sql/count", lambda m: m.setattr("dpsql.planner.compile.bind", failing)),
+    "the compiler fails": ("sql/count", lambda m: m.setattr("dpsql.planner.stages.query_to_plan.bind", failing)),
     "a refusal has no place": (
         "sql/count",
         lambda m: m.setattr("tests.deep.fuzz.sql.static_plan", refusing),

@@ -109,7 +109,7 @@ def test_another_factor_is_noticed(broken: Fraction) -> None:
     assert isinstance(first.recipe, Count)
     outputs = (replace(first, recipe=replace(first.recipe, times=first.recipe.times * broken)), *rest)
     measured = replace(planned.measured, node=replace(node, outputs=outputs))
-    wrong = replace(plan, releases=(replace(planned, measured=measured),))
+    wrong = plan.with_releases([replace(planned, measured=measured)])
     assert _apart(wrong, vector, vector, Fraction(5))
     store.close()
 
@@ -126,7 +126,7 @@ def test_a_count_that_is_claimed_too_small_is_noticed() -> None:
 
         (planned,) = plan.releases
         measured = replace(planned.measured, measurements=tuple(map(small, planned.measured.measurements)))
-        return replace(plan, releases=(replace(planned, measured=measured),))
+        return plan.with_releases([replace(planned, measured=measured)])
 
     with pytest.raises(Violation):
         for table in world.private:

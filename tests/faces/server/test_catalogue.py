@@ -29,6 +29,7 @@ SYSTEM = (
     "sql_identifier",
     "_ops",
     "boolin",
+    "byteaout",
 )
 """A row that says one of these is of the system's own: we may have it or not."""
 
@@ -166,6 +167,79 @@ def test_words_in_any_order_are_answered_or_refused(catalogue: LoginCatalogue, w
     LoginCatalogue.concerns(sql)
     with contextlib.suppress(NotListed, TooMuch):
         catalogue.answer(sql)
+
+
+RELATIONS = [".".join(place) for place in LoginCatalogue.relations() if place[1] != "pg_get_keywords"]
+
+
+@pytest.mark.parametrize("items", ["*", "t.*", "t.*, (SELECT count(*) FROM {0} u) AS n"])
+def test_every_relation_is_shown_whole(catalogue: LoginCatalogue, items: str) -> None:
+    """Each row has a value for each column, `tableoid` not among them."""
+    for place in RELATIONS:
+        answer = catalogue.answer(f"SELECT {items.format(place)} FROM {place} t")
+        assert {len(row) for row in answer.rows} <= {len(answer.columns)}, place
+        assert "tableoid" not in dict(answer.columns)
+    both = catalogue.answer("SELECT c.*, n.*, c.tableoid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace")
+    assert {len(row) for row in both.rows} == {len(both.columns)}
+    within = catalogue.answer("WITH x AS (SELECT * FROM pg_am) SELECT * FROM x, (SELECT * FROM pg_class) y")
+    assert {len(row) for row in within.rows} == {len(within.columns)}
+
+
+@pytest.mark.parametrize(
+    "sql, rows, missing",
+    [
+        ("SELECT pg_my_temp_schema()", [(None,)], ["pg_my_temp_schema()"]),
+        ("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()", [], ["pg_my_temp_schema()"]),
+        ("SELECT DISTINCT pg_is_other_temp_schema(oid) FROM pg_namespace", [(False,)], ["pg_is_other_temp_schema()"]),
+        ("SELECT has_any_column_privilege('visits', 'select')", [(False,)], ["has_any_column_privilege()"]),
+        ("SELECT a, b FROM pg_stat_io", [], ["pg_catalog.pg_stat_io"]),
+        ("SELECT count(*) FROM pg_stat_io", [(0,)], ["pg_catalog.pg_stat_io"]),
+        ("SELECT a.amname, s.reads FROM pg_am a LEFT JOIN pg_stat_io s ON s.object = a.amname ORDER BY 1",
+         [("btree", None), ("heap", None)], ["pg_catalog.pg_stat_io"]),
+        ("SELECT routine_name FROM information_schema.routines", [], []),
+        ("SELECT x FROM information_schema.of_tomorrow", [], ["information_schema.of_tomorrow"]),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_here_says_nothing(
+    catalogue: LoginCatalogue, sql: str, rows: list[tuple[Any, ...]], missing: list[str]
+) -> None:
+    """A function or relation of PostgreSQL's catalogue: NULL, FALSE, no rows, and it is said which."""
+    answer = catalogue.answer(sql)
+    assert (list(answer.rows), list(answer.missing)) == (rows, missing)
+
+
+@pytest.mark.parametrize(
+    "sql, rows",
+    [
+        ("SELECT DISTINCT indkey::text FROM pg_index", [("1",)]),
+        ("SELECT DISTINCT conkey::text FROM pg_constraint ORDER BY 1", [("{1}",), ("{2}",)]),
+        ("SELECT t.typname, p.proname, p.oid FROM pg_type t JOIN pg_proc p ON p.oid = t.typinput "
+         "WHERE t.typname IN ('int8', 'date', '_int4') ORDER BY 3",
+         [("int8", "int8in", 460), ("_int4", "array_in", 750), ("date", "date_in", 1084)]),
+        ("SELECT typinput::oid, typinput::regproc::text FROM pg_type WHERE typname = 'int8'", [(460, "int8in")]),
+        ("SELECT typname FROM pg_type WHERE oid::regtype = 'int8'::regtype", [("int8",)]),
+        ("SELECT current_setting('work_mem'), current_setting('JIT')", [("4096", "off")]),
+    ],
+)  # fmt: skip
+def test_vectors_and_functions_as_postgresql_shows_them(
+    catalogue: LoginCatalogue, sql: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert list(catalogue.answer(sql).rows) == rows
+
+
+def test_a_comment_of_a_column_says_its_bounds_and_groups(tmp_path: Path) -> None:
+    place = tmp_path / "clinic.yaml"
+    declared = r.POLICY.replace("age: {type: integer, nullable: false}",
+                                "age: {type: integer, nullable: false, bounds: [0, 120]}")  # fmt: skip
+    declared = declared.replace("region: {type: varchar, nullable: false}",
+                                "region: {type: varchar, nullable: false, domain: [north, south]}")  # fmt: skip
+    place.write_text(declared, encoding="utf-8")
+    catalogue = LoginCatalogue(load_policy(place), "ana")
+    asked = "SELECT attname, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = 'patients'::regclass"
+    said = dict(catalogue.answer(asked).rows)
+    assert said["age"] == "bounds [0, 120]" and "north" in said["region"] and said["town"] is None
+    described = catalogue.answer("SELECT description FROM pg_description WHERE objsubid = 2").rows
+    assert described == [("bounds [0, 120]",)]
 
 
 @pytest.mark.parametrize("depth, why", [(8, "an array of arrays"), (14, "this spelling")])

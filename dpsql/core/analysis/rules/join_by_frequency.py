@@ -3,7 +3,7 @@
 Claim. s: rows of a side that differ, per unit; f: most rows of a side that match one row of the other.
     INNER s_L·f_R + s_R·f_L · LEFT s_L·max(1, f_R) + p_R·f_L · FULL s_L·max(1, 2f_R) + s_R·max(1, 2f_L) ·
     SEMI/ANTI s_L + s_R·f_L [tight]; of a table with itself on the same columns s_L·f
-    (`core/analysis/disjoint_slices.py`). p_R = 2·s_R, or what the facts of a truncated or grouped side say. An id unit
+    (`join_with_itself.py`). p_R = 2·s_R, or what the facts of a truncated or grouped side say. An id unit
     counts as rows: most rows of an id, which must be finite. The vectors of several units add entry by entry.
 Why: L′⋈R′ and L⋈R differ at most by the partners of rows of L that differ, in one of R's states, and the partners of
     rows of R that differ, in one of L's. A left row may change between padded and not with each partner, hence 2; the
@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_slices import self_join_frequency
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies
+from dpsql.core.analysis.rules.join_with_itself import self_join_frequency
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.ir.short_text import identifier, qualified

@@ -5,8 +5,6 @@ Claim. s: rows of a branch that differ, per unit.
     - ID: still only that id's rows differ, if every private branch carries the bare id of the same unit at the same
       position, and a public branch is the right one of EXCEPT, or one of INTERSECT.
     - Replaced rows stay replaced one by one in UNION ALL, and add up; so do public sizes.
-    - Branches of a UNION that are disjoint slices of one table change by the larger of their changes
-      (`core/analysis/disjoint_slices.py`).
 Why: the multiplicity of a row in the result is a function of its multiplicities in the branches that moves by at most
     the sum of their moves (a + b, min(a, b), max(0, a - b), and the same with 1 for any positive number). Rows that are
     equal carry the same id, so that the rows of an id come from that id's rows alone.
@@ -28,8 +26,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.disjoint_slices import Slices, changed_rows, frequencies, slices_of
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, Hint
 from dpsql.core.analysis.rules.join_by_frequency import counted_by_rows, sums
@@ -43,7 +39,7 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
 
 
-def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Derivation) -> Facts:
+def set_operation(node: SetOperation, left: Facts, right: Facts) -> Facts:
     """Facts of the combined rows. Raises Rejected DP220, DP230, DP301."""
     lists = [c.column for c in node.columns if c.column.type.kind is Kind.LIST]
     if lists and not (node.all and node.kind is SetKind.UNION):
@@ -56,8 +52,7 @@ def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Derivation
     columns = {c.column.uid: _column(node.kind, c, left, right) for c in node.columns}
     rule = f"{node.kind.value}{' all' if node.all else ''}"
     keys = frozenset() if node.all else frozenset({frozenset(columns)})
-    slices = slices_of(node, ctx)
-    found = Facts(columns, keys=keys, frequency=_frequency(node, left, right, slices), rule=rule)
+    found = Facts(columns, keys=keys, frequency=_frequency(node, left, right), rule=rule)
     if left.public and right.public:
         return found
     if not left.public and not right.public and left.replaced != right.replaced:
@@ -77,19 +72,13 @@ def set_operation(node: SetOperation, left: Facts, right: Facts, ctx: Derivation
     if left.units == right.units and (left.ids or right.ids):
         raise _id_lost(node)
     left, right = counted_by_rows(left), counted_by_rows(right)
-    found = replace(found, stability=_least(sums(left.stability, right.stability), changed_rows(slices)))
+    found = replace(found, stability=sums(left.stability, right.stability))
     if node.kind is SetKind.UNION and node.all:
         replaced = _replaced_rows(left), _replaced_rows(right)
         if replaced[0] is not None and replaced[1] is not None:
             size = None if left.size is None or right.size is None else left.size + right.size
-            most = _least(sums(replaced[0], replaced[1]), changed_rows(slices, replaced=True))
-            return replace(found, replaced_rows=most, size=size)
+            return replace(found, replaced_rows=sums(replaced[0], replaced[1]), size=size)
     return found
-
-
-def _least(added: Mapping[str, Cap], disjoint: Mapping[str, Cap]) -> dict[str, Cap]:
-    """Unit by unit the smaller of two bounds; the one of disjoint slices may say nothing."""
-    return {unit: smaller(cap, disjoint[unit]) if unit in disjoint else cap for unit, cap in added.items()}
 
 
 def _replaced_rows(side: Facts) -> Mapping[str, Cap] | None:
@@ -185,16 +174,13 @@ def _bounds(expr: Expr, side: Facts) -> Interval | None:
     return declared if declared.bounded else None
 
 
-def _frequency(node: SetOperation, left: Facts, right: Facts, slices: Slices | None) -> dict[Columns, Cap]:
-    """Rows add up in a union, but for slices of one table; the others only take rows away."""
+def _frequency(node: SetOperation, left: Facts, right: Facts) -> dict[Columns, Cap]:
+    """Rows add up in a union; the others only take rows away."""
     found: dict[Columns, Cap] = {}
     a, b = _renamed(node, left, 0), _renamed(node, right, 1)
     match node.kind:
         case SetKind.UNION:
-            found = frequencies(slices)
-            for known in a.keys() & b.keys():
-                added = add(a[known], b[known])
-                found[known] = smaller(found[known], added) if known in found else added
+            found = {known: add(a[known], b[known]) for known in a.keys() & b.keys()}
         case SetKind.INTERSECT:
             for known in a.keys() | b.keys():
                 caps = [side[known] for side in (a, b) if known in side]

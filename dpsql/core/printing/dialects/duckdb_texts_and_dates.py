@@ -11,6 +11,7 @@ from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.text.concatenation import JOINED
+from dpsql.core.functions.text.regular_expressions import replaced_room
 from dpsql.core.functions.text.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
@@ -56,6 +57,15 @@ def _padded(name: str) -> Spelling:
 def _replace(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     printed, room = f"replace({', '.join(sql)})", replace_room(args)
     return printed if room is None else f"CASE WHEN strlen({sql[0]}) <= {room} THEN {printed} END"
+
+
+def _extract(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    group = [str(args[2].constant)] if len(args) > 2 else []  # of a number that is cast DuckDB asks what it is
+    return f"regexp_extract({', '.join([*sql[:2], *group, *sql[3:]])})"
+
+
+def _replace_pattern(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"CASE WHEN strlen({sql[0]}) <= {replaced_room(args)} THEN regexp_replace({', '.join(sql)}) END"
 
 
 def _split(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
@@ -193,6 +203,10 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "unicode": counted("unicode"),
     "concat": _cut("concat"),
     "concat_ws": _cut("concat_ws"),
+    "regexp_matches": _called("regexp_matches"),
+    "regexp_full_match": _called("regexp_full_match"),
+    "regexp_extract": _extract,
+    "regexp_replace": _replace_pattern,
     "starts_with": _called("starts_with"),
     "ends_with": _called("ends_with"),
     "contains": _called("contains"),

@@ -131,4 +131,4 @@ def _in_text(diagnostic: Diagnostic, part: Part) -> Diagnostic:
 def _asked(plan: Plan) -> Fraction:
     """The ε of the whole query, its searches included."""
     whole = None if plan.searches is None else plan.searches.settings.epsilon
-    return plan.epsilon if whole is None else whole
+    return plan.bid.epsilon if whole is None else whole

@@ -78,7 +78,8 @@ class CatalogueOfLogins:
         """The answer; it costs nothing. Raises Refused."""
         given = [_text(value) for value in values]
         table = await self._in_turn(login, lambda: self._seen_by(login).answer(described.sql, given))
-        return Answer(tuple((name, sql_type(kind)) for name, kind in table.columns), table.rows)
+        notices = tuple(f"{what} says nothing here: NULL, FALSE or no rows" for what in table.missing)
+        return Answer(tuple((name, sql_type(kind)) for name, kind in table.columns), table.rows, notices)
 
     async def stop(self, run_id: str) -> None:
         """Nothing runs for longer than a second."""

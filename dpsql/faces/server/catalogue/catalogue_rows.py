@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.tables import Table
+from dpsql.core.policy.tables import Column, Table
 from dpsql.faces.server.catalogue.keys import Constraint, constraints
 from dpsql.faces.server.catalogue.postgres_types import Row, modifier, postgres, type_name, types
-from dpsql.policy.tools.show import whose_rows
+from dpsql.policy.tools.show import declared_of, whose_rows
 
 PG_CATALOG, PG_TOAST, PUBLIC, INFORMATION_SCHEMA = 11, 99, 2200, 13500
 OWNER, OTHERS, LOGIN, DATABASE, FIRST = 10, 15000, 16384, 16385, 16386
-CLASS, HEAP, BTREE, TABLESPACE = 1259, 2, 403, 1663
+CLASS, HEAP, BTREE, TABLESPACE, INTERNAL = 1259, 2, 403, 1663, 12
 OWNER_NAME = "custodian"
 
 SETTINGS: Mapping[str, str] = {
@@ -63,6 +63,11 @@ class ClientSchema:
         """What is said of a table where PostgreSQL shows its comment."""
         return "made up; " * self.made_up + ("public" if table.public else f"private: {whose_rows(table)}")
 
+    @staticmethod
+    def comment_of(column: Column) -> str:
+        """What is declared of a column: its bounds, its groups."""
+        return ", ".join(declared_of(column))
+
     def rows(self) -> dict[str, list[Row]]:
         """The rows of each relation of pg_catalog that has some; columns left out have their type's empty value."""
         keys = self.keys
@@ -108,6 +113,17 @@ class ClientSchema:
             "pg_description": [
                 {"objoid": oid, "classoid": CLASS, "objsubid": 0, "description": self.comment(table)}
                 for oid, table in self.tables
+            ] + [
+                {"objoid": oid, "classoid": CLASS, "objsubid": i, "description": said}
+                for oid, table in self.tables
+                for i, column in enumerate(table.columns.values(), 1)
+                if (said := self.comment_of(column))
+            ],
+            "pg_proc": [
+                {"oid": oid, "proname": name, "pronamespace": PG_CATALOG, "proowner": OWNER, "prolang": INTERNAL,
+                 "procost": 1.0, "prokind": "f", "proisstrict": True, "provolatile": volatile, "proparallel": "s",
+                 "pronargs": len(arguments), "prorettype": result, "proargtypes": arguments, "prosrc": name}
+                for oid, name, result, arguments, volatile in postgres()["procedures"]
             ],
             "pg_class": [
                 *(_class(oid, t.name, len(t.columns), keys) for oid, t in self.tables),

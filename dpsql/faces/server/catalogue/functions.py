@@ -8,7 +8,7 @@ from typing import Any
 from dpsql.engines.policy_catalogue import CatalogueFunction
 from dpsql.faces.server.catalogue import catalogue_rows as r
 from dpsql.faces.server.catalogue.keys import quoted
-from dpsql.faces.server.catalogue.postgres_types import format_type, postgres, regtype_oid
+from dpsql.faces.server.catalogue.postgres_types import format_type, postgres, postgres_settings, regtype_oid
 from dpsql.frontend.catalogue.known import duckdb_type
 
 Call = Callable[..., Any]
@@ -87,11 +87,16 @@ def _of_names(schema: r.ClientSchema) -> list[Line]:
     names = {oid: table.name for oid, table in tables.items()}
     names |= {key.index: key.name for key in schema.keys if key.index}
     names |= {oid: name for name, oid in postgres()["oids"].items()}
+    procedures = {name: oid for oid, name, *_ in postgres()["procedures"]} | {"-": 0}
 
     def remark(oid: int | None, catalogue: str | None = "pg_class") -> str | None:
         if catalogue not in ("pg_class", "pg_namespace"):
             return None
         return "tables of the policy" if oid == r.PUBLIC else schema.comment(tables[oid]) if oid in tables else None
+
+    def column_remark(oid: int | None, number: int | None) -> str | None:
+        columns = list(tables[oid].columns.values()) if oid in tables else []
+        return schema.comment_of(columns[number - 1]) or None if number and 0 < number <= len(columns) else None
 
     def named(oid: int | None) -> str | None:
         if oid is None:
@@ -103,12 +108,14 @@ def _of_names(schema: r.ClientSchema) -> list[Line]:
         ("pg_get_userbyid", "oid", "name", lambda oid: users.get(oid, f"unknown (OID={oid})")),
         ("obj_description", "oid", "text", remark),
         ("obj_description", "oid name", "text", remark),
+        ("col_description", "oid integer", "text", column_remark),
         ("regclass_name", "oid", "text", named),
         ("regproc_name", "oid", "text", named),
         ("regtype_name", "oid", "text", lambda oid: format_type(oid, None)),
         ("regnamespace_name", "oid", "text", lambda oid: None if oid is None else schemas.get(oid, str(oid))),
         ("regrole_name", "oid", "text", lambda oid: users.get(oid, str(oid))),
         ("format_type", "oid integer", "text", format_type),
+        ("regproc_oid", "text", "oid", procedures.get),
         ("to_regtype", "text", "regtype", lambda name: None if name is None else regtype_oid(name)),
         ("quote_ident", "text", "text", lambda name: None if name is None else quoted(name)),
     ]
@@ -123,14 +130,16 @@ def _alike() -> list[Line]:
     def length(items: list[str] | None, _: int | None) -> int | None:
         return len(items) or None if items else None
 
+    settings = {name.lower(): value for name, value in (*postgres_settings().items(), *r.SETTINGS.items())}
+
     def setting(name: str | None, *_: object) -> str | None:
-        return r.SETTINGS.get(name or "")
+        return settings.get((name or "").lower())
 
     kinds = ("type", "collation", "function", "opclass", "opfamily", "operator", "ts_dict")
     rights = [(f"has_{of}_privilege", "text " * n) for of in ("schema", "table", "database") for n in (2, 3)]
     nothing = [
         ("pg_get_expr", "text oid"), ("pg_get_expr", "text oid boolean"), ("pg_get_viewdef", "oid"),
-        ("pg_get_viewdef", "oid boolean"), ("col_description", "oid integer"), ("shobj_description", "oid name"),
+        ("pg_get_viewdef", "oid boolean"), ("shobj_description", "oid name"),
         ("pg_get_serial_sequence", "text text"), ("pg_get_triggerdef", "oid"), ("pg_get_triggerdef", "oid boolean"),
         ("pg_get_function_result", "oid"), ("pg_get_function_arguments", "oid"), ("pg_size_pretty", "bigint"),
         ("pg_get_function_identity_arguments", "oid"), ("pg_get_statisticsobjdef_columns", "oid"),

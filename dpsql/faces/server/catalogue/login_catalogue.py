@@ -36,10 +36,14 @@ _EMPTY: dict[str, Any] = {"boolean": False, '"char"': "", "real": 0.0} | dict.fr
 
 @dataclass(frozen=True, slots=True)
 class SchemaAnswer:
-    """An answer. columns: names and PostgreSQL's types. rows: texts as PostgreSQL has them, bools, numbers, lists."""
+    """An answer. columns: names and PostgreSQL's types. rows: texts as PostgreSQL has them, bools, numbers, lists.
+
+    missing: what was asked that says nothing here.
+    """
 
     columns: tuple[tuple[str, str], ...]
     rows: Sequence[tuple[Any, ...]]
+    missing: tuple[str, ...] = ()
 
 
 class LoginCatalogue:
@@ -55,9 +59,7 @@ class LoginCatalogue:
         self._rows: dict[tuple[str, str], list[Row]] = {
             ("pg_catalog", name): rows for name, rows in self._schema.rows().items()
         } | {("information_schema", name): rows for name, rows in information_schema.rows(self._schema).items()}
-        relations = {("pg_catalog", name): columns for name, columns in postgres()["relations"].items()}
-        relations |= {("information_schema", name): c for name, c in postgres()["information_schema"].items()}
-        relations["pg_catalog", "pg_get_keywords"] = _KEYWORDS
+        relations = self.relations()
         names = {"current_database": self._schema.database, "current_catalog": self._schema.database}
         names |= dict.fromkeys(("current_user", "session_user", "user", "current_role"), login)
         self._known = KnownNames(
@@ -75,6 +77,13 @@ class LoginCatalogue:
         )
 
     @staticmethod
+    def relations() -> dict[tuple[str, str], dict[str, str]]:
+        """Those of both schemas: columns and PostgreSQL's types."""
+        found = {("pg_catalog", name): columns for name, columns in postgres()["relations"].items()}
+        found |= {("information_schema", name): c for name, c in postgres()["information_schema"].items()}
+        return found | {("pg_catalog", "pg_get_keywords"): _KEYWORDS}
+
+    @staticmethod
     def concerns(sql: str) -> bool:
         """Whether a statement asks the catalogue. One that also reads a table of the policy does not."""
         return asks_catalogue(sql, _ASKED_ALONE)
@@ -90,7 +99,7 @@ class LoginCatalogue:
         """The answer. values: one text for each of `$1`, …; None is NULL. Raises NotListed, TooMuch."""
         question = self.read(sql, values)
         if question.sql is None:
-            return SchemaAnswer(question.columns, ())
+            return SchemaAnswer(question.columns, (), question.missing)
         with self._lock:
             found = self._answers.get(question.sql)
             if found is None:
@@ -98,7 +107,7 @@ class LoginCatalogue:
                     self._open = open_catalogue(list(self._relations()), python_functions(self._functions))
                 found = SchemaAnswer(question.columns, self._open.fetch(question.sql))
                 self._keep(question.sql, found)
-        return SchemaAnswer(question.columns, found.rows)
+        return SchemaAnswer(question.columns, found.rows, question.missing)
 
     def _keep(self, sql: str, found: SchemaAnswer) -> None:
         """For who asks the same again, if it is not large."""

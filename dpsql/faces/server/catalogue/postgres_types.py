@@ -20,6 +20,12 @@ def postgres() -> Mapping[str, Any]:
     return found
 
 
+def postgres_settings() -> Mapping[str, str]:
+    """Name → the value that it begins with."""
+    found: dict[str, str] = postgres()["settings"]
+    return found
+
+
 @functools.cache
 def types() -> Mapping[str, Row]:
     """PostgreSQL's types by name, each with what `format_type` calls it in `format`."""

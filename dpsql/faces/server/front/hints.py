@@ -30,6 +30,7 @@ _CALLS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"render it first:  --templater.*", "render the template, and send the SQL that comes of it"),
         (r"leave EXPLAIN out:.*", "EXPLAIN SELECT …"),
         (r"pip install .*", ""),
+        (r",  or name the dialect of the text: .*|ask as an analyst to whom the policy gives something:.*", ""),
         (r"leave all but one of them out", "SET one of them to DEFAULT"),
     )
 )

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dpsql import __version__
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
+from dpsql.faces.server.catalogue.postgres_types import postgres_settings
 from dpsql.faces.server.front.commands.commands import Set
 from dpsql.faces.server.front.error_fields import ProtocolFault
 from dpsql.faces.server.statements import StatementSettings
@@ -44,7 +45,9 @@ _FREE: Final = {
     "enable_seqscan": "on", "geqo": "on", "statement_cache_size": "0", "password_encryption": "scram-sha-256",
     "synchronize_seqscans": "on", "check_function_bodies": "on", "quote_all_identifiers": "off",
 }  # fmt: skip
-_NAMES: Final = {name.lower(): name for name in (*_FIXED, *_FREE)}
+_SYSTEM: Final = postgres_settings()
+"""PostgreSQL's others, with the values that they begin with: remembered, without effect."""
+_NAMES: Final = {name.lower(): name for name in (*_SYSTEM, *_FIXED, *_FREE)}
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 _ON: Final = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
 OWN: Final = NAMES
@@ -75,8 +78,14 @@ def _date_style(value: str) -> str:
     return "ISO, MDY"
 
 
+def _interval_style(value: str) -> str:
+    if value.strip().lower() not in ("postgres", "postgres_verbose", "sql_standard", "iso_8601"):
+        raise ValueError
+    return "postgres"
+
+
 _CHECKED: Final[dict[str, Callable[[str], str]]] = {
-    "client_encoding": _encoding, "DateStyle": _date_style, "IntervalStyle": _one_of("postgres"),
+    "client_encoding": _encoding, "DateStyle": _date_style, "IntervalStyle": _interval_style,
     "TimeZone": lambda value: "UTC", "standard_conforming_strings": _one_of("on", "true", "1"),
     "bytea_output": _one_of("hex"), "client_min_messages": _one_of(*_LEVELS, "info"),
     "default_transaction_read_only": lambda value: "on", "statement_timeout": lambda value: str(milliseconds(value)),
@@ -130,7 +139,7 @@ class Variables:
             return self.user
         if name == "server_version":
             return f"15.0 (dpsql {__version__}{'; made-up data' if self.made_up else ''})"
-        return self.kept.get(name, _FIXED.get(name, _FREE.get(name, "")))
+        return self.kept.get(name, _FIXED.get(name, _FREE.get(name, _SYSTEM.get(name, ""))))
 
     def all(self) -> list[tuple[str, str]]:
         """Every name and its value, as SHOW ALL lists them."""

@@ -8,7 +8,7 @@
         account: ana                    # of the policy's budgets; left out: the name
         role: analyst                   # or custodian
         kind: person                    # or bi, for a tool that says nothing of ε
-        defaults: {epsilon: 0.1, delta: 1e-9}
+        defaults: {epsilon: 0.1, delta: 1e-9, intervals: true}
         ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}, statements: 100,
           least_epsilon: 0.01}
         may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
@@ -92,6 +92,7 @@ class _Defaults(_File):
     delta: Probability | None = None
     rho: Positive | None = None
     allow_dearer: Flag | None = None
+    intervals: Flag = False
 
 
 class _Ceilings(_File):
@@ -327,7 +328,7 @@ def _login(name: str, user: _User) -> Login:
     given, most = user.defaults, user.ceilings
     defaults = StatementSettings(
         epsilon=_amount(given.epsilon), delta=_amount(given.delta), rho=_amount(given.rho),
-        allow_dearer=given.allow_dearer,
+        allow_dearer=given.allow_dearer, intervals=given.intervals,
     )  # fmt: skip
     query, hour, day = (
         None if x is None else _amount(x.epsilon) for x in (most.per_query, most.per_hour, most.per_day)

@@ -124,7 +124,7 @@ class WorkerAnswering:
             case "look":
                 plan = session.planned(question, asked(ask.settings))
                 held = self._held(ask, session, plan)
-                if held is None and not plan.unpriced:
+                if held is None and not plan.bid.unpriced:
                     self._require_asked(ask, plan)
                 if held is None and (size := known_size(plan)) is not None and size > self._rows:
                     raise Error([too_many_rows(self._rows, is_paid=False)])

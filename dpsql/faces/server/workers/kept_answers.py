@@ -14,8 +14,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.answers.stored.resolve import Resolution
 from dpsql.faces.server.statements import Answer, StatementSettings
-from dpsql.service.pipeline import Held
 
 MOST_ANSWERS: Final = 128
 MOST_CELLS: Final = 200_000
@@ -26,7 +26,7 @@ _Key = tuple[str, str, StatementSettings]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    found: Held
+    found: Resolution
     answer: Answer
     cells: int
 
@@ -38,7 +38,7 @@ class KeptAnswers:
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._cells = 0
 
-    def get(self, account: str, found: Held, settings: StatementSettings) -> Answer | None:
+    def get(self, account: str, found: Resolution, settings: StatementSettings) -> Answer | None:
         """The answer to what was looked up for an account, with these settings; None if it has to be made."""
         key = (account, found.plan.hash, settings)
         kept = self._kept.get(key)
@@ -47,7 +47,7 @@ class KeptAnswers:
         self._kept.move_to_end(key)
         return kept.answer
 
-    def keep(self, account: str, found: Held, settings: StatementSettings, answer: Answer) -> None:
+    def keep(self, account: str, found: Resolution, settings: StatementSettings, answer: Answer) -> None:
         """Keep an answer, in place of an older one to the same."""
         if found.reads_tables or found.account is None:
             return

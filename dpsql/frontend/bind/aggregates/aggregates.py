@@ -141,7 +141,7 @@ class AggregateCollector:
             raise misplaced(clip_, f"{function.upper()}{' DISTINCT' * distinct} counts or compares")
         if distinct and function in ("min", "max"):
             distinct = False
-        result = _result_type(function, bound, node, binder)
+        result = _result_type(function, bound, arg, binder)
         if own.per_row is not None:
             bound = clip(binder, bound, own.per_row)
         column = self.numbering.column(function, result, span)
@@ -178,10 +178,10 @@ class AggregateCollector:
             )  # fmt: skip
         args = checked(node, binder.source, "this", "expression")
         y, x = (binder.bind(args[part]) for part in ("this", "expression"))
-        for arg in (y, x):
+        for arg, part in ((y, "this"), (x, "expression")):
             if clip_ := searched_in(arg):
                 raise misplaced(clip_, f"{name} multiplies")
-            result = _result_type(function, arg, node, binder)
+            result = _result_type(function, arg, args[part], binder)
         column = self.numbering.column(function, result, span)
         return AggregateCall(function, y, column, False, condition, span, second=x)
 
@@ -248,24 +248,21 @@ def _ordered(node: exp.WithinGroup, function: str, binder: ExprBinder) -> exp.Ex
     return found
 
 
-def _result_type(function: str, arg: Expr, node: exp.Expr, binder: ExprBinder) -> SqlType:
+def _result_type(function: str, arg: Expr, written: exp.Expr, binder: ExprBinder) -> SqlType:
     aggregate = AGGREGATES[function]
     if aggregate.numeric and not arg.type.numeric:
-        span = arg.span or binder.span(node)
-        written = binder.source.text[span.start : span.end]
-        shown = written if len(written) < 60 and "\n" not in written else "…"
-        name = function.upper()
+        text, name = shown(written, binder), function.upper()
         call = "{}" if function in PAIRS else f"{name}({{}})"
-        counted = "" if function in PAIRS else f", or COUNT(*) FILTER (WHERE {shown})"
-        converted = call.format(f"CLIP(TRY_CAST({shown} AS DOUBLE), lower, upper)")
+        counted = f", or COUNT(*) FILTER (WHERE {text})" if function == "sum" else ""
+        converted = call.format(f"CLIP(TRY_CAST({text} AS DOUBLE), lower, upper)")
         advice = {
-            Kind.BOOLEAN: f"cast it first:  {call.format(f'CAST({shown} AS INTEGER)')}{counted}",
+            Kind.BOOLEAN: f"cast it first:  {call.format(f'CAST({text} AS INTEGER)')}{counted}",
             Kind.VARCHAR: f"convert and bound it:  {converted}",
         }.get(arg.type.kind, "compute a number from it first")
         if arg.type.temporal:
-            days = call.format(f"CLIP(date_diff('day', DATE '2024-01-01', {shown}), lower, upper)")
+            days = call.format(f"CLIP(date_diff('day', DATE '2024-01-01', {text}), lower, upper)")
             advice = f"count days from a date, and bound them:  {days}"
         raise reject(
-            "DP203", f"{function.upper()} needs a number, not {arg.type}", span=span, help=[advice],
+            "DP203", f"{name} needs a number, not {arg.type}", span=arg.span or binder.span(written), help=[advice],
         )  # fmt: skip
     return aggregate.result(arg.type)

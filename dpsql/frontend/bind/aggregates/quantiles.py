@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from dpsql.core.ir.expressions import Expr, Literal
 from dpsql.core.ir.types import BIGINT, DOUBLE, Kind
@@ -24,13 +23,12 @@ from dpsql.frontend.bind.expressions.expressions import ExprBinder
 from dpsql.frontend.bind.expressions.refusals import written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import taken_as
+from dpsql.frontend.text.written_again import written_again
 
 FINEST = 10**6
 """Largest denominator of p, and most parts of APPROX_QUANTILES."""
 _MOST_LISTED = 9
 """Most columns that a repair writes out."""
-_LONGEST = 60
-"""Characters of an argument that a repair repeats."""
 _INDEX = {"OFFSET": 0, "SAFE_OFFSET": 0, "ORDINAL": 1, "SAFE_ORDINAL": 1}
 """GoogleSQL's words for an index, and from where they count."""
 
@@ -253,20 +251,8 @@ def _whole(node: exp.Expr, what: str, binder: ExprBinder) -> int:
 
 
 def shown(node: exp.Expr, binder: ExprBinder) -> str:
-    """An argument as it is written, for repairs; as sqlglot writes it where its place is not known; … if it is long."""
-    span = binder.span(node)
-    text = binder.source.text[span.start : span.end]
-    if not _stands_for(node, text):
-        text = node.sql("duckdb")
-    return text if len(text) <= _LONGEST and "\n" not in text else "…"
-
-
-def _stands_for(node: exp.Expr, text: str) -> bool:
-    """Whether a text is all of an expression: the place of a CASE is that of what its words stand around."""
-    try:
-        return parse_one(text, dialect="duckdb") == node
-    except SqlglotError:
-        return False
+    """An argument as it is written, for repairs."""
+    return written_again(node, binder.source)
 
 
 def _end(name: str, p: Fraction, span: Span, repair: str, percent: bool = False) -> Rejected:

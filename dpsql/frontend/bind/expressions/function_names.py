@@ -92,6 +92,8 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.Replace: _shape("replace", "this", "expression", "replacement"),
     exp.Translate: _shape("translate", "this", "from_", "to"),
     exp.SplitPart: _shape("split_part", "this", "delimiter", "part_index"),
+    exp.RegexpFullMatch: _shape("regexp_full_match", *_BINARY, "options"),
+    exp.RegexpExtract: _shape("regexp_extract", *_BINARY, "group", "parameters", harmless=("null_if_pos_overflow",)),
     exp.StartsWith: _shape("starts_with", *_BINARY),
     exp.EndsWith: _shape("ends_with", *_BINARY),
     exp.Contains: _shape("contains", *_BINARY),

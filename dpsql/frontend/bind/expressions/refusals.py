@@ -16,6 +16,7 @@ from dpsql.frontend.bind.expressions.function_names import VOLATILE, WINDOWED, a
 from dpsql.frontend.bind.expressions.replacements import INSTEAD, LISTED, in_own_words, needs_window, of_aggregate
 from dpsql.frontend.bind.from_clause.made_columns import unmade
 from dpsql.frontend.text.spans import query_span, span_of
+from dpsql.frontend.text.written_again import written_again
 
 
 def volatile(name: str, span: Span) -> Rejected:
@@ -80,13 +81,7 @@ def computed_first(window: exp.Window, source: Source) -> str | None:
     if not plain or others or "from_" not in select.args:
         return None
     parts = [select.args["from_"], *(select.args.get("joins") or ()), *filter(None, [select.args.get("where")])]
-    spans = [span_of(part, source.text) for part in parts]
-    ends = span_of(arg, source.text), span_of(window, source.text)
-    value = source.text[ends[0].start : max(end.end for end in ends)]
-    rows = source.text[spans[0].start : max(s.end for s in spans)]
-    if any(part.count("(") != part.count(")") for part in (value, rows)):
-        return None
-    rows = rows if rows[:4].upper() == "FROM" else f"FROM {rows}"
+    value, rows = written_again(arg, source), " ".join(part.sql("duckdb", comments=False) for part in parts)
     name = written_name(aggregate, source).upper()
     return f"compute it first:  SELECT {name}(w) FROM (SELECT {value} AS w {rows}) AS t"
 

@@ -16,7 +16,6 @@ _LONGEST: Final = 60
 _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
-_PATTERN = "write  x LIKE '%…%'  with % for any characters and _ for one"
 _JSON = (
     "custodian: declare its values as columns, in the policy:  "
     "profile_city: {from: \"profile ->> '$.city'\", type: varchar}"
@@ -33,10 +32,7 @@ INSTEAD: Final[dict[str, str]] = {
     "date_sub": "write  x - INTERVAL 7 DAY",
     "age": "write  date_diff('year', x, DATE '2025-01-01')",
     "safe_divide": "write  x / y,  which is NULL where y is 0",
-    "regexp_like": _PATTERN,
-    "regexp_matches": _PATTERN,
-    "regexp_full_match": _PATTERN,
-    "regexp_extract": "write  split_part(x, ' ', 1)  or  substring(x, 1, 3)",
+    "regexp_extract_all": "write  regexp_extract(x, '…')  for the first",
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
     **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),

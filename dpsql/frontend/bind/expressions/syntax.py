@@ -194,6 +194,24 @@ def like(binder: ExprBinder, node: exp.Like | exp.ILike) -> Expr:
     return binder.call("not", (found,), binder.span(node)) if args.get("negate") else found
 
 
+def matched(binder: ExprBinder, node: exp.RegexpLike | exp.RegexpILike) -> Expr:
+    """x ~ pattern, and regexp_matches(x, pattern, options); ~* ignores case."""
+    args = checked(node, binder.source, "this", "expression", "flag")
+    at, flag = binder.span(node), args.get("flag")
+    given = [binder.bind(args["this"]), binder.bind(args["expression"])]
+    if isinstance(node, exp.RegexpILike):
+        given.append(Literal("i", VARCHAR, at))
+    elif flag is not None:
+        given.append(binder.bind(flag))
+    return binder.call("regexp_matches", tuple(given), at)
+
+
+def replaced(binder: ExprBinder, node: exp.RegexpReplace) -> Expr:
+    args = checked(node, binder.source, "this", "expression", "replacement", "modifiers", "single_replace")
+    parts = [args[name] for name in ("this", "expression", "replacement", "modifiers") if args.get(name) is not None]
+    return binder.call("regexp_replace", tuple(map(binder.bind, parts)), binder.span(node))
+
+
 def escape(binder: ExprBinder, node: exp.Escape) -> Expr:
     args = checked(node, binder.source, "this", "expression")
     inner = args["this"]
@@ -337,6 +355,9 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.Is: is_,
     exp.Like: like,
     exp.ILike: like,
+    exp.RegexpLike: matched,
+    exp.RegexpILike: matched,
+    exp.RegexpReplace: replaced,
     exp.Escape: escape,
     exp.Div: divide,
     exp.Round: round_,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.by_identity import ByIdentity
@@ -14,9 +13,6 @@ from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.planning.forms import Form, Sources
-
-if TYPE_CHECKING:
-    from dpsql.planner.postprocessing.consistency.totals import Totals  # which loads numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,6 @@ class PostProcessing:
     branches: for each release whose rows the answer's rows follow (several below UNION ALL) and each output column the
         (release, output position) that it shows unchanged; else None.
     columns: of the answer. empty: it has no row, whatever the data hold.
-    totals: releases whose totals are made the sums of their parts first.
     """
 
     renamed: tuple[int, ...] | None
@@ -95,7 +90,6 @@ class PostProcessing:
     columns: tuple[Column, ...] = field(default=(), compare=False)
     empty: bool = field(default=False, compare=False)
     steps: tuple[Step, ...] = field(default=(), compare=False)
-    totals: tuple[Totals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

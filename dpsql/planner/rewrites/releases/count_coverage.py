@@ -50,7 +50,7 @@ from dpsql.planner.notes.enforced_limits import distinct_values, enforced, misse
 
 
 @dataclass(frozen=True, slots=True)
-class Covering:
+class CoveringRelease:
     """A release that counts how many units are above limits of another one.
 
     node: its keys say, limit by limit, whether a unit is above. of: the place of the release that is limited.
@@ -62,7 +62,7 @@ class Covering:
     limits: tuple[str, ...]
 
 
-def count_coverage(release: Release, place: int, numbers: Iterator[int]) -> Iterator[Covering]:
+def count_coverage(release: Release, place: int, numbers: Iterator[int]) -> Iterator[CoveringRelease]:
     """What tells how many units are above the limits of a release: none where no limit takes anything away.
 
     place: of the release in its query. numbers: unused numbers of columns.
@@ -82,7 +82,7 @@ def count_coverage(release: Release, place: int, numbers: Iterator[int]) -> Iter
 
 def count_cut(
     release: Release, place: int, tables: Mapping[str, Table], told: Container[str], numbers: Iterator[int]
-) -> Iterator[tuple[str, Covering]]:
+) -> Iterator[tuple[str, CoveringRelease]]:
     """What tells how many units had more rows than were kept, of each prepared table whose rows a release misses, by
     its name.
 
@@ -110,7 +110,7 @@ class _Maker:
     place: int
     numbers: Iterator[int]
 
-    def rows(self) -> Covering | None:
+    def rows(self) -> CoveringRelease | None:
         """Limits on rows, on rows in a group, and on groups: one histogram over all of them."""
         limits = enforced(self.release)
         in_all, in_one, groups = limits.rows, limits.per_group, limits.groups
@@ -126,7 +126,7 @@ class _Maker:
             )
         return self._histogram(per_id.node, above) if above else None
 
-    def distinct(self, c: Component, most: int) -> Covering:
+    def distinct(self, c: Component, most: int) -> CoveringRelease:
         """The limit on different values of a COUNT(DISTINCT …)."""
         b = self.bounding
         assert c.arg is not None
@@ -164,7 +164,7 @@ class _Maker:
     def _keyed(self, *exprs: Expr) -> tuple[Item, ...]:
         return tuple(Item(self._column(f"k{i}", e.type), e) for i, e in enumerate(exprs))
 
-    def _histogram(self, per_id: Node, above: list[tuple[Column, int, str]]) -> Covering:
+    def _histogram(self, per_id: Node, above: list[tuple[Column, int, str]]) -> CoveringRelease:
         return _histogram(self.release, self.place, per_id, above, self.numbers)
 
     def _column(self, name: str, type_: SqlType) -> Column:
@@ -173,7 +173,7 @@ class _Maker:
 
 def _histogram(
     release: Release, place: int, per_id: Node, above: Sequence[tuple[Column, int, str]], numbers: Iterator[int]
-) -> Covering:
+) -> CoveringRelease:
     """Units by whether they are above each limit. per_id: one row of each. above: its number, the limit, in words."""
     items = tuple(
         Item(
@@ -188,7 +188,7 @@ def _histogram(
     units = Output(Column(next(numbers), "units", BIGINT), Count(0), "COUNT(*)", release.span)
     keyed = GroupKeys(per_id, items, (keys,))
     node = Release(keyed, tuple(i.column for i in items), (RowCount(),), (units,), span=release.span)
-    return Covering(node, place, tuple(words for _, _, words in above))
+    return CoveringRelease(node, place, tuple(words for _, _, words in above))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.disjoint_conditions import ANY, are_disjoint
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.release import contributions
 from dpsql.core.ir.components import Component, DistinctSum, RowCount, ValueSum
@@ -26,7 +25,7 @@ from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform
 from dpsql.core.noise.parallel_composition import may_join
 from dpsql.core.value_classes import replace
-from dpsql.planner.exclusive_conditions import Cases, cases_of, signed
+from dpsql.planner.exclusive_conditions import ANY, Cases, are_disjoint, cases_of, signed
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 

@@ -13,8 +13,10 @@ Example:
 
 from __future__ import annotations
 
-from dpsql.core.ir.expressions import MOST_NODES, Column, Expr, columns_of, larger_than
-from dpsql.core.ir.expressions import transform as transform_expr
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import (
     Aggregate,
     Equality,
@@ -25,36 +27,37 @@ from dpsql.core.ir.nodes import (
     Node,
     Project,
     Scan,
+    SetColumn,
     SetOperation,
     Unnest,
     output_columns,
 )
+from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import transform
 from dpsql.core.ir.walk import walk as walk_nodes
 from dpsql.core.value_classes import replace
-from dpsql.diagnostics.errors import too_large
 from dpsql.planner.rewrites.joins.padding import is_null
+from dpsql.planner.rewrites.releases.gather_branches import Definitions, gathered, is_part, written_out
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
-
-Definitions = dict[int, Expr]
 
 
 def inline_projections(root: Node, ctx: RewriteContext) -> Node:
     """Inline every projection below an aggregate that reads private tables, directly or through other aggregates."""
+    found = _Inlining(ctx, unused_numbers(root))
 
     def change(node: Aggregate) -> Node:
-        if not _reads_private(node, ctx):
+        if not found.reads_private(node):
             return node
-        below, known = _inlined(node.input)
+        below, known = found.inlined(node.input)
         if below is node.input:
             return node
-        keys = tuple(replace(k, expr=_use(k.expr, known)) for k in node.keys)
+        keys = tuple(replace(k, expr=written_out(k.expr, known)) for k in node.keys)
         calls = tuple(
             replace(
                 c,
-                arg=None if c.arg is None else _use(c.arg, known),
-                second=None if c.second is None else _use(c.second, known),
-                filter=None if c.filter is None else _use(c.filter, known),
+                arg=None if c.arg is None else written_out(c.arg, known),
+                second=None if c.second is None else written_out(c.second, known),
+                filter=None if c.filter is None else written_out(c.filter, known),
             )
             for c in node.calls
         )
@@ -63,46 +66,69 @@ def inline_projections(root: Node, ctx: RewriteContext) -> Node:
     return transform(root, Aggregate, change)
 
 
-def _reads_private(node: Node, ctx: RewriteContext) -> bool:
-    return any(isinstance(n, Scan) and not ctx.analysis.table(n.table).public for n in walk_nodes(node))
+@dataclass(frozen=True, slots=True)
+class _Inlining:
+    """numbers: unused, of columns."""
 
+    ctx: RewriteContext
+    numbers: Iterator[int]
 
-def _inlined(node: Node) -> tuple[Node, Definitions]:
-    """The node without projections, and what its columns are in terms of the new node's columns: nothing, if it is
-    the very same node."""
-    match node:
-        case Project(input=child, items=items):
-            child, items = _called(child, items)
-            below, known = _inlined(child)
-            return below, {**known, **{i.column.uid: _use(i.expr, known) for i in items}}
-        case Filter(input=child, predicate=predicate):
-            below, known = _inlined(child)
-            return (node if below is child else replace(node, input=below, predicate=_use(predicate, known))), known
-        case Unnest(input=child, list=listed):
-            below, known = _inlined(child)
-            return (node if below is child else replace(node, input=below, list=_use(listed, known))), known
-        case Join(left=left, right=right, kind=kind):
-            below_left, known_left = _padded(left) if kind is JoinKind.FULL else _inlined(left)
-            below_right, known_right = _padded(right) if kind in (JoinKind.FULL, JoinKind.LEFT) else _inlined(right)
-            if below_left is left and below_right is right:
+    def reads_private(self, node: Node) -> bool:
+        """Whether any table below is private."""
+        tables = (n.table for n in walk_nodes(node) if isinstance(n, Scan))
+        return any(not self.ctx.analysis.table(name).public for name in tables)
+
+    def inlined(self, node: Node, part: bool = False) -> tuple[Node, Definitions]:
+        """The node without projections, and what its columns are in terms of the new node's columns: nothing, if it is
+        the very same node. part: of a UNION whose branches were looked at."""
+        match node:
+            case Project(input=child, items=items):
+                child, items = _called(child, items)
+                below, known = self.inlined(child, part)
+                return below, {**known, **{i.column.uid: written_out(i.expr, known) for i in items}}
+            case Filter(input=child, predicate=predicate):
+                below, known = self.inlined(child)
+                if below is child:
+                    return node, known
+                return replace(node, input=below, predicate=written_out(predicate, known)), known
+            case Unnest(input=child, list=listed):
+                below, known = self.inlined(child)
+                return (node if below is child else replace(node, input=below, list=written_out(listed, known))), known
+            case Join(left=left, right=right, kind=kind):
+                padded = kind in (JoinKind.FULL, JoinKind.LEFT)
+                below_left, known_left = self.padded(left) if kind is JoinKind.FULL else self.inlined(left)
+                below_right, known_right = self.padded(right) if padded else self.inlined(right)
+                if below_left is left and below_right is right:
+                    return node, {}
+                known = {**known_left, **known_right}
+                pairs = [(written_out(e.left, known), written_out(e.right, known)) for e in node.equalities]
+                return replace(
+                    node,
+                    left=below_left,
+                    right=below_right,
+                    equalities=tuple(Equality(*pair) for pair in pairs),
+                    residual=None if node.residual is None else written_out(node.residual, known),
+                ), known
+            case SetOperation(left=left, right=right, columns=columns):
+                found = None if part else gathered(node, self.inlined, self.reads_private, self.numbers)
+                if found is not None:
+                    return found
+                below_left, known_left = self.inlined(left, is_part(left, node))
+                below_right, known_right = self.inlined(right, is_part(right, node))
+                if below_left is left and below_right is right:
+                    return node, {}
+                used = [(written_out(c.left, known_left), written_out(c.right, known_right)) for c in columns]
+                made = tuple(SetColumn(c.column, *pair) for c, pair in zip(columns, used, strict=True))
+                return replace(node, left=below_left, right=below_right, columns=made), {}
+            case _:
                 return node, {}
-            known = {**known_left, **known_right}
-            return replace(
-                node,
-                left=below_left,
-                right=below_right,
-                equalities=tuple(Equality(_use(e.left, known), _use(e.right, known)) for e in node.equalities),
-                residual=None if node.residual is None else _use(node.residual, known),
-            ), known
-        case SetOperation(left=left, right=right, columns=columns):
-            below_left, known_left = _inlined(left)
-            below_right, known_right = _inlined(right)
-            if below_left is left and below_right is right:
-                return node, {}
-            used = tuple(replace(c, left=_use(c.left, known_left), right=_use(c.right, known_right)) for c in columns)
-            return replace(node, left=below_left, right=below_right, columns=used), {}
-        case _:
-            return node, {}
+
+    def padded(self, node: Node) -> tuple[Node, Definitions]:
+        """As `inlined`, for rows that may be missing: where they are, every definition has to be NULL."""
+        below, known = self.inlined(node)
+        if below is node or all(is_null(e, columns_of(e)) for e in known.values()):
+            return below, known
+        return Project(below, tuple(Item(c, known.get(c.uid, c)) for c in output_columns(node))), {}
 
 
 def _called(node: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]]:
@@ -123,28 +149,3 @@ def _called(node: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]
             return replace(node, calls=tuple(replace(c, column=named[c.column.uid]) for c in calls)), renamed
         case _:
             return node, items
-
-
-def _padded(node: Node) -> tuple[Node, Definitions]:
-    """As `_inlined`, for rows that may be missing: where they are, every definition has to be NULL."""
-    below, known = _inlined(node)
-    if below is node or all(is_null(e, columns_of(e)) for e in known.values()):
-        return below, known
-    return Project(below, tuple(Item(c, known.get(c.uid, c)) for c in output_columns(node))), {}
-
-
-def _use(expr: Expr, known: Definitions) -> Expr:
-    def change(e: Expr) -> Expr:
-        if isinstance(e, Column) and e.uid in known:
-            found = known[e.uid]
-            # Point at where the analyst used it: that is the text the message is about.
-            return replace(found, span=e.span) if e.span is not None and isinstance(found, Column) else found
-        return e
-
-    found = transform_expr(expr, change)
-    if found is not expr and larger_than(found, MOST_NODES):
-        raise too_large(
-            "the expression is too large", expr.span,
-            "a column of a WITH query is written out wherever it is used: use it fewer times",
-        )  # fmt: skip
-    return found

@@ -26,7 +26,6 @@ Example:
 
 from __future__ import annotations
 
-from dpsql.core.analysis.disjoint_conditions import are_disjoint
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component, RowCount
 from dpsql.core.ir.contributions import Weighing
@@ -35,7 +34,7 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.value_classes import replace
 from dpsql.frontend.aggregates.formula import formula
-from dpsql.planner.exclusive_conditions import Cases, cases_of
+from dpsql.planner.exclusive_conditions import Cases, are_disjoint, cases_of
 from dpsql.planner.rewrites.releases.share_sums import pruned
 
 

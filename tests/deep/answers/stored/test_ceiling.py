@@ -20,7 +20,7 @@ import pytest
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored import resolve as resolving
 from dpsql.answers.stored.analyst_account import AnalystAccount
-from dpsql.answers.stored.resolve import resolve_to_run
+from dpsql.answers.stored.resolve import resolve
 from dpsql.answers.stored.store.memory import MemoryAnswers
 from dpsql.answers.stored.storing import to_store
 from dpsql.api.connection import Connection, connect
@@ -96,7 +96,7 @@ class History:
     def buy(self, analyst: str, question: Question) -> None:
         """A run without data: zeros stand for the numbers, of which nothing may depend."""
         plan, account = self.plans[question], self.account(analyst)
-        resolution = resolve_to_run(plan, account)
+        resolution = resolve(plan, account).to_run()
         planned, given = plan.releases[0], resolution.given[0]
         names = {i: name for (_, i), name in account.charge(plan, resolution.given).ids.items()}
         noisy = NoisyRelease(planned, ((),), tuple(Integers.zeros(1) for _ in planned.measured.measurements))
@@ -134,7 +134,7 @@ def wrong(history: History, question: Question) -> str:
     """What is wrong with what ben would be given and charged; nothing if it is as it should be."""
     asked, epsilon = question
     account, plan, held = history.account("ben"), history.plans[question], history.held["ben"]
-    resolution = resolve_to_run(plan, account)
+    resolution = resolve(plan, account).to_run()
     charged = resolution.price.in_account.get("log", NO_LOSS).epsilon
     share = shares(question)
     known = {answer[0]: answer for answers in history.stored.values() for answer in answers}

@@ -122,8 +122,12 @@ STEPS = {
         False,
     ),
     "after the answer is stored": ("wrap(dpsql.answers.stored.store.sqlite.SqliteAnswers, 'add', after=die)", 1, True),
-    "before post-processing": ("wrap(dpsql.service.pipeline, 'post_process', before=die)", 1, True),
-    "letting go": ("wrap(dpsql.service.pipeline, 'post_process', after=die)", 1, True),
+    "before post-processing": (
+        "wrap(AnsweringRows, 'handed_on', before=die)",
+        1,
+        True,
+    ),
+    "letting go": ("wrap(AnsweringRows, 'handed_on', after=die)", 1, True),
 }
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import dpsql.core.analysis.derive as derive
-import dpsql.core.analysis.disjoint_slices as slices
 import dpsql.core.analysis.rules.join as join_rule
 import dpsql.core.analysis.rules.join_by_frequency as rows_rule
 import dpsql.core.analysis.rules.join_multiplicity as matches_rule
@@ -46,7 +45,7 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER
-from dpsql.core.numbers.cap import ONE, finite, smaller
+from dpsql.core.numbers.cap import ONE, finite
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from tests.deep.core.analysis.test_operator_tightness import (
@@ -56,7 +55,6 @@ from tests.deep.core.analysis.test_operator_tightness import (
     joined,
     limited,
     plain,
-    repeated,
     worst,
 )
 from tests.support.operator_databases import operator_world
@@ -100,33 +98,6 @@ def left_of_nothing(plans: Plans) -> Node:
     return Join(JoinKind.LEFT, a, Values((k,), ((None,), (None,))), (Equality(a.columns[0], k),))
 
 
-def through_limits(m: pytest.MonkeyPatch) -> None:
-    """Branches of one table, whatever one of them leaves out first."""
-    original = slices.slices_of
-
-    def mutated(node: Node, ctx: Any) -> Any:
-        return mutated(node.input, ctx) if isinstance(node, Truncate) else original(node, ctx)
-
-    for module in (slices, set_rule):
-        m.setattr(module, "slices_of", mutated)
-
-
-def partners_known(m: pytest.MonkeyPatch) -> None:
-    """Columns of a partner read as if they were the table's."""
-    original = slices._joined
-
-    def mutated(node: Join, ctx: Any) -> Any:
-        def read(s: Any) -> Any:
-            places = len(s.scan.columns)
-            theirs = {c.uid: replace(c, uid=i % places) for i, c in enumerate(output_columns(node.right))}
-            return replace(s, columns={**s.columns, **theirs})
-
-        found = original(node, ctx)
-        return found and tuple(tuple(read(s) for s in members) for members in found)
-
-    m.setattr(slices, "_joined", mutated)
-
-
 def any_columns(m: pytest.MonkeyPatch) -> None:
     m.setattr(rows_rule, "self_join_frequency", lambda node, ctx: ctx.fact(node.left).most_rows(
         frozenset(e.left.uid for e in node.equalities)
@@ -138,16 +109,6 @@ def any_group(m: pytest.MonkeyPatch) -> None:
 
 
 TABLE: dict[str, tuple[Patch, Case]] = {
-    "slices that overlap": (
-        lambda m: m.setattr(slices, "are_disjoint", lambda a, b: True),
-        CASES["slices that overlap"],
-    ),
-    "slices of a partner's values": (partners_known, CASES["slices of a partner's values"]),
-    "slices, keys dropped below one": (through_limits, CASES["slices, keys dropped below one"]),
-    "slices, partners forgotten": (
-        lambda m: m.setattr(slices, "larger", smaller),
-        CASES["slices, looked up first"],
-    ),
     "a table and another column of itself, SEMI": (
         any_columns,
         CASES["semi join with another column of itself, f = 2"],
@@ -212,32 +173,6 @@ def test_a_broken_entry_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) ->
     patch(monkeypatch)
     claimed, most = worst(case)
     assert any(most[unit] > getattr(claimed.get(unit), "value", 0) for unit in most), (claimed, most)
-
-
-def by_place(m: pytest.MonkeyPatch) -> None:
-    """A column of the union taken for the one that the first branch has there."""
-    original = slices._frequencies
-    m.setattr(
-        slices, "_frequencies", lambda members: original([replace(s, columns=members[0].columns) for s in members])
-    )
-
-
-def all_disjoint(m: pytest.MonkeyPatch) -> None:
-    m.setattr(slices, "are_disjoint", lambda a, b: True)
-
-
-@pytest.mark.parametrize(
-    ("patch", "name"),
-    [
-        (by_place, "two unique columns"),
-        (all_disjoint, "one column, slices that overlap"),
-        (lambda m: m.setattr(slices, "larger", smaller), "one column, looked up"),
-    ],
-)
-def test_a_frequency_that_is_too_small_is_caught(patch: Patch, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    patch(monkeypatch)
-    claimed, most = repeated(name)
-    assert most > claimed.value
 
 
 # --- rules of ids, keys and frequencies, in random databases ----------------------------------------------------------

@@ -61,7 +61,7 @@ class Mutant:
         changed = tuple(
             replace(r, statements=tuple(replace(s, sql=self.sql(s.sql)) for s in r.statements)) for r in plan.releases
         )
-        return replace(plan, releases=changed)
+        return plan.with_releases(changed)
 
 
 def _claim(change: Callable[[Component, Contribution, Sensitivity], Sensitivity]) -> Patch:

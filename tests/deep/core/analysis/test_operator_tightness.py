@@ -345,25 +345,6 @@ CASES: dict[str, Case] = {
     "group by, after a join": Case(grouped(("v", "w"), "count", below=joined(INNER, "a", "p")), plain, {"a": 4}),
     "group by twice": Case(grouped(("k",), "count", below=grouped(("v",), "count")), side("1", "012", 5), {"a": 4}),
     "unnest the first 2": Case(unnested, LISTS, {"lists": 2}),
-    # branches of one table
-    "slices": Case(sliced(where(0), where(None)), plain, {"a": 1}),
-    "slices, distinct": Case(sliced(where(0), where(None), every=False), plain, {"a": 1}),
-    "three slices": Case(sliced(where(0), where(1), where(2)), side("12", "012", 2), {"a": 1}),
-    "slices that overlap": Case(sliced(where(0), where(0)), plain, {"a": 2}),
-    "slices that overlap, and one that does not": Case(sliced(where(0), where(1), where(0)), plain, {"a": 2}),
-    "slices, looked up": Case(sliced(where(0, joined(INNER, "a", "p")), where(1)), plain, {"a": 2}),
-    "slices, looked up first": Case(
-        sliced(where(0, joined(LEFT, "a", "p")), where(1, joined(LEFT, "a", "u"))), plain, {"a": 2}
-    ),
-    "slices of a partner's values": Case(
-        sliced(where(1, looked_up((1, 1)), "w"), where(2, looked_up((1, 2)), "w")), plain, {"a": 2}
-    ),
-    "slices, keys dropped below one": Case(
-        sliced(where(0, cut(1, True)), where(None)), side("1", "01", 3), {"a": 2}
-    ),
-    "slices of slices": Case(
-        sliced(where(1, sliced(where(0), where(None)), "k"), where(2, column="k")), plain, {"a": 1}
-    ),
     # a table and itself
     "semi join with itself, f = 2": Case(itself(SEMI, right="v"), two, {"a": 2}),
     "semi join with itself, f = 3": Case(itself(SEMI, right="v"), three, {"a": 3}),
@@ -447,64 +428,3 @@ def test_the_table_is_right_and_tight(name: str) -> None:
     assert all(isinstance(cap, Finite) for cap in claimed.values()), claimed
     assert {unit: cap.value for unit, cap in claimed.items()} == case.claims
     assert {unit: most[unit] for unit in claimed} == case.claims, "the claim is wrong, or larger than it need be"
-
-
-# --- how often values repeat in branches of one table -----------------------------------------------------------------
-
-BOTH_UNIQUE = Side(
-    rows_of("12", "12"), 2, None, (((0,), 1), ((1,), 1)),
-    {"unique": [["k"], ["v"]]},
-)  # fmt: skip
-
-
-def named_column(*branches: tuple[str, Make]) -> Make:
-    """The UNION ALL of one column of each branch."""
-
-    def make(plans: Plans) -> Node:
-        (first, one), *others = branches
-        found, name = one(plans), first
-        for column, branch in others:
-            other = branch(plans)
-            columns = (SetColumn(plans.new("k", INTEGER), _named(found, name), _named(other, column)),)
-            found, name = SetOperation(SetKind.UNION, True, found, other, columns), "k"
-        return found
-
-    return make
-
-
-FREQUENCIES: dict[str, tuple[Make, Side, int]] = {
-    "one column": (named_column(("k", where(0)), ("k", where(None))), two, 2),
-    "one column, slices that overlap": (named_column(("k", where(0)), ("k", where(0))), two, 4),
-    "one column, looked up": (named_column(("k", where(0, joined(INNER, "a", "p"))), ("k", where(None))), once, 2),
-    "two unique columns": (
-        named_column(("k", where(1, column="k")), ("v", where(2, column="k"))), BOTH_UNIQUE, 2
-    ),
-    "a unique column twice": (
-        named_column(("v", where(1, column="k")), ("v", where(2, column="k"))), BOTH_UNIQUE, 1
-    ),
-}  # fmt: skip
-
-
-def repeated(name: str) -> tuple[Any, int]:
-    """How often a value of the only column is claimed to repeat at most, and how often one does."""
-    make, rows, _ = FREQUENCIES[name]
-    tables = [_table("a", rows, "CAST($db AS INTEGER)"), Table("p", (
-        Column("k", "INTEGER", (), {}), Column("w", "INTEGER", (), {})
-    ), {"public": True}, tuple((row, -1) for row in PUBLIC))]  # fmt: skip
-    databases = Databases(world_of(tables, 0, "all"), (), False)
-    store = Store()
-    bench = Bench(store, databases)
-    tagged = bench.relation(make(Plans(random.Random(0), databases)))
-    (column,) = output_columns(tagged.node)
-    most = 0
-    for db in range(len(rows.states)):
-        counted = Counter(value for (value,) in bench.rows(tagged, db) if value is not None)
-        most = max(most, *counted.values(), 0)
-    store.close()
-    return tagged.fact.most_rows(frozenset({column.uid})), most
-
-
-@pytest.mark.parametrize("name", FREQUENCIES)
-def test_values_repeat_as_often_as_claimed(name: str) -> None:
-    claimed, most = repeated(name)
-    assert isinstance(claimed, Finite) and claimed.value == most == FREQUENCIES[name][2]

@@ -62,8 +62,8 @@ STEPS = {
     ),
     "before the answer is stored": ("wrap(dpsql.answers.stored.store.sqlite.SqliteAnswers, 'add', before=die)", 1,
     False),
-    "before post-processing": ("wrap(dpsql.service.pipeline, 'post_process', before=die)", 1, False),
-    "while it waits for its moment": ("wrap(dpsql.service.pipeline._Kept, 'settle', before=die)", 1, False),
+    "before post-processing": ("wrap(AnsweringRows, 'handed_on', before=die)", 1, False),
+    "while it waits for its moment": ("wrap(dpsql.service.stages_of_a_run._Kept, 'settle', before=die)", 1, False),
     "after the answer is stored": ("wrap(dpsql.answers.stored.store.sqlite.SqliteAnswers, 'add', after=die)", 1, True),
     "before the reply": ("wrap(dpsql.faces.server.workers.answering.WorkerAnswering, 'answer', after=die)", 1, True),
     "as the reply is written": ("from dpsql.faces.server.workers import worker\nwrite = worker.write\n"

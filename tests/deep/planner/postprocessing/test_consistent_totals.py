@@ -26,12 +26,12 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.noisy import NoisyRelease, exact_totals, public_keys
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.scratch import Scratch
-from dpsql.planner import consistent_totals
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.consistency import totals
 from dpsql.planner.postprocessing.consistency.groupings import Groupings
 from dpsql.planner.postprocessing.consistency.totals import reconciled
 from dpsql.planner.postprocessing.run import post_process
+from dpsql.planner.stages import totalling
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 
@@ -96,7 +96,7 @@ def disagreements(con: dpsql.Connection, engine: DuckDBEngine, sql: str) -> int:
         ]  # fmt: skip
         if rows:
             database.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?)", rows)
-        for each in plan.post.totals:
+        for each in plan.totals:
             nodes = [plan.releases[place] for place in each.places]
             keys = tuple(
                 tuple(public_keys(key_sources(p.measured.node) or (), len(p.measured.node.keys))) for p in nodes
@@ -129,7 +129,7 @@ def test_limits_per_group_break_that(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sql = "SELECT g, h, COUNT(*) FROM visits GROUP BY ROLLUP (g, h)"
     with pytest.raises(dpsql.Error):
         con.plan(sql, epsilon=1, consistent_totals=True)
-    monkeypatch.setattr(consistent_totals, "_require_one_scaling", lambda *of: None)
+    monkeypatch.setattr(totalling, "_require_one_scaling", lambda *of: None)
     assert disagreements(con, engine, sql) > 0
 
 
@@ -158,7 +158,7 @@ class Drawn:
         self.engine = engine
 
     def releases(self, noise: bool) -> list[NoisyRelease]:
-        (each,) = self.plan.post.totals
+        (each,) = self.plan.totals
         nodes = [r.measured.node for r in self.plan.releases]
         keys = [tuple(public_keys(key_sources(n) or (), len(n.keys))) for n in nodes]
         groupings = Groupings(each.positions, tuple(keys[place] for place in each.places), each.finest)
@@ -181,7 +181,8 @@ class Drawn:
         """Key → the number that is shown, and its interval."""
         scratch = Scratch()
         try:
-            rows = post_process(self.plan.post, self.releases(noise), self.engine, scratch)
+            noisy = self.releases(noise)
+            rows = post_process(self.plan.post, noisy, self.engine, scratch, reconciled(self.plan.totals, noisy))
         finally:
             scratch.close()
         assert rows.derived is not None
@@ -259,7 +260,7 @@ def squares(drawn: Drawn) -> tuple[list[float], list[float], list[float]]:
     for _ in range(TIMES):
         releases = drawn.releases(noise=True)
         exact = drawn.releases(noise=False)
-        found = reconciled(drawn.plan.post.totals, releases)[0, 0]
+        found = reconciled(drawn.plan.totals, releases)[0, 0]
         starts = np.cumsum([0, *found.heights])
         for place in range(3):
             release, component = found.at[place]

@@ -240,7 +240,7 @@ STEPS = {
     "after the fetch, before the noise": ("wrap(dpsql.core.release.noisy, '_fetch', after=die)", 1, False),
     "before the answer is stored": ("wrap(PostgresAnswers, 'add', before=die)", 1, False),
     "after the answer is stored": ("wrap(PostgresAnswers, 'add', after=die)", 1, True),
-    "letting go": ("wrap(dpsql.service.pipeline, 'post_process', after=die)", 1, True),
+    "letting go": ("wrap(AnsweringRows, 'handed_on', after=die)", 1, True),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from dpsql.faces.cli.shell.commands.running import Cancelled
 from dpsql.faces.cli.shell.input.items import InputPlace, Meta
 from dpsql.faces.cli.shell.start import confirmed
 from dpsql.faces.cli.shell.state import Shell
-from dpsql.service import pipeline
+from dpsql.service import stages_of_a_run
 from dpsql.service.planning.planning import Planner
 
 POLICY = """\
@@ -54,16 +54,16 @@ def two(tmp_path: Path) -> Iterator[tuple[Shell, dpsql.Connection]]:
 
 def stopped(monkeypatch: pytest.MonkeyPatch, shell: Shell, place: str, meanwhile: Callable[[], object]) -> str:
     """What is said of a query that a Ctrl-C stops, once others have done something meanwhile."""
-    whole = getattr(pipeline, place)
+    whole = getattr(stages_of_a_run, place)
 
     def interrupted(*arguments: Any) -> Any:
         with monkeypatch.context() as undone:
-            undone.setattr(pipeline, place, whole)
+            undone.setattr(stages_of_a_run, place, whole)
             meanwhile()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(Cancelled) as said:
-        patched.setattr(pipeline, place, interrupted)
+        patched.setattr(stages_of_a_run, place, interrupted)
         run_statement(shell, COUNT, InputPlace())
     return str(said.value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.faces.server.catalogue.postgres_types import postgres_settings
 from dpsql.faces.server.front.commands.commands import Set, Transaction
 from dpsql.faces.server.front.error_fields import ProtocolFault
 from dpsql.faces.server.front.transactions import Transactions
@@ -37,7 +38,7 @@ def test_reset_goes_back_to_how_the_connection_began() -> None:
     [("epsilon", "0", "22023"), ("epsilon", "x", "22023"), ("delta", "1", "22023"), ("coverage", "perhaps", "22023"),
      ("limits", "none", "22023"), ("confidence", "0.9", "42704"), ("dpsql.nothing", "1", "42704"),
      ("no_such", "1", "42704"), ("server_version", "14", "55P02"), ("client_encoding", "LATIN1", "22023"),
-     ("datestyle", "German", "22023"), ("intervalstyle", "iso_8601", "22023"), ("bytea_output", "escape", "22023"),
+     ("datestyle", "German", "22023"), ("intervalstyle", "roman", "22023"), ("bytea_output", "escape", "22023"),
      ("standard_conforming_strings", "off", "22023"), ("client_min_messages", "loud", "22023"),
      ("statement_timeout", "soon", "22023"), ("role", "bob", "42501"), ("session_authorization", "bob", "42501"),
      ("analyst", "bob", "42501"), ("account", "bob", "42501"), ("dpsql.account", "bob", "42501")],
@@ -53,6 +54,15 @@ def test_what_is_set_to_what_it_is_anyway_is_accepted() -> None:
     assert now.get("DateStyle") == "ISO, MDY" and now.get("client_encoding") == "UTF8"
     assert now.show("session_authorization") == "ana" and ("server_encoding", "UTF8") in now.reported()
     assert now.set("is_superuser", "off") == now
+
+
+def test_every_setting_of_postgresql_may_be_set_and_is_shown_as_it_holds() -> None:
+    now = Variables(user="ana")
+    for name in postgres_settings():
+        known = now.show(name.lower())
+        assert now.set(name.lower(), known).show(name.lower()) == known, name
+    assert now.set("cursor_tuple_fraction", "0.5").show("cursor_tuple_fraction") == "0.5"
+    assert now.set("intervalstyle", "iso_8601").show("intervalstyle") == "postgres"  # as intervals are sent
 
 
 def test_messages_are_sent_as_client_min_messages_says() -> None:

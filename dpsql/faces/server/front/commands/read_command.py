@@ -194,7 +194,7 @@ def _set(found: Reader) -> Command:
     local = found.word == "SET" and following is not None and following.upper not in ("=", "TO", ".")
     scope = found.one_of("LOCAL", "SESSION") if local else ""
     if found.accept("TIME", "ZONE"):
-        return Set("timezone", _value(found), scope == "LOCAL")
+        return Set("timezone", _zone(found), scope == "LOCAL")
     if found.accept("NAMES"):
         return Set("client_encoding", _value(found), scope == "LOCAL")
     if found.accept("AUTHORIZATION"):
@@ -205,6 +205,20 @@ def _set(found: Reader) -> Command:
     if not (found.accept("=") or found.accept("TO")):
         raise found.wrong(found.peek())
     return Set(name, _value(found), scope == "LOCAL")
+
+
+def _zone(found: Reader) -> str | None:
+    """A zone: a value, LOCAL, or an interval such as `INTERVAL '+00:00' HOUR TO MINUTE`."""
+    if found.accept("LOCAL"):
+        found.end()
+        return None
+    if not found.accept("INTERVAL"):
+        return _value(found)
+    value = found.take().value
+    if found.accept("HOUR") and found.accept("TO"):
+        found.accept("MINUTE")
+    found.end()
+    return value
 
 
 def _value(found: Reader) -> str | None:

@@ -14,20 +14,26 @@ tests/planner/test_consistent_totals.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, prod
 from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.releases_of_plan import Releases
+from dpsql.core.engine import Engine
 from dpsql.core.ir.components import Component, ProductSum, RowCount, ValueSum
 from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import Node, Release, key_sources
+from dpsql.core.ir.nodes import Release, key_sources
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
+from dpsql.engines.scratch import Scratch
 from dpsql.planner.costs.row_weights import WeighedByGroups, limit_on_rows
 from dpsql.planner.rewrites.releases.same_rows import does_not_add_up, families, finest_of, keyed_by_lists, positions
-from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages.finished_tree import FinishedTree
+from dpsql.planner.stages.noise_of_stages import NoiseOfStages
+from dpsql.planner.stages.query_to_plan import QueryToPlan
+from dpsql.planner.stages.stage import HandedOn, Stage
 
 if TYPE_CHECKING:
     from dpsql.planner.postprocessing.consistency.groupings import Groupings
@@ -38,19 +44,52 @@ _LEAST = 1e-2
 _STEPS = 200
 
 
-def consistent_totals(root: Node, releases: Releases, settings: QuerySettings) -> tuple[Totals, ...]:
-    """What is made consistent in a plan. Raises Rejected DP120, and DP406 beside a largest error."""
-    found = tuple(_totals(family, releases) for family in families(root))
-    if found and settings.max_error:
-        raise reject(
-            "DP406", "consistent_totals were asked for beside max_error, which says how ε is split",
-            help=["give an epsilon in its place, or leave consistent_totals off"],
-        )  # fmt: skip
-    return found
+@dataclass(frozen=True, slots=True)
+class Totalling(Stage):
+    """Numbers that are made the sums of their parts, by public arithmetic; it asks nothing. totals: which ones."""
+
+    totals: tuple[Totals, ...]
+
+    @classmethod
+    def of(cls, query: QueryToPlan, tree: FinishedTree) -> Totalling | None:
+        """Where it was asked for, and there are totals. Raises Rejected DP120, and DP406 beside a largest error."""
+        if not query.settings.consistent_totals:
+            return None
+        found = tuple(_totals(family, tree.releases) for family in families(tree.read.node))
+        if found and query.settings.max_error:
+            raise reject(
+                "DP406", "consistent_totals were asked for beside max_error, which says how ε is split",
+                help=["give an epsilon in its place, or leave consistent_totals off"],
+            )  # fmt: skip
+        return cls(found) if found else None
+
+    def weighed(self, weights: Mapping[int, Fraction], query: QueryToPlan, tree: FinishedTree) -> dict[int, Fraction]:
+        """Times the share that each set of groups has."""
+        return _with_shares(weights, self.totals, tree.releases, query.policy.privacy.accountant == "zcdp")
+
+    def priced(self, own: tuple[PlannedRelease, ...], noise: NoiseOfStages, query: QueryToPlan) -> Totalling:
+        """Raises Rejected DP120 where another release reads numbers before they are consistent."""
+        _require_last(self.totals, noise.releases)
+        return self
+
+    @property
+    def makes(self) -> object:
+        """What is added up."""
+        return self.totals
+
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+        """What is said of them before the run."""
+        yield "consistent totals: each is the sum of its parts, by least squares"
+        yield from _left_out([noise.releases[t.places[t.finest]].measured.node for t in self.totals])
+
+    def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
+        """The numbers that add up."""
+        from dpsql.planner.postprocessing.consistency.totals import reconciled
+
+        return replace(before, consistent=reconciled(self.totals, before.noisy))
 
 
-def require_last(totals: Sequence[Totals], releases: Sequence[PlannedRelease]) -> None:
-    """Raises Rejected DP120 where another release reads numbers before they are consistent."""
+def _require_last(totals: Sequence[Totals], releases: Sequence[PlannedRelease]) -> None:
     for place in (place for each in totals for place in each.places):
         if any(s.reads(releases[place].label) for other in releases for s in other.statements):
             raise does_not_add_up(
@@ -91,20 +130,13 @@ def _totals(family: Sequence[Release], releases: Releases) -> Totals:
     return totals
 
 
-def notes_of_totals(totals: Sequence[Totals], releases: Sequence[PlannedRelease]) -> tuple[str, ...]:
-    """What is said of them before the run."""
-    if not totals:
-        return ()
-    finest = [releases[t.places[t.finest]].measured.node for t in totals]
+def _left_out(finest: Sequence[Release]) -> Iterator[str]:
+    """Which rows are in no total."""
     sources = [(keyed, s) for keyed in map(keyed_by_lists, finest) for s in keyed.sources or ()]
     open_ = [(keyed, s) for keyed, s in sources if not (s.covers or s.closed)]
     listed = [keyed.items[at].column.name for keyed, s in open_ for at in s.positions]
-    names = " or ".join(dict.fromkeys(listed))
-    left_out = (f"consistent totals: rows whose {names} is not listed are in no total",) if names else ()
-    return (
-        "consistent totals: each is the sum of its parts, by least squares",
-        *left_out,
-    )
+    if names := " or ".join(dict.fromkeys(listed)):
+        yield f"consistent totals: rows whose {names} is not listed are in no total"
 
 
 def groupings_of(totals: Totals, releases: Sequence[Release]) -> Groupings:
@@ -165,7 +197,7 @@ def _require_one_scaling(release: Release, finest: Release) -> None:
     )  # fmt: skip
 
 
-def with_shares(
+def _with_shares(
     weights: Mapping[int, Fraction], totals: Sequence[Totals], releases: Releases, gaussian: bool
 ) -> dict[int, Fraction]:
     """The weights of columns, times the share that their set of groups has.

@@ -1,13 +1,17 @@
-"""A plan whose limits are to be found: the releases as they cost, the searches before them, and the price of both."""
+"""Searches of limits: what finds them before the releases can be drawn, and the price of both.
+
+The stages behind a search stand in the plan as they cost, with limits of 1: noise is a multiple of a limit, and a price
+does not depend on it. Once the limits are found, the same question is planned with them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
@@ -19,17 +23,24 @@ from dpsql.core.measures.measure_rule import groups_of_a_unit
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import FAMILIES, Additive, Exponential, Mechanism
 from dpsql.core.noise.scale import LARGEST_SCALE
-from dpsql.core.policy.policy import Policy
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.notes.notes import clips_told, limits_told, ranks_told, thresholds_told
-from dpsql.planner.plan import Plan, SearchedLimit, Searches
-from dpsql.planner.postprocessing.searches.octaves import MOST, largest_octave, noise_per_unit
+from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
-from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, Searching
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan
+from dpsql.planner.stages.releasing import Releasing
+from dpsql.planner.stages.stage import HandedOn, Stage
+
+if TYPE_CHECKING:
+    from dpsql.core.engine import Engine
+    from dpsql.core.release.noisy import NoisyRelease
+    from dpsql.engines.scratch import Scratch
+    from dpsql.planner.plan import Plan
 
 OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504", "DP507"})
 """Warnings that come of limits, which are not known yet."""
@@ -37,15 +48,49 @@ LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE:
 """The highest octave of each rule: weights of averages are too coarse beyond, and more groups are not kept."""
 
 
-def with_searches(
-    rest: Plan,
-    octaves: Plan,
-    searching: Searching,
-    forms: Sequence[str],
-    settings: QuerySettings,
-    parameters: Sequence[Any] | Mapping[str, Any],
-    policy: Policy,
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Searches(Stage):
+    """What finds the limits of a query; the stages behind it are planned anew with them.
+
+    plan: of the octaves, an ordinary one with a price of its own. cells: how many there are of all searches together.
+    settings, parameters: of the query, whose noise stays of the family that it is of now.
+    """
+
+    finds: ClassVar[bool] = True
+    plan: Plan
+    limits: tuple[SearchedLimit, ...]
+    cells: int
+    settings: QuerySettings
+    parameters: Parameters
+
+    def limit_of(self, release: int, component: int) -> SearchedLimit | None:
+        """What the noise of a component of the query is a multiple of."""
+        return next((limit for limit in self.limits if (release, component) in limit.follow), None)
+
+    def found(self, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()) -> tuple[SearchResult, ...]:
+        """What the octaves say, in the order of the limits. ids: by release, of the noise of its octaves."""
+        from dpsql.planner.searches.found import found_by  # which loads numpy, as no check does
+
+        found = (found_by(each, noisy[each.release], self.cells) for each in self.limits)
+        if not ids:
+            return tuple(found)
+        return tuple(replace(f, drawn=ids[s.release]) for f, s in zip(found, self.limits, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsFound(Stage):
+    """What the limits of a plan were read from: it asks nothing any more, and tells what was found."""
+
+    results: tuple[SearchResult, ...] = field(compare=False)
+
+    def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
+        """The limits, and what is above them, in words."""
+        from dpsql.planner.postprocessing.searches.told import search_notes
+
+        return replace(before, notes=(*before.notes, *search_notes(self.results)))
+
+
+def with_searches(rest: Plan, octaves: Plan, searching: Searching, forms: Sequence[str], query: QueryToPlan) -> Plan:
     """The plan of a query with the searches that come first.
 
     rest: of its releases, with limits of 1. octaves: of the searches. forms: their fingerprints, in order.
@@ -54,17 +99,24 @@ def with_searches(
         _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest, searching)
         for limit in searching.missing
     )
-    rest = replace(rest, releases=tuple(_with_most_delta(r, rest) for r in rest.releases))
+    rest = rest.with_releases(tuple(_with_most_delta(r, rest) for r in rest.releases))
     noisy = [m.mechanism for r in rest.releases for m in r.measured.measurements if m.known is None]
-    settings = replace(settings, family=_family(noisy))
+    settings = replace(query.settings, family=_family(noisy))
+    cells = sum(_groups(r.measured) for r in octaves.releases)
+    search = Searches(octaves, limits, cells, settings, query.parameters, releases=octaves.releases)
     return replace(
         rest,
-        cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], policy),
+        stages=(search, *map(_without_warnings_of_limits, rest.stages)),
+        cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], query.policy),
         identity=Fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
         notes=_notes(rest, octaves, limits),
-        warnings=tuple(w for w in rest.warnings if w.code not in OF_LIMITS),
-        searches=Searches(octaves, limits, sum(_groups(r.measured) for r in octaves.releases), settings, parameters),
     )
+
+
+def _without_warnings_of_limits(stage: Stage) -> Stage:
+    if not isinstance(stage, Releasing):
+        return stage
+    return replace(stage, warnings=tuple(w for w in stage.warnings if w.code not in OF_LIMITS))
 
 
 def error_of_limits(plan: Plan) -> float:
@@ -90,7 +142,7 @@ def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
     if release.measured.threshold is None:
         return release
     sets = sum(r.measured.threshold is not None for r in rest.releases)
-    most = (rest.delta - release.measured.conversion_delta) / sets
+    most = (rest.bid.delta - release.measured.conversion_delta) / sets
     return replace(release, measured=replace(release.measured, reserved_delta=most))
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 import duckdb
 import pytest
 
-from dpsql.core.analysis import disjoint_conditions as disjoint
-from dpsql.core.analysis.disjoint_conditions import PossibleValues, are_disjoint
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.expressions import Column, Expr, Literal, walk
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
+from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Names, condition
-from tests.core.analysis.test_disjoint import POOLS, filters
+from dpsql.planner import exclusive_conditions as exclusive
+from dpsql.planner.exclusive_conditions import PossibleValues, are_disjoint, cases_of
+from tests.planner.test_exclusive_conditions import POOLS, filters
 
 LITERALS: dict[str, tuple[str, ...]] = {
     "i": ("0", "1", "2", "5", "2.5", "1.0", "9223372036854775807"),
@@ -98,7 +97,7 @@ def contradictions(seeds: range, first: bool = False) -> tuple[list[str], int, i
         texts = [sentence(rng, columns) for _ in range(30)]
         conditions, facts = filters(*texts)
         rows = truths(store, columns, conditions, facts)
-        cases = [disjoint.cases_of(where, facts.columns) for where in conditions]
+        cases = [cases_of(where) for where in conditions]
         for a, b in combinations(range(len(texts)), 2):
             never = not any(row[a] and row[b] for row in rows)
             true += never
@@ -127,42 +126,44 @@ def _unlike(self: PossibleValues, other: PossibleValues) -> bool:
 
 
 def _touching(real: Callable[..., Any]) -> Callable[..., Any]:
-    def compared(name: str, *rest: Any) -> Any:
-        return real({"le": "lt", "gt": "ge"}.get(name, name), *rest)
+    def compared(term: Call, name: str, *rest: Any) -> Any:
+        return real(term, {"le": "lt", "ge": "gt"}.get(name, name), *rest)
 
     return compared
 
 
-def _coarse(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Literals of another type, as if a column were compared in its own."""
-
-    def value(column: Column, literal: Expr) -> Any:
-        found = real(column, literal)
-        if found is None and isinstance(literal, Literal) and isinstance(literal.value, (int, float, Decimal)):
-            return Fraction(literal.value)
-        return found
-
-    return value
+def _coarse(type_: Any, literal: Literal) -> bool:
+    return True
 
 
 def _two_valued(real: Callable[..., Any]) -> Callable[..., Any]:
     """NOT t as if t were never NULL: `x IS NULL` would exclude `NOT (x = 1)` rightly, `(x = 1) IS NOT TRUE` wrongly."""
 
-    def other(where: Expr, stored: Any, truth: bool) -> Any:
-        return real(where, stored, not truth)
+    def cases(where: Expr | None, truth: bool = True) -> Any:
+        if isinstance(where, Call) and where.function in ("is_not_true", "is_not_false"):
+            return real(where.args[0], (where.function == "is_not_false") is truth)
+        if isinstance(where, Call) and where.function == "not" and isinstance(where.args[0], Call):
+            inner = where.args[0]
+            if inner.function == "is_not_distinct_from" and inner.args[1:] == (Literal(True, BOOLEAN),):
+                return real(inner.args[0], not truth)
+        return real(where, truth)
 
-    return other
+    return cases
 
 
 MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "lists that share a value": lambda m: m.setattr(PossibleValues, "excludes", _unlike),
-    "<= against >=": lambda m: m.setattr(disjoint, "_split", _touching(disjoint._split)),
-    "decimals in DOUBLE": lambda m: m.setattr(disjoint, "_own_value", _coarse(disjoint._own_value)),
-    "two-valued logic": lambda m: m.setattr(disjoint, "_not", _two_valued(disjoint.cases_of)),
+    "<= against >=": lambda m: m.setattr(exclusive, "_compared", _touching(exclusive._compared)),
+    "decimals in DOUBLE": lambda m: m.setattr(exclusive, "_exact", _coarse),
+    "NULL with its argument only": lambda m: m.setattr(
+        exclusive, "_null_with_its_argument", lambda term: isinstance(term, Call)
+    ),
+    "two-valued logic": lambda m: m.setattr(exclusive, "cases_of", _two_valued(exclusive.cases_of)),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)
+    monkeypatch.setitem(globals(), "cases_of", exclusive.cases_of)
     assert contradictions(range(400), first=True)[0]

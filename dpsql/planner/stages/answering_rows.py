@@ -1,0 +1,52 @@
+"""The rows of the answer: statements over noisy tables and public rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dpsql.core.engine import Engine
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.engines.scratch import Scratch
+from dpsql.planner.postprocessing.planning.answer_plan import post_processing
+from dpsql.planner.postprocessing.planning.interval_notes import interval_notes
+from dpsql.planner.postprocessing.planning.steps import PostProcessing
+from dpsql.planner.stages.finished_tree import FinishedTree
+from dpsql.planner.stages.noise_of_stages import NoiseOfStages
+from dpsql.planner.stages.query_to_plan import QueryToPlan
+from dpsql.planner.stages.stage import HandedOn, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringRows(Stage):
+    """How the answer is made of noisy numbers; it stands last."""
+
+    post: PostProcessing | None = None
+
+    @classmethod
+    def of(cls, query: QueryToPlan, tree: FinishedTree) -> AnsweringRows:
+        """Every query has one; how, is known with its statements."""
+        return cls()
+
+    def priced(self, own: tuple[PlannedRelease, ...], noise: NoiseOfStages, query: QueryToPlan) -> AnsweringRows:
+        """The statements that make the answer. Raises Rejected."""
+        columns = query.bound.columns
+        made = post_processing(noise.tree.read, columns, noise.releases, noise.found, query.dialect, query.tables)
+        return replace(self, post=made)
+
+    @property
+    def makes(self) -> object:
+        """How the answer is made."""
+        return self.post
+
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+        """Where numbers have no interval, and why."""
+        assert self.post is not None
+        yield from interval_notes(query.bound.columns, self.post, noise.releases)
+
+    def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
+        """The answer's rows."""
+        from dpsql.planner.postprocessing.run import post_process  # which loads numpy, as no check does
+
+        assert self.post is not None
+        return replace(before, rows=post_process(self.post, before.noisy, engine, scratch, before.consistent))

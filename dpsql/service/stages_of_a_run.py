@@ -1,0 +1,211 @@
+"""A run: its stages one after the other, from the charge to the answer.
+
+*Claim.* No exact integer is asked for before all that the plan's stages may draw is charged. *Why.* The charge is made
+of the plan's releases, those behind a search at their price, and stands before the first stage; a search hands on what
+the rest is planned of, and that is drawn only under an entry that the core makes of what was reserved
+(`core/release/charge.py`). *When it would be false.* If a stage could ask for a release that it does not declare: it is
+handed noisy numbers alone. *Tested by* tests/core/release/test_reserved.py, tests/service/test_searches.py,
+tests/service/test_stages.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dpsql.answers.results.answer import Release
+from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.resolve import Resolution
+from dpsql.answers.stored.storing import store
+from dpsql.core.ledger.ledger import Receipt
+from dpsql.core.noise.backends import EXACT, backend
+from dpsql.core.release.charge import Charged
+from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, draw_release, wanted
+from dpsql.core.release.planned import PlannedRelease
+from dpsql.planner.notes.notes import notes_of
+from dpsql.planner.plan import Plan
+from dpsql.planner.postprocessing.noisy_rows import as_query
+from dpsql.planner.stages.stage import HandedOn, Stage
+from dpsql.service.accounts.ledgers import FORGETS
+from dpsql.service.planning.searches import with_limits
+
+if TYPE_CHECKING:
+    from dpsql.service.service import Service
+
+
+class StagesOfARun:
+    """One run of a plan; all but storing in one snapshot where any table is read.
+
+    plan: with the limits that were found, once they are. charged: at the price of all. running: held while it is
+    charged and while it is drawn; whoever waits before he draws, or until he may leave, holds up no other run.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        resolution: Resolution,
+        running: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """Raises CannotOpen: the policy's source of noise is not there. It is asked for before anything is charged, and
+        only where noise is to be drawn: stored answers need nobody.
+        """
+        self._service, self._resolution, self._running = service, resolution, running
+        self._account, self._reads_tables = resolution.account, resolution.reads_tables
+        self._noise = backend(service.policy.noise) if resolution.draws else EXACT
+        self._kept = _Kept(resolution.account)
+        self.plan, self._handed = resolution.plan, HandedOn()
+        self.charged = Charged.nothing(resolution.given)
+
+    def answer(self) -> Release:
+        """Charge, draw, hand on and store. Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen, EngineError."""
+        account = self._account
+        try:
+            if self._running is None or account is None or account.drawing is None:
+                self._asking(self._charge_and_draw)
+            else:
+                self._asking(self._charge)
+                account.drawing()
+                self._asking(self._draw)
+        finally:
+            self._kept.settle()
+        if account is not None and self.charged.receipt is not None:
+            account.ledger.finish()
+        if account is not None and self._resolution.draws:
+            self._kept.remarks += account.failures_told()
+        names, types = tuple(c.name for c in self.plan.columns), tuple(c.type for c in self.plan.columns)
+        noisy, rows = self._handed.noisy, self._handed.rows
+        assert rows is not None
+        return Release(names, types, self.charged.spent, self._notes(), self.plan, noisy, rows)
+
+    def _asking(self, step: Callable[[], None]) -> None:
+        """Do a step that asks the engine, if any of it does."""
+        with self._running or nullcontext():
+            if self._reads_tables:
+                self._service.engine.in_snapshot(step)
+            else:
+                step()
+
+    def _charge_and_draw(self) -> None:
+        self._charge()
+        self._fold()
+
+    def _charge(self) -> None:
+        self._require_as_planned()
+        self.charged = self._kept.charged(self._resolution)
+
+    def _draw(self) -> None:
+        self._require_as_planned()
+        self._fold()
+
+    def _require_as_planned(self) -> None:
+        """The public facts are as they were planned. Raises Rejected DP409."""
+        if self._reads_tables:
+            self._service.facts.check_again(self.plan)
+
+    def _fold(self) -> None:
+        """All stages, each with what those before it have handed on; from a search on, those that it has led to."""
+        charged, waiting = self.charged, [*self.plan.stages]
+        while waiting:
+            stage = waiting.pop(0)
+            self._handed = self._done(stage, charged)
+            if stage.finds:
+                limited = with_limits(self._service, self.plan, self._handed.noisy, charged)
+                assert self._account is not None
+                charged = self._account.charge_reserved(limited, charged)
+                self.plan, self._handed, waiting = limited, HandedOn(), [*limited.stages]
+
+    def _done(self, stage: Stage, charged: Charged) -> HandedOn:
+        """A stage: what it asks for, drawn, and what it makes of that. charged: what may be drawn now."""
+        handed, searching = self._handed, stage.finds
+        for planned in stage.releases:
+            given = charged.given[len(handed.noisy)]
+            noisy = (*handed.noisy, self._noisy(planned, handed.noisy, given, charged.receipt))
+            handed = replace(handed, noisy=noisy)
+            if wanted(planned.measured, given):
+                self._kept.keep(self.plan.first if searching else self.plan, charged, noisy)
+        with self._service.post_processing:
+            return stage.handed_on(handed, self._service.engine, self._service.scratch)
+
+    def _noisy(
+        self, planned: PlannedRelease, before: Sequence[NoisyRelease], given: GivenAnswers, receipt: Receipt | None
+    ) -> NoisyRelease:
+        """Ask for exact integers, and add noise. before: the releases drawn so far, whose rows it may read."""
+        read = [n for n in before if any(s.reads(n.planned.label) for s in planned.statements)]
+        earlier = {n.planned.label: as_query(n, self._service.engine.dialect) for n in read}
+        salt = 0 if receipt is None or self._account is None else self._account.ledger.salt
+        try:
+            return draw_release(planned, self._service.engine, receipt, salt, earlier, given, self._noise)
+        except Exception:
+            if not (self._service.is_closed or self._service.is_cut):  # which stop what runs
+                self._kept.failed()
+            raise
+
+    def _notes(self) -> tuple[str, ...]:
+        """What the reader of an answer is told, in this order."""
+        plan, noisy = self.plan, self._handed.noisy
+        expected = notes_of([r.measured for r in plan.releases], plan.source)
+        return (
+            *self._resolution.notes,
+            *self._handed.notes,
+            *dict.fromkeys(self._kept.remarks),
+            # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
+            *notes_of([n.planned.measured for n in noisy], plan.source),
+            *(note for note in plan.notes if note not in expected),
+            *self._service.engine.notes,
+            *((FORGETS,) if self._service.forgets and not plan.known else ()),
+        )
+
+
+class _Kept:
+    """Stores what a run draws: at once; or, where others shall not see when that was, when it may leave.
+
+    remarks: what the reader is told if an answer could not be stored. underway: until all of it is drawn; a run that
+    failed, which a caller's stop is not, is noted where others may know of it.
+    """
+
+    def __init__(self, account: AnalystAccount | None) -> None:
+        self.account, self.remarks = account, list[str]()
+        self.underway = None if account is None else account.underway()
+        self._later: list[Callable[[AnalystAccount], list[str]]] = []
+        self._is_charged = False
+
+    def charged(self, resolution: Resolution) -> Charged:
+        """Charge all that is not given. Raises BudgetExceeded, CannotOpen."""
+        if self.account is None or self.underway is None:
+            return Charged.nothing(resolution.given)
+        try:
+            found = self.account.charge(resolution.plan, resolution.given, self.underway.begin)
+        except BaseException:
+            self.underway.end()
+            raise
+        self._is_charged = True
+        return found
+
+    def failed(self) -> None:
+        """The engine failed on private rows."""
+        if self.underway is not None:
+            self.underway.has_failed = True
+
+    def keep(self, plan: Plan, charged: Charged, noisy: Sequence[NoisyRelease]) -> None:
+        """What was drawn last of these."""
+        if self.account is None:
+            return
+        if self.account.leaving is None:
+            self.remarks += store(plan, self.account, charged, noisy)
+        else:
+            self._later.append(lambda account, found=tuple(noisy): store(plan, account, charged, found))  # type: ignore[misc]
+
+    def settle(self) -> None:
+        """All is drawn that will be, if anything was charged."""
+        if not self._is_charged:
+            return
+        try:
+            if self.account is not None and self.account.leaving is not None:
+                self.account.leaving()
+                for later in self._later:
+                    self.remarks += later(self.account)
+        finally:
+            if self.underway is not None:
+                self.underway.end()

@@ -1,0 +1,134 @@
+"""Branches of a UNION that are read as one: they have the rows of the UNION, and neighbours move as far as is paid for,
+whatever their conditions are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+import dpsql.core.analysis.rules.set_operation as set_rule
+from dpsql.core.ir.nodes import SetOperation
+from dpsql.core.ir.walk import walk
+from dpsql.core.numbers.cap import larger
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.rewrites.releases import gather_branches, inline_projections
+from dpsql.service.planning.public_facts import FactStore
+from tests.deep.core.noise.test_parallel_composition import SLICES, promised
+from tests.deep.planner.test_split_counts import numbers
+from tests.support.neighbour_oracle import Tally, Violation, attack, exact, plan_of
+from tests.support.random_databases import Store, World, id_world, row_world
+from tests.support.random_queries import comparison, names_of
+
+COLUMNS = ("t.city", "t.flag", "t.code", "t.age", "'one'", "t.code + 1")
+
+
+def unioned(rng: random.Random, world: World) -> str:
+    """Counts and distinct values of a UNION of branches of one table, each a slice of a column; some overlap."""
+    table = rng.choice([t.name for t in world.private])
+    names = names_of(world, table, "t")
+    known = {n.sql for n in names}
+    column = rng.choice([n for n in names if n.sql[2:] in SLICES])
+    slices = [s.replace("{}", column.sql) for s in SLICES[column.sql[2:]]]
+    chosen = rng.sample(slices, rng.randint(2, min(4, len(slices))))
+    chosen += [comparison(rng, names)] * (rng.random() < 0.2)
+    pid = "t.pid" if "t.pid" in known else "1"
+    usable = [c for c in COLUMNS if not c.startswith("t.") or c.split()[0] in known]
+    texts = [c for c in usable if c in ("t.city", "'one'")]
+    whole = [c for c in usable if c not in ("t.city", "'one'", "t.flag")] or ["1"]
+    branches = [
+        f"SELECT {pid} AS pid, {rng.choice(texts)} AS a, {rng.choice(whole)} AS b FROM {table} AS t WHERE {where}"
+        for where in chosen
+    ]
+    both = rng.choice((" UNION ALL ", " UNION ALL ", " UNION "))
+    key = rng.choice(("", "", "a", "b % 2"))
+    calls = rng.choice(
+        ("COUNT(*)", "COUNT(b)", "COUNT(*), COUNT(a) FILTER (WHERE b > 1)", "COUNT(*), COUNT(DISTINCT a)")
+    )
+    return f"SELECT {f'{key}, ' * bool(key)}{calls} FROM ({both.join(branches)}){f' GROUP BY {key}' if key else ''}"
+
+
+def differences(seeds: range) -> tuple[list[str], int]:
+    """(statements whose counts are others than those of the UNION, statements that are read as one)."""
+    store, found, gathered = Store(), [], 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        world = row_world(rng)
+        store.load(world)
+        facts = FactStore(store)
+        for sql in [unioned(rng, world) for _ in range(6)]:
+            try:
+                made = plan_of(store, facts, world, sql)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(inline_projections, "gathered", lambda *_: None)
+                    plain = plan_of(store, facts, world, sql)
+            except Rejected:
+                continue
+            unions = [sum(isinstance(n, SetOperation) for n in walk(p.tree.node)) for p in (made, plain)]
+            if unions[0] == unions[1]:
+                continue
+            gathered += 1
+            for db in range(world.neighbours + 1):
+                store.show(db)
+                one, other = (numbers(p.releases[0], exact(p.releases[0], store)) for p in (made, plain))
+                for a, b in zip(one, other, strict=True):
+                    if any(a.get(k, Fraction(0)) != b.get(k, Fraction(0)) for k in {*a, *b}):
+                        found.append(f"seed {seed}, database {db}: {sql}")
+            store.show(0)
+    store.close()
+    return found, gathered
+
+
+def attacked(make: Callable[[random.Random], World], seeds: range) -> Tally:
+    store, tally = Store(), Tally()
+    try:
+        for seed in seeds:
+            rng = random.Random(seed)
+            world = make(rng)
+            store.load(world)
+            facts = FactStore(store)
+            for _ in range(6):
+                attack(store, facts, world, unioned(rng, world), tally)
+    finally:
+        store.close()
+    return tally
+
+
+def test_the_rows_are_those_of_the_union() -> None:
+    found, gathered = differences(range(40))
+    assert not found, found[:3]
+    assert gathered > 60
+
+
+def test_branches_that_overlap_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather_branches, "are_disjoint", lambda a, b: True)
+    assert differences(range(40))[0]
+
+
+WORLDS: dict[str, Callable[[random.Random], World]] = {"rows": row_world, "ids": id_world, "promised ids": promised}
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize("guess", [True, False])
+def test_neighbours_stay_within_the_price_whatever_is_guessed(
+    kind: str, guess: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if guess:
+        monkeypatch.setattr(gather_branches, "are_disjoint", lambda a, b: True)
+        monkeypatch.setattr(gather_branches, "ANY", None)
+    tally = attacked(WORLDS[kind], range(10))
+    assert tally.planned > 20 and tally.changed and tally.equal, tally
+
+
+def test_a_union_that_is_believed_to_be_one_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: branches stay, and change by the larger of their changes."""
+    monkeypatch.setattr(inline_projections, "gathered", lambda *_: None)
+    monkeypatch.setattr(
+        set_rule,
+        "sums",
+        lambda a, b: {unit: larger(a.get(unit, b.get(unit)), b.get(unit, a.get(unit))) for unit in {**a, **b}},
+    )
+    with pytest.raises(Violation):
+        attacked(row_world, range(60))
