@@ -1,5 +1,5 @@
 """Durable charges per second from one and from many processes, a race for a budget, one charge with its stored answer,
-and the time to open a long ledger.
+the time to open a long ledger, and what a server's pages take of one.
 
     python -m benchmarks.ledger [--size short] [--folder DIR] [--json FILE]
 
@@ -24,6 +24,7 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -41,6 +42,15 @@ from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.faces.server.account_relations import RELATIONS
+from dpsql.faces.server.statements import Ceilings, StatementSettings
+from dpsql.faces.server.workers.answering import WorkerAnswering
+from dpsql.faces.server.workers.ceilings import AccountSpending
+from dpsql.faces.server.workers.worker_messages import Ask
+from dpsql.service.open_data import open_data
+from dpsql.service.service import Service
+from tests.support.long_ledger import lengthen
+from tests.support.small_shop import make_shop
 
 TITLE = "Ledger"
 CHARGE = {"patient": PrivacyLoss(Fraction(1, 1000))}
@@ -193,6 +203,31 @@ def charges_by_period(periods: int, times: int) -> dict[str, float]:
     return found
 
 
+def told(base: Path, entries: int) -> dict[str, float]:
+    """Milliseconds of a processor that a worker takes to read a ledger, and then for each relation about it."""
+    with tempfile.TemporaryDirectory(dir=base) as name:
+        shop = make_shop(Path(name) / "shop", epsilon="100")
+        lengthen(shop.policy, entries)
+        with Service(*open_data(shop.policy, None, None, None, None)) as service:
+            service.ledger  # noqa: B018  # opened, which is measured above
+            spending = AccountSpending(service)
+            found = {"entries": float(entries), "read": _busy_ms(spending.read)}
+            worker = WorkerAnswering(service, 10_000, lambda id: None, lambda id, entry: None, spending=spending)
+            for relation in RELATIONS:
+                now = datetime.now(UTC)
+                ask = Ask(
+                    "", "look", "ana", f"SELECT * FROM dpsql.{relation}", (), StatementSettings(), Ceilings(), now
+                )
+                found[relation] = statistics.median(_busy_ms(lambda: worker.answer(ask)) for _ in range(5))  # noqa: B023
+    return found
+
+
+def _busy_ms(action: Callable[[], object]) -> float:
+    busy = time.process_time()
+    action()
+    return 1e3 * (time.process_time() - busy)
+
+
 def flushes_per_second(base: Path, lasting: float) -> float:
     """Of one file that grows by a page each time, from one process: the least that a charge can wait for."""
     with tempfile.TemporaryFile(dir=base) as file:
@@ -219,6 +254,7 @@ def run(settings: Settings) -> Figures:
     found["charged and stored"] = charged_and_stored(folder, settings.pick(20, 300, 300))
     entries = settings.pick(100, 15_000, 15_000)
     found |= {"opening": opening(folder, entries), "opening by period": opening(folder, entries, 3650)}
+    found["told"] = told(folder, settings.pick(1_000, 100_000, 100_000))
     return found | {"by period": charges_by_period(settings.pick(100, 3650, 3650), settings.pick(3, 50, 50))}
 
 
@@ -248,6 +284,20 @@ def markdown(figures: Figures) -> str:
         + stored
         + f"\n\nOpening a ledger of {opened['entries']:,} entries and verifying them: {opened['seconds']:.2f} s."
         + _of_periods(figures)
+        + _of_pages(figures)
+    )
+
+
+def _of_pages(figures: Figures) -> str:
+    if "told" not in figures:  # measured since a worker reads a ledger once
+        return ""
+    row = dict(figures["told"])
+    entries, read = row.pop("entries"), row.pop("read")
+    slowest = max(row, key=row.__getitem__)
+    return (
+        f"\n\nA worker reads a ledger of {entries:,.0f} entries in {read / 1e3:.1f} s of a processor, once; "
+        f"`dpsql.history` then takes {row['history']:.0f} ms, and "
+        f"`dpsql.{slowest}`, of all relations the most, {row[slowest]:.0f} ms."
     )
 
 

@@ -25,6 +25,8 @@ from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.expressions.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE, listed_shares
+from dpsql.frontend.bind.expressions.several_values import THREE_VALUED, list_behind
+from dpsql.frontend.dialect_texts import substring, trimmed
 from dpsql.frontend.text.spans import span_of
 
 DIALECTS = ("duckdb", "postgres", "bigquery", "snowflake", "spark", "mysql", "tsql")
@@ -37,14 +39,29 @@ _SAME: tuple[type[exp.Expr], ...] = (
     exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Mode,
     exp.Abs, exp.Sign, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.IntDiv,
     exp.Lower, exp.Upper, exp.StartsWith, exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour,
-    exp.Minute, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Exists,
+    exp.Minute, exp.Date, exp.DateFromParts, exp.SafeDivide, exp.RowNumber,
+    exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile,
+    exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.Exists,
 )  # fmt: skip
 """Functions that give the same value in every dialect above, for every value for which they give one."""
+_SAME_IN: Mapping[str, tuple[type[exp.Expr], ...]] = {
+    "postgres": (
+        exp.SplitPart, exp.Replace, exp.ConcatWs, exp.Translate, exp.MD5, exp.Ascii, exp.Trunc, exp.Log, exp.Cbrt,
+        exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Degrees, exp.Radians, exp.WidthBucket,
+    ),
+    "spark": (exp.SplitPart,),
+}  # fmt: skip
+"""Functions that give the same value in one of them."""
+_SAME_NAMES = {"postgres": frozenset({"make_date"})}
+"""Functions that sqlglot has no class for, of the same value in one of them."""
 _OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS, *QUANTILES})
 """dpsql's own functions, in every dialect."""
 _OF_QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 """What may hold a list of p."""
 _PARTS = frozenset({"year", "quarter", "month", "day", "hour", "minute"})
+_PARTS_IN = {"postgres": frozenset({"dow", "isodow", "doy", "week", "isoyear", "epoch"})}
+"""Of the same number in one of them: days from Sunday, 0, and from Monday, 1, and ISO's weeks and their years."""
+_WEEKS_FROM_MONDAY = frozenset({"postgres", "spark"})
 _TRUNCATED = _PARTS | {"second"}
 _BOUNDARIES = frozenset({"year", "quarter", "month", "day"})
 _STEPS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
@@ -61,6 +78,8 @@ _TRUNCATES = frozenset({"spark", "tsql"})
 """Where a number cast to an integer is cut, not rounded."""
 _HALF_EVEN = frozenset({"postgres"})
 """Where a DOUBLE cast to an integer is rounded half to even, as in DuckDB."""
+_THREE_VALUED_ROWS = frozenset({"postgres", "snowflake", "mysql"})
+"""Where a comparison of rows with a NULL in them may be NULL."""
 _DAYS_APART = frozenset({"postgres", "snowflake"})
 """Where date - date is a number of days, as in DuckDB."""
 
@@ -89,6 +108,7 @@ class _Adapter:
 
     def __init__(self, dialect: str, source: Source) -> None:
         self.dialect, self.source = dialect, source
+        self.same = _SAME + _SAME_IN.get(dialect, ())
 
     def refuse(self, node: exp.Expr, repair: str = "write the query in DuckDB's dialect", what: str = "") -> Rejected:
         span = span_of(node, self.source.text)
@@ -103,8 +123,12 @@ class _Adapter:
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
+        if list_behind(node) is not None or (isinstance(node, exp.Unnest) and isinstance(node.parent, exp.In)):
+            return node
         if isinstance(node, exp.Anonymous):
-            if str(node.this).lower() not in _OWN_NAMES:
+            if _is_age(node) and isinstance(node.parent, exp.Extract):
+                return node
+            if str(node.this).lower() not in _OWN_NAMES | _SAME_NAMES.get(self.dialect, frozenset()):
                 raise self.refuse(node, what=str(node.this).upper())
         elif isinstance(node, exp.Func) and node.sql_name().lower() in VOLATILE:
             return node  # refused by name when it is bound
@@ -113,7 +137,9 @@ class _Adapter:
             or (self.dialect == "postgres" and listed_shares(node) is not None)
         ):
             return node
-        elif isinstance(node, (exp.Bracket, exp.Xor)) or (isinstance(node, exp.Func) and not isinstance(node, _SAME)):
+        elif isinstance(node, (exp.Bracket, exp.Xor)) or (
+            isinstance(node, exp.Func) and not isinstance(node, self.same)
+        ):
             raise self.refuse(node)
         return node
 
@@ -123,6 +149,8 @@ class _Adapter:
         """YEAR(x) and others take dates as text as well; of a date or timestamp it is itself, and text is refused."""
         parents = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DateDiff)
         inner = node.this
+        if isinstance(node, exp.TsOrDsToDate) and not isinstance(node.parent, parents) and not node.args.get("format"):
+            return _placed_as(exp.Date(this=inner.copy()), node)  # MySQL's DATE(x), Spark's TO_DATE(x)
         if not isinstance(node.parent, parents) or not isinstance(inner, exp.Expr):  # DATEDIFF(a, b) of T-SQL has none
             raise self.refuse(node, "use DATE or TIMESTAMP columns and literals")
         return inner.copy()
@@ -175,10 +203,31 @@ class _Adapter:
         return _without(node, "clamp_position")
 
     def substring(self, node: exp.Expr) -> exp.Expr:
-        start, length = node.args.get("start"), node.args.get("length")
-        if not _at_least(start, 1) or (length is not None and not _at_least(length, 0)):
+        found = substring(node, self.dialect)
+        if found is None:
             raise self.refuse(node, "start at a literal position from 1 on", what="SUBSTRING")
-        return _without(node, "zero_start")
+        return _placed_as(_without(found, "zero_start"), node)
+
+    def trim(self, node: exp.Expr) -> exp.Expr:
+        if not trimmed(node, self.dialect):
+            one = "TRIM(x, ' ')" if self.dialect == "bigquery" else "TRIM(BOTH ' ' FROM x)"
+            raise self.refuse(node, f"name one character to take away:  {one}", what="TRIM")
+        return node
+
+    def bits(self, node: exp.Expr) -> exp.Expr:
+        """Those of 64 with a sign mean the same; MySQL's have no sign, and shifts differ in what falls out."""
+        if isinstance(node, (exp.BitwiseLeftShift, exp.BitwiseRightShift)):
+            both = isinstance(node.this, exp.Literal) and _at_least(node.expression, 0)
+            if self.dialect != "postgres" or (isinstance(node, exp.BitwiseLeftShift) and not both):
+                raise self.refuse(node, "write  x * 8  or  FLOOR(x / 8)", what="a shift of bits")
+        elif self.dialect == "mysql":
+            masked = isinstance(node, exp.BitwiseAnd) and (_at_least(node.this, 0) or _at_least(node.expression, 0))
+            if not masked:
+                raise self.refuse(node, "of bits, write  x & 4", what="an operator on bits")
+        mixed = (n for n in (node.this, node.args.get("expression")) if isinstance(n, exp.Binary) and n.key != node.key)
+        if self.dialect not in ("postgres", "snowflake") and any(not isinstance(n, exp.Func) for n in mixed):
+            raise self.refuse(node, "set brackets:  (a & b) | c", what="the order of these operators")
+        return node
 
     def side(self, node: exp.Expr) -> exp.Expr:
         if not _at_least(node.args.get("expression"), 0):
@@ -186,14 +235,18 @@ class _Adapter:
         return _without(node, "negative_length_returns_empty")
 
     def extract(self, node: exp.Expr) -> exp.Expr:
-        if node.name.lower() not in _PARTS:
-            raise self.refuse(node, f"use one of {', '.join(sorted(_PARTS))}", what=f"EXTRACT of {node.name}")
+        if self.dialect == "postgres" and _is_age(node.args["expression"]):
+            return node
+        known = _PARTS | _PARTS_IN.get(self.dialect, frozenset())
+        if node.name.lower() not in known:
+            raise self.refuse(node, f"use one of {', '.join(sorted(known))}", what=f"EXTRACT of {node.name}")
         return node
 
     def truncated(self, node: exp.Expr) -> exp.Expr:
         unit = node.args.get("unit")
         name = "" if unit is None or isinstance(unit, exp.WeekStart) else unit.name.lower()
-        if name not in _TRUNCATED or node.args.get("zone") is not None:
+        weekly = name == "week" and self.dialect in _WEEKS_FROM_MONDAY
+        if (name not in _TRUNCATED and not weekly) or node.args.get("zone") is not None:
             raise self.refuse(node, f"use one of {', '.join(sorted(_TRUNCATED))}", what="DATE_TRUNC of this unit")
         node.set("unit", exp.Literal.string(name))
         return _without(node, "input_type_preserved")
@@ -217,8 +270,7 @@ class _Adapter:
         step = exp.Interval(this=exp.Literal.string(amount.name), unit=exp.Var(this=unit.name.upper()))
         kind = exp.Sub if isinstance(node, exp.DateSub) else exp.Add
         found = kind(this=node.this.copy(), expression=step)
-        found.meta.update({k: v for k, v in node.meta.items() if k in ("start", "end", "line", "col")})
-        return found
+        return _placed_as(found, node)
 
     def quantile(self, node: exp.Expr) -> exp.Expr:
         """Spark's PERCENTILE and Snowflake's APPROX_PERCENTILE lie between values; Spark's PERCENTILE_APPROX is one."""
@@ -228,8 +280,7 @@ class _Adapter:
         if not between and self.dialect == "spark":
             return _without(node, "accuracy")
         found = exp.PercentileCont(this=node.this.copy(), expression=node.args["quantile"].copy())
-        found.meta.update({k: v for k, v in node.meta.items() if k in ("start", "end", "line", "col")})
-        return found
+        return _placed_as(found, node)
 
     def parts(self, node: exp.Expr) -> exp.Expr:
         if self.dialect != "bigquery":
@@ -237,16 +288,34 @@ class _Adapter:
         return node
 
     def listed(self, node: exp.Expr) -> exp.Expr:
+        if _is_compared_with(node):
+            return node
         own = isinstance(node.parent, exp.Anonymous) and str(node.parent.this).lower() in QUANTILES
         if not own and not isinstance(node.parent, _OF_QUANTILES):
             raise self.refuse(node)
         return node
 
+    def rows(self, node: exp.Expr) -> exp.Expr:
+        """(a, b) = (1, 2): where a NULL in one of them is compared as SQL says."""
+        if self.dialect in _THREE_VALUED_ROWS:
+            node.meta[THREE_VALUED] = True
+        return node
+
+    def by_format(self, node: exp.Expr) -> exp.Expr:
+        """TO_CHAR, TO_DATE and TO_TIMESTAMP with PostgreSQL's formats."""
+        if self.dialect != "postgres":
+            raise self.refuse(node)
+        return node
+
     def cast(self, node: exp.Expr) -> exp.Expr:
         to = node.args["to"]
+        if isinstance(to, exp.DataType) and to.this is exp.DataType.Type.ARRAY and _is_compared_with(node):
+            (to,) = to.expressions or [to]  # what its items are
         if self.dialect == "tsql" and isinstance(to, exp.DataType) and to.this is exp.DataType.Type.FLOAT:
             to.set("this", exp.DataType.Type.DOUBLE)  # SQL Server's FLOAT has 53 bits
         name, sizes = to.this.name if isinstance(to, exp.DataType) else "", len(to.expressions)
+        if name == "TIMESTAMPTZ" and self.dialect == "postgres" and not sizes:
+            return node
         if name not in _TYPES or (name == "DECIMAL") != (sizes == 2) or (name != "DECIMAL" and sizes):
             repair = "use an integer type, DOUBLE, DECIMAL(p, s), DATE or TIMESTAMP"
             raise self.refuse(node, repair, what=f"CAST to {name or 'this type'}")
@@ -267,9 +336,15 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.Length: _Adapter.length,
     exp.StrPosition: _Adapter.position,
     exp.Substring: _Adapter.substring,
+    exp.Trim: _Adapter.trim,
+    **dict.fromkeys(
+        (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift),
+        _Adapter.bits,
+    ),
     exp.Left: _Adapter.side,
     exp.Right: _Adapter.side,
     exp.Extract: _Adapter.extract,
+    **dict.fromkeys((exp.TimeToStr, exp.StrToDate, exp.StrToTime), _Adapter.by_format),
     exp.DateTrunc: _Adapter.truncated,
     exp.TimestampTrunc: _Adapter.truncated,
     exp.DateDiff: _Adapter.apart,
@@ -279,9 +354,29 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.ApproxQuantile: _Adapter.quantile,
     exp.ApproxQuantiles: _Adapter.parts,
     exp.Array: _Adapter.listed,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In), _Adapter.rows),
     exp.Cast: _Adapter.cast,
     exp.TryCast: _Adapter.cast,
 }
+
+
+def _is_compared_with(node: exp.Expr) -> bool:
+    """Whether a value is compared with any or all of what a list holds, or is the list of a cast in that place."""
+    above = node.parent
+    while isinstance(above, (exp.Paren, exp.Cast)):
+        above = above.parent
+    return list_behind(above) is not None or (isinstance(above, exp.Unnest) and isinstance(above.parent, exp.In))
+
+
+def _is_age(node: object) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() == "age"
+
+
+def _placed_as(found: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """The node with the place in the text of the one that it stands for."""
+    if found is not node:
+        found.meta.update({k: v for k, v in node.meta.items() if k in ("start", "end", "line", "col")})
+    return found
 
 
 def _without(node: exp.Expr, *flags: str) -> exp.Expr:

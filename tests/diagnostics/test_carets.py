@@ -26,7 +26,7 @@ QUERIES = (
     "SELECT COUNT ( * ) FROM visits UNION ALL SELECT SUM ( age + nobody ) FROM patients",
     "SELECT code , COUNT ( * ) FROM visits WHERE EXTRACT ( yearr FROM day ) = 1 AND code = 名 GROUP BY code",
     "SELECT COUNT ( * ) FROM visits AS a JOIN visits AS b ON a . code = b . code",
-    "SELECT COUNT ( * ) FROM visits WHERE code = ANY ( [ 'a' , 'b' ] ) AND day > now ( )",
+    "SELECT COUNT ( * ) FROM visits WHERE code = ANY ( 'a,b' ) AND day > nowhere ( )",
     "SELECT CASE WHEN cst > 1 THEN 2 END , ABS ( nobody ) FROM visits",
     "SELECT COUNT ( * FROM visits",
     "SELECT a b c FROM visits",

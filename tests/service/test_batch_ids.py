@@ -187,7 +187,7 @@ def test_all_marginals_have_one_limit(con: dpsql.Connection) -> None:
     require_additive(weighed)
     require_additive(counted)
     with pytest.raises(Rejected, match="some marginals"):
-        require_additive(replace(weighed, releases=(*weighed.releases, *counted.releases)))
+        require_additive(replace(weighed, stages=(*weighed.stages, *counted.stages)))
 
 
 @pytest.mark.parametrize("table", ["once", "promised"])

@@ -29,6 +29,8 @@ class Identity:
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
     kid: str = "k1"
+    keys: list[Any] = field(default_factory=list)
+    """Further ones that it publishes."""
     shows: bool = False
     """Whether it shows a page first, which somebody has to click through."""
     down: bool = False
@@ -52,7 +54,7 @@ class Identity:
 
                 own = json.loads(ECAlgorithm.to_jwk(self.key.public_key()))
                 shared = {"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}
-                return 200, {"keys": [{**own, "kid": self.kid, "use": "sig"}, shared, {"kty": "?"}, 7]}
+                return 200, {"keys": [{**own, "kid": self.kid, "use": "sig"}, shared, {"kty": "?"}, 7, *self.keys]}
             case "/authorize":
                 code = f"code-{len(self.codes)}"
                 self.codes[code] = query
@@ -83,7 +85,7 @@ class Identity:
 
         kind, kid, key = claims.pop("alg", "ES256"), claims.pop("kid", self.kid), claims.pop("key", self.key)
         claims = {name: value for name, value in claims.items() if value is not None}
-        return jwt.encode(claims, key, algorithm=kind, headers={"kid": kid})
+        return jwt.encode(claims, key, algorithm=kind, headers={} if kid is None else {"kid": kid})
 
 
 @contextmanager

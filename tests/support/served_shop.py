@@ -158,6 +158,7 @@ class Inside:
         self._answering = WorkerAnswering(
             self._service, completed.serving.rows, self._leave, self._charge, self._charged
         )
+        self._accounts: dict[str, str] = {}
         self._entries: dict[str, str] = {}
         self._says: dict[str, asyncio.Future[Said]] = {}
         self._goes: dict[str, queue.SimpleQueue[float]] = {}
@@ -169,6 +170,7 @@ class Inside:
     async def ask(self, ask: Ask) -> Said:
         told = read(write(ask))
         assert isinstance(told, Ask)
+        self._accounts[ask.id] = ask.account
         self._goes[ask.id] = queue.SimpleQueue()
         self._says[ask.id] = self._loop.create_future()
         self._answered[ask.id] = asyncio.create_task(asyncio.to_thread(self._answering.answer, told))
@@ -196,7 +198,7 @@ class Inside:
     async def _reply(self, id: str) -> Reply:
         given = await self._answered.pop(id)
         parts = [part for part in map(read, map(write, parts_of(given))) if isinstance(part, Part)]
-        reply = read(write(given), parts)
+        reply = read(write(given), parts, self._accounts)
         assert isinstance(reply, Reply)
         return reply
 

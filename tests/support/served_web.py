@@ -6,9 +6,10 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_network
 from typing import Any
 
 import httpx
@@ -102,9 +103,11 @@ def served_web(
     clock: Clock | None = None,
     second: str = "",
     users: Users | None = None,
+    proxies: Sequence[str] = (),
     **more: Login,
 ) -> Iterator[ServedWeb]:
     """Ana and ben are analysts, carol is a custodian; all have one password. users: others in their place.
+    proxies: networks that say where their clients come from.
 
     second: a further database, which is called made up and asks the same shop.
     """
@@ -126,6 +129,7 @@ def served_web(
             tls,
             Patience(lambda: 0.0),
             sleep,
+            proxies=tuple(map(ip_network, proxies)),
         )
         own = limits or ConnectionLimits()
         front = Front(door, databases, own)

@@ -19,7 +19,7 @@ from dpsql.core.functions.dates import dates, time_buckets
 from dpsql.core.functions.domains import octaves
 from dpsql.core.functions.domains.domains import map_domain, midnight
 from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.functions.numbers import arithmetic, clipping, rounding
+from dpsql.core.functions.numbers import arithmetic, bits, clipping, rounding
 from dpsql.core.functions.numbers import real_functions as numeric
 from dpsql.core.functions.signature import as_double, in_doubles, iv_meet, on_ranges
 from dpsql.core.functions.text import concatenation as joining
@@ -33,7 +33,7 @@ from dpsql.diagnostics.diagnostic import Reason
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
     {
-        "Operators": arithmetic.FUNCTIONS,
+        "Operators": (*arithmetic.FUNCTIONS, *bits.FUNCTIONS),
         "Comparison": comparison.FUNCTIONS,
         "Logic": logic.FUNCTIONS,
         "Conditional": conditional.FUNCTIONS,

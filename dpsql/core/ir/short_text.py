@@ -9,6 +9,7 @@ from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, Literal
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "//", "mod": "%", "eq": "=", "ne": "<>", "lt": "<",
+    "bits_and": "&", "bits_or": "|",
     "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "concat_op": "||", "like": "LIKE", "ilike": "ILIKE",
 }  # fmt: skip
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import ClassVar, Protocol, Self, TypeVar
 
 from dpsql.core.ledger.chain.acceptance import acceptance
@@ -192,10 +193,15 @@ class ChainedLedger(BookLedger):
 
         return self._booked(known)
 
-    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
-        """All entries, or those behind one of this ledger, oldest first."""
+    def history(self, after: Receipt | None = None, most: int | None = None) -> Sequence[Receipt]:
+        """See `Ledger.history`."""
         last = self._identity.origin if after is None else Point(after.sequence, after.hash)
-        return self._reading(lambda entries: list(self._verified(entries, last)))
+        return self._reading(lambda entries: list(islice(self._verified(entries, last), most)))
+
+    def find(self, ids: Collection[str]) -> Sequence[Receipt]:
+        """See `Ledger.find`."""
+        found = self._reading(lambda entries: [self._stored(entries, id) for id in ids])
+        return sorted((receipt for receipt in found if receipt is not None), key=lambda receipt: receipt.sequence)
 
     def verify(self) -> int:
         """Check what holds the chain, and the whole chain again, from the first entry; the number of entries.
@@ -263,11 +269,14 @@ class ChainedLedger(BookLedger):
 
     def _find(self, entries: Entries, settled: Entry) -> Receipt | None:
         """What was charged for this id before. ValueError if it was for something else."""
-        row = entries.find(settled.id)
+        found = self._stored(entries, settled.id)
+        return None if found is None else same_request(found, settled)
+
+    def _stored(self, entries: Entries, id: str) -> Receipt | None:
+        row = entries.find(id)
         if row is None:
             return None
-        before = Point(row.sequence - 1, self._hash_at(entries, row.sequence - 1) or "")
-        return same_request(self._follows(row, before), settled)
+        return self._follows(row, Point(row.sequence - 1, self._hash_at(entries, row.sequence - 1) or ""))
 
     # The chain ------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol
@@ -275,8 +275,12 @@ class Ledger(Protocol):
         """Every account with anything spent."""
         ...
 
-    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
-        """All entries, or those behind one of this ledger, oldest first."""
+    def history(self, after: Receipt | None = None, most: int | None = None) -> Sequence[Receipt]:
+        """All entries, or those behind one of this ledger, oldest first; no more than `most`."""
+        ...
+
+    def find(self, ids: Collection[str]) -> Sequence[Receipt]:
+        """The entries of these ids, oldest first; of none that is not there."""
         ...
 
     def definitions(self) -> Sequence[Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 
 from dpsql.core.ledger.chain.hash_chain import Identity, LedgerRow
@@ -53,10 +53,14 @@ class MemoryLedger(BookLedger):
     def finish(self) -> None:
         """Nothing to wait for."""
 
-    def history(self, after: Receipt | None = None) -> Sequence[Receipt]:
-        """All entries, or those behind one of this ledger, oldest first."""
+    def history(self, after: Receipt | None = None, most: int | None = None) -> Sequence[Receipt]:
+        """See `Ledger.history`."""
         with self._lock:
-            return list(self._receipts.values())[0 if after is None else after.sequence :]
+            return list(self._receipts.values())[0 if after is None else after.sequence :][:most]
+
+    def find(self, ids: Collection[str]) -> Sequence[Receipt]:
+        """See `Ledger.find`."""
+        return [receipt for receipt in self.history() if receipt.entry.id in ids]
 
     def close(self) -> None:
         """Nothing to release; what was spent stays known as long as the object lives."""

@@ -82,9 +82,8 @@ def count_crashes(ledger: Ledger, head: Path) -> None:
         try:
             fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
             name = path.name.rpartition(_MARK)[2]
-            for receipt in ledger.history():
-                if receipt.entry.id == name:
-                    note(ledger, name, receipt.entry.analyst, crashed)
+            for receipt in ledger.find([name]):
+                note(ledger, name, receipt.entry.analyst, crashed)
             path.unlink(missing_ok=True)
         except BlockingIOError:  # it runs
             continue

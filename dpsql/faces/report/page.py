@@ -6,9 +6,9 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dpsql.core.ledger.ledger import EntryKind, Receipt
+from dpsql.core.ledger.ledger import EntryKind
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, show_spent
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, show_spent
 from dpsql.faces.report import charts, odds, sections
 from dpsql.faces.report.deployments import DEPLOYMENTS, LOOKED_UP
 from dpsql.faces.report.markup import bullets, document, paragraph, section, table, text
@@ -16,6 +16,7 @@ from dpsql.faces.report.spending import Panel, panels
 from dpsql.faces.report.style import style
 from dpsql.policy.tools.assumptions import grouped, promises
 from dpsql.policy.tools.show import loss_text
+from dpsql.service.accounts.spending_story import SpendingStory
 from dpsql.service.checks.verify import Checked, Verification
 
 NOT_COVERED = (
@@ -33,26 +34,25 @@ NOT_COVERED = (
 
 
 def report(
-    policy: Policy, entries: Sequence[Receipt] | None, measured: Verification | None, *, version: str, today: dt.date
+    policy: Policy, story: SpendingStory | None, measured: Verification | None, *, version: str, today: dt.date
 ) -> str:
     """The page as HTML.
 
-    entries: of the ledger, None if there is none yet. measured: what `policy verify` found, only where the custodian
+    story: of the ledger, None if there is none yet. measured: what `policy verify` found, only where the custodian
     asked for it: exact numbers about private data, which the page then says at its top. version: of dpsql.
     """
-    own = [r for r in (entries or ()) if r.entry.units]
-    renamed = [r.entry.called(policy.unit_names) for r in own]
-    spent = {unit: compose(entry.charges.get(unit, NO_LOSS) for entry in renamed) for unit in policy.units}
-    drawn = panels(policy, entries or (), None)
+    told = story or SpendingStory(policy.unit_names)
+    spent = {unit: told.trail(unit, None).spent for unit in policy.units}
+    drawn = panels(policy, told, None)
     body = [
-        "<main>", *_head(policy, spent, len(own), measured, today),
+        "<main>", *_head(policy, spent, told.charges, measured, today),
         _unreviewed(version),
         _to_fill(),
         sections.whom(policy),
         sections.meaning(policy, spent),
         sections.limits(policy),
         *([] if measured is None else [_measured(measured)]),
-        _spending(drawn, own, entries),
+        _spending(drawn, told, story is not None),
         _beside(policy),
         section("uncovered", "What is not covered", bullets(NOT_COVERED)),
         _promises(policy, measured, today),
@@ -170,14 +170,14 @@ def _count(check: Checked) -> str:
     return f"{measured:,}" if not check.of else f"{measured:,} of {check.of:,} ({100 * measured / check.of:.2g} %)"
 
 
-def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[Receipt] | None) -> str:
+def _spending(drawn: Sequence[Panel], told: SpendingStory, has_ledger: bool) -> str:
     title = "What has been spent, and by whom"
-    accepted = [r for r in entries or () if r.entry.kind is EntryKind.ACCEPTANCE]
-    if not own:
+    accepted = [r for r in told.changes if r.entry.kind is EntryKind.ACCEPTANCE]
+    if not told.charges:
         nothing = "nothing was ever asked" if not accepted else "nothing was asked since it was accepted"
-        why = f"There is no ledger yet: {nothing}." if entries is None else f"{nothing.capitalize()}."
+        why = f"There is no ledger yet: {nothing}." if not has_ledger else f"{nothing.capitalize()}."
         bars = (f"<h3>{text(panel.title)}</h3>{charts.bars(panel)}" for panel in drawn if panel.part != "delta")
-        return section("spent", title, paragraph(why), *bars, *_changed(entries or (), own))
+        return section("spent", title, paragraph(why), *bars, *_changed(told))
     parts = [
         paragraph(
             "Every query is charged before data are read, and no charge is ever given back. The total counts new "
@@ -189,15 +189,17 @@ def _spending(drawn: Sequence[Panel], own: Sequence[Receipt], entries: Sequence[
         parts += [f"<h3>{text(panel.title)}</h3>", charts.bars(panel)]
         if panel.part != "delta":
             parts.append(charts.over_time(panel))
-    counts = Counter(r.entry.analyst for r in own)
-    rows = [(f"<b>{text(name)}</b>", f"{count:,}", text(_last(own, name))) for name, count in sorted(counts.items())]
+    rows = [
+        (f"<b>{text(name)}</b>", f"{count:,}", text(told.last_days[name]))
+        for name, count in sorted(told.counts.items())
+    ]
     parts.append(table(("Account", "Queries charged", "Last on"), rows))
-    return section("spent", title, *parts, *_changed(entries or (), own))
+    return section("spent", title, *parts, *_changed(told))
 
 
-def _changed(entries: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str]:
+def _changed(told: SpendingStory) -> Iterator[str]:
     """What the ledger knows of changes by custodians: of itself, of budgets, and of the policy."""
-    for receipt in entries:
+    for receipt in told.changes:
         if receipt.entry.kind is EntryKind.BUDGET:
             said = receipt.entry.statement
             yield paragraph(
@@ -210,7 +212,7 @@ def _changed(entries: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str
             f"<b>The ledger was accepted as it stood</b> on {text(receipt.reserved_at[:10])}, {text(said)}.",
             kind="warn",
         )
-    if (policies := len({r.entry.policy_hash for r in own})) > 1:
+    if (policies := len(told.policies)) > 1:
         yield paragraph(
             f"These queries were charged under {policies} different texts of this policy, whose totals may have "
             "differed: <code>dpsql budget --history</code> says from which entry on."
@@ -219,10 +221,6 @@ def _changed(entries: Sequence[Receipt], own: Sequence[Receipt]) -> Iterator[str
         "<small>Whoever administers the machine is trusted with the ledger: an older ledger that was put back together "
         "with its head, or one removed with its head, is not seen here.</small>"
     )
-
-
-def _last(own: Sequence[Receipt], name: str) -> str:
-    return max((r.reserved_at[:10] for r in own if r.entry.analyst == name), default="")
 
 
 def _beside(policy: Policy) -> str:

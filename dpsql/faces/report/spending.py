@@ -1,24 +1,22 @@
-"""What was spent after each entry of a ledger: for drawings of the budget.
+"""What was spent over time, as a ledger's story tells it: for drawings of the budget.
 
 One panel for each unit and currency (ε or ρ, and δ where any was spent), one line for the total and one for each
-account. Time is the clock's, but never runs backwards: an entry is drawn no earlier than the one before it.
+account.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Literal
 
-from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.service.accounts.spending_story import NEVER, SpendingStory
 
 Part = Literal["epsilon", "rho", "delta"]
 SYMBOLS: dict[Part, str] = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class SpendingLine:
     @property
     def drawn(self) -> bool:
         """Whether there was an entry. If there was none, no time is known."""
-        return self.points[0][0] != _NEVER
+        return self.points[0][0] != NEVER
 
     @property
     def spent(self) -> Fraction:
@@ -87,59 +85,29 @@ class Panel:
         ) or Fraction(1)
 
 
-def panels(policy: Policy, entries: Sequence[Receipt], analyst: str | None) -> list[Panel]:
+def panels(policy: Policy, story: SpendingStory, analyst: str | None) -> list[Panel]:
     """A panel for each unit and currency. analyst: this account alone beside the total, else all that are declared or
     have spent.
     """
-    entries = [replace(r, entry=r.entry.called(policy.unit_names)) for r in entries]
-    times = _times(entries)
     wanted = None if analyst is None else policy.account(analyst)
-    spenders = {r.entry.analyst for r in entries if r.entry.units}
-    names = sorted({*spenders, *policy.budgets.analysts} if wanted is None else {wanted})
+    names = sorted({*story.counts, *policy.budgets.analysts} if wanted is None else {wanted})
     main: Part = "rho" if policy.privacy.accountant == "zcdp" else "epsilon"
     found = []
     for unit in policy.units:
-        deltas = any(r.entry.in_account(unit).delta for r in entries)
+        deltas = any(story.trail(unit, who).spent.delta for who in story.accounts(unit))
         parts: tuple[Part, ...] = (main, "delta") if deltas else (main,)
         for part in parts:
-            lines = [_line(None, unit, part, entries, times, policy.caps_for().total.get(unit))]
+            lines = [_line(None, unit, part, story, policy.caps_for().total.get(unit))]
             for name in names:
                 limit = policy.caps_for(None if name == "*" else name).analyst.get(unit)
-                lines.append(_line(name, unit, part, entries, times, limit))
+                lines.append(_line(name, unit, part, story, limit))
             found.append(Panel(unit, part, tuple(lines)))
     return found
 
 
-def _line(
-    account: str | None,
-    unit: str,
-    part: Part,
-    entries: Sequence[Receipt],
-    times: Sequence[datetime],
-    limit: PrivacyLoss | None,
-) -> SpendingLine:
-    total = Fraction(0)
-    points = [(times[0], total)]
-    for receipt, time in zip(entries, times[1:], strict=True):
-        entry = receipt.entry
-        if account is None:
-            loss = entry.charges.get(unit, NO_LOSS)
-        else:
-            loss = entry.in_account(unit) if entry.analyst == account else NO_LOSS
-        if loss != NO_LOSS:
-            total += getattr(loss, part)
-            points.append((time, total))
-    points.append((times[-1], total))
-    return SpendingLine(account, tuple(points), None if limit is None else getattr(limit, part))
-
-
-def _times(entries: Sequence[Receipt]) -> list[datetime]:
-    """The start, then one time for each entry, never before the one before it."""
-    found: list[datetime] = []
-    for receipt in entries:
-        try:
-            time = datetime.fromisoformat(receipt.reserved_at).astimezone(UTC)
-        except (ValueError, OverflowError):
-            time = found[-1] if found else _NEVER
-        found.append(max(time, found[-1]) if found else time)
-    return [found[0] if found else _NEVER, *found]
+def _line(account: str | None, unit: str, part: Part, story: SpendingStory, limit: PrivacyLoss | None) -> SpendingLine:
+    trail = story.trail(unit, account)
+    points = [(at, getattr(spent, part)) for at, spent in trail.points()]
+    total = getattr(trail.spent, part)
+    whole = ((story.begins, Fraction(0)), *points, (story.ends, total))
+    return SpendingLine(account, whole, None if limit is None else getattr(limit, part))

@@ -1,11 +1,13 @@
 """`dpsql.budget`, `dpsql.history`, …: public relations of a server, to be selected from like tables.
 
 A query that names one is asked with a WITH query in front of it, whose rows are parameters: so it is planned, refused
-and computed as any other text. The name is replaced by one of the same length, so that places only move.
+and computed as any other text. The name is replaced by one of the same length, so that places only move. Of one that
+is asked for whole, as SHOW and the consoles do, the rows are given as they are: a plan of so many values takes longer.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -72,6 +74,15 @@ def require_own(names: Collection[str], role: str) -> None:
         raise reject(
             "DP102", f"dpsql.{closed[0]} is for logins of the role custodian", help=["SELECT * FROM dpsql.budget"]
         )
+
+
+_WHOLE: Final = re.compile(r"SELECT \* FROM dpsql\.([a-z_]+)")
+
+
+def whole(sql: str) -> str | None:
+    """The relation of which a text asks everything; None for any other text."""
+    found = _WHOLE.fullmatch(sql)
+    return found[1] if found is not None and found[1] in RELATIONS else None
 
 
 def named_in(sql: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from dpsql.faces.server.account_relations import named_in, require_own, with_no_
 from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
-from dpsql.faces.server.packed_rows import Pieces
+from dpsql.faces.server.packed_rows import PackedRows, Pieces
 from dpsql.faces.server.previews import why_empty
 from dpsql.faces.server.size_limits import no_room, stopped
 from dpsql.faces.server.speech import EXPLAINED, Spoken, spoken
@@ -209,7 +209,7 @@ class Gateway:
             raise stopped()
         if reply.answer is None and not reply.refused:
             return await self._paid(replace(ask, wish="run"), described)
-        return _given(reply, described)
+        return _with_room(ask.account, _given(reply, described))
 
     async def _preview(
         self,
@@ -235,7 +235,7 @@ class Gateway:
         """What came of a run. Raises Refused, with what it charged all the same."""
         entry: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         try:
-            return _given(await self.pool.run(ask, entry), described)
+            return _with_room(ask.account, _given(await self.pool.run(ask, entry), described))
         except Refused as refused:
             refused.charge = self._look_for(self._charged(entry))
             raise
@@ -512,6 +512,13 @@ def _given(reply: Reply, described: DescribedStatement) -> Answer:
         return replace(reply.answer, command=described.command)
     _require_fitting(reply.answer.columns, described)
     return replace(reply.answer, columns=described.columns, command=described.command)
+
+
+def _with_room(account: str, answer: Answer) -> Answer:
+    """The answer, if there is room for it: several that were asked for at one time were all told that there was."""
+    if any(isinstance(own.rows, PackedRows) for own in (answer, *answer.more)) and Pieces.crowded_for(account):
+        raise no_room(is_paid=bool(answer.spent))
+    return answer
 
 
 _MAY_NOT: Final = Diagnostic(

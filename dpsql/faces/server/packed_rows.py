@@ -1,9 +1,11 @@
 """Rows of an answer as they come from a worker: compressed pieces, of which one at a time is unpacked.
 
-*Claim.* An answer takes of the front the bytes of its pieces, which are counted, and the rows of one piece. *Why.* A
-worker makes pieces of bounded size and gives no answer above a number of bytes; places, slices and turned-round slices
-are ranges of numbers; what is counted is let go of with the pieces. *When it would be false.* If somebody made a list
-of the rows. *Tested by* tests/faces/server/test_packed_rows.py.
+*Claim.* An answer takes of the front the bytes of its pieces, which are counted, and the rows of one piece; clients
+hold no more than MOST_OF_ALL and one answer for each worker, which comes before it is counted. *Why.* A worker makes
+pieces of bounded size and gives no answer above a number of bytes; places, slices and turned-round slices are ranges of
+numbers; what is counted is let go of with the pieces; an answer that comes when there is no room is let go of.
+*When it would be false.* If somebody made a list of the rows. *Tested by* tests/faces/server/test_packed_rows.py,
+tests/faces/server/test_gateway.py.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from dpsql.faces.server.statements import Value
 PIECE: Final = 64 * 1024
 """Bytes of a piece before it is compressed; a row may have more."""
 FEW: Final = 64
-"""So many rows travel and stay as they are."""
+"""So many rows travel and stay as they are, if they are no more than a piece."""
 MOST_BYTES: Final = 16_000_000
 """Of an answer, before it is compressed."""
 
@@ -126,4 +128,10 @@ def held_by(rows: Sequence[tuple[Value, ...]]) -> int:
 def packed(rows: Sequence[tuple[Value, ...]]) -> Sequence[tuple[Value, ...]]:
     """Rows in pieces, unless they are few. Raises TooManyBytes."""
     found = list(pieces_of(rows))
-    return rows if len(rows) <= FEW else PackedRows(Pieces(found))
+    is_small = len(rows) <= FEW and len(found) <= 1 and all(_unpacked_size(data) <= PIECE for _, data in found)
+    return rows if is_small else PackedRows(Pieces(found))
+
+
+def _unpacked_size(data: bytes) -> int:
+    """Of a piece, as far as it is no more than PIECE."""
+    return len(zlib.decompressobj().decompress(data, PIECE + 1))

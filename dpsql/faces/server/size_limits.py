@@ -9,6 +9,7 @@ from dpsql.faces.server.statements import ENDING, FAILED, STOPPED, TOO_MANY, UNW
 
 _LATER: Final = "try again later;  custodian: see  serve:  in the policy"
 _NOTHING_RAN: Final = "nothing was run and nothing was spent"
+_STORED: Final = "what was charged stays charged, and is stored: asked again it is free"
 
 
 def queue_full(most: int) -> Refused:
@@ -17,11 +18,12 @@ def queue_full(most: int) -> Refused:
     return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(_NOTHING_RAN,))], TOO_MANY)
 
 
-def no_room() -> Refused:
-    """The answers that this account's connections hold, or those of all, have too many bytes."""
+def no_room(*, is_paid: bool = False) -> Refused:
+    """The answers that this account's connections hold, or those of all, have too many bytes. is_paid: whether the
+    statement ran all the same."""
     message = "the answers that the server holds for its clients have too many bytes for a further one"
     help = ("read them, close cursors and connections:  CLOSE ALL", _LATER)
-    return Refused([Diagnostic("DP414", message, help=help, notes=(_NOTHING_RAN,))], TOO_MANY)
+    return Refused([Diagnostic("DP414", message, help=help, notes=(_STORED if is_paid else _NOTHING_RAN,))], TOO_MANY)
 
 
 def ending() -> Refused:
@@ -31,7 +33,7 @@ def ending() -> Refused:
 
 def unrecorded(*, is_paid: bool) -> Refused:
     """The audit log cannot be written. is_paid: whether the statement ran all the same."""
-    note = "what was charged stays charged, and is stored: asked again it is free" if is_paid else _NOTHING_RAN
+    note = _STORED if is_paid else _NOTHING_RAN
     message = "the audit log of the server cannot be written, so nothing is answered"
     return Refused([Diagnostic("DP904", message, help=("tell the custodian",), notes=(note,))], UNWRITTEN)
 
@@ -49,6 +51,18 @@ def failed() -> Refused:
         ],
         FAILED,
     )
+
+
+def beside_another() -> Refused:
+    """Behind one that failed, in the same round: it was charged with all others, and never let read."""
+    diagnostic = Diagnostic(
+        "DP901",
+        "another statement of your account, asked at the same time, failed or took too long before this one began; "
+        "what was charged stays charged",
+        help=("ask it again",),
+        notes=("this one has read nothing, and counts as no failure",),
+    )
+    return Refused([diagnostic], FAILED)
 
 
 def stopped() -> Refused:

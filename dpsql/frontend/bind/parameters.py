@@ -72,13 +72,14 @@ def no_value(name: str) -> str:
 class Parameters:
     """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
 
-    asked: when the query is asked, in UTC. told: which values of the clock it reads, in words.
+    asked: when the query is asked, in UTC. told: which values of the clock it reads, in words. dialect: of its text.
     """
 
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
     asked: dt.datetime = field(default_factory=clock.moment)
     used: set[str] = field(default_factory=set)
     told: dict[str, None] = field(default_factory=dict)
+    dialect: str = "duckdb"
 
     def clock(self, name: str, span: Span) -> Literal | None:
         """What CURRENT_DATE, NOW() and the like give; None for any other name."""
@@ -91,6 +92,11 @@ class Parameters:
         """The literal for a placeholder (`?` was numbered by `parse`). Raises Rejected DP013 if there is none."""
         if isinstance(self.values, Unknowns):
             return self.values.take(name, span)
+        return literals.from_python(self.value(name, span), span)
+
+    def value(self, name: str, span: Span) -> Any:
+        """The value itself. Raises Rejected DP013 if there is none."""
+        assert not isinstance(self.values, Unknowns)
         numbered = name[:1].isdigit()
         if isinstance(self.values, Mapping):
             if name not in self.values or (numbered and (not name.isdigit() or name.startswith("0"))):
@@ -102,7 +108,7 @@ class Parameters:
                 raise self._missing(name, span)
             value = self.values[position - 1]
         self.used.add(name)
-        return literals.from_python(value, span)
+        return value
 
     def _missing(self, name: str, span: Span) -> Rejected:
         assert not isinstance(self.values, Unknowns)

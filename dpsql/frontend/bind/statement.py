@@ -24,6 +24,7 @@ from dpsql.frontend.bind.clauses.select import CLAUSES, SelectBinder
 from dpsql.frontend.bind.clauses.set_operations import CLAUSES as SET_CLAUSES
 from dpsql.frontend.bind.clauses.set_operations import combined, ordered
 from dpsql.frontend.bind.describe_statements import columns_of, described
+from dpsql.frontend.bind.expressions import clock
 from dpsql.frontend.bind.expressions.expressions import ExprBinder
 from dpsql.frontend.bind.expressions.replacements import SPINE
 from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
@@ -50,7 +51,7 @@ def bind(
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
     asked_of, source = parsed.describing, parsed.source
-    values = Parameters(parameters) if asked is None else Parameters(parameters, asked)
+    values = Parameters(parameters, asked or clock.moment(), dialect=parsed.dialect)
     if asked_of is not None and asked_of.about != "query":
         _require_used(values, asked_of.at)
         return described(asked_of, policy, source)

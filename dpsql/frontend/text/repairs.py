@@ -75,21 +75,6 @@ def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | No
 # --- safe: the same meaning in other words ---------------------------------------------------------------------------
 
 
-def _listed(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
-    """x = ANY([1, 2]) → x IN (1, 2)."""
-    first, last = _covered(diagnostic, tokens)
-    while first > 0 and tokens[first].token_type is not TokenType.L_BRACKET:
-        first -= 1
-    close = _closing(tokens, first) if first > 2 else None
-    if close is None or close == first + 1 or close + 1 >= len(tokens) or close < last - 1:
-        return None
-    equals = first - 3
-    if [t.text.upper() for t in tokens[equals:first]] != ["=", "ANY", "("] or tokens[close + 1].text != ")":
-        return None
-    opening, closing = _put(tokens, equals, first, "IN ("), _put(tokens, close, close + 1, ")")
-    return Fix("write IN", (opening, closing), safe=_keeps_name(tokens, equals))
-
-
 def _recursive(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
     """WITH RECURSIVE, where no query reads itself → WITH."""
     places = [i for i in range(len(tokens)) if tokens[i].text.upper() == "RECURSIVE" and _word(tokens, i - 1) == "WITH"]
@@ -247,7 +232,6 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("DP105", "", _same_function),
     ("DP105", "", _exact_count),
     ("DP105", "", _near_name),
-    ("DP111", "ANY over a list", _listed),
     ("DP112", "ORDER BY over", _unsorted),
 )
 """Which refusals a repair is tried for, by code and how the message begins; the first that gives one counts."""

@@ -1,10 +1,10 @@
 """Text → sqlglot's tokens, quicker than its own tokenizer where that is written in Python.
 
-*Claim.* The tokens are those of `reader.tokenize`. *Why.* Read here are plain words, numbers, strings, quoted names and
-the operators below, in the dialects whose tables of keywords were looked through for what begins like them; whatever
-else stands in a text (comments, escapes, parameters, braces, other letters, keywords of two words but three) leaves
-all of it to sqlglot. *When it would be false.* A later sqlglot that reads one of these otherwise. *Tested by*
-tests/frontend/test_tokens.py, on every text of the fixtures and on random ones.
+*Claim.* The tokens are those of `reader.tokenize`, but that `$1,$2` are two parameters. *Why.* Read here are plain
+words, numbers, strings, quoted names and the operators below, in the dialects whose tables of keywords were looked
+through for what begins like them; whatever else stands in a text (comments, escapes, parameters, braces, other letters,
+keywords of two words but three) leaves all of it to sqlglot. *When it would be false.* A later sqlglot that reads one
+of these otherwise. *Tested by* tests/frontend/test_tokens.py, on every text of the fixtures and on random ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,38 @@ def _tables(reader: sqlglot.Dialect) -> tuple[dict[str, TokenType], dict[str, To
 def tokens_of(text: str, reader: sqlglot.Dialect) -> list[Token]:
     """What `reader.tokenize` gives. text: ends with a line's end. Raises what it raises."""
     found = None if _COMPILED or type(reader).__name__ not in ("DuckDB", "Postgres") else _plain(text, reader)
-    return reader.tokenize(text) if found is None else found
+    return _tokenized(text, reader) if found is None else found
+
+
+_NUMBERED = re.compile(r"(?<![\w$])\$(?=[0-9])")
+"""What begins a parameter with a number, and no quote: a tag of a dollar quote does not begin with a digit."""
+_STANDS_FOR_IT = "\ue000"
+"""A character of private use. Where a text has it, sqlglot reads its parameters itself."""
+
+
+def _tokenized(text: str, reader: sqlglot.Dialect) -> list[Token]:
+    """sqlglot's tokens. It takes `$1,$` for the beginning of a quote: what has a number is shown to it otherwise.
+
+    The mark is one character for another, so that places stay; where it stood in a string, that has its own text again.
+    """
+    if "$" not in text or _STANDS_FOR_IT in text:
+        return reader.tokenize(text)
+    found: list[Token] = []
+    for token in _with_mark(reader).tokenize(_NUMBERED.sub(_STANDS_FOR_IT, text)):
+        if _STANDS_FOR_IT in token.text or any(_STANDS_FOR_IT in c for c in token.comments):
+            whole, place = token.text.replace(_STANDS_FOR_IT, "$"), (token.line, token.col, token.start, token.end)
+            comments = [c.replace(_STANDS_FOR_IT, "$") for c in token.comments]
+            token = Token(token.token_type, whole, *place, comments)
+        found.append(token)
+    return found
+
+
+@cache
+def _with_mark(reader: sqlglot.Dialect) -> sqlglot.Tokenizer:
+    """The dialect's tokenizer, to which the mark begins a parameter."""
+    own = reader.tokenizer_class
+    marks = {**own.SINGLE_TOKENS, _STANDS_FOR_IT: TokenType.PARAMETER}
+    return type(own.__name__, (own,), {"SINGLE_TOKENS": marks})(reader)  # type: ignore[no-any-return]
 
 
 def _plain(text: str, reader: sqlglot.Dialect) -> list[Token] | None:

@@ -150,6 +150,8 @@ class LedgerContract:
         assert ledger.history()[0] == receipt
         assert [r.entry.id for r in ledger.history(receipt)] == ["b"]
         assert ledger.history(ledger.history()[-1]) == []
+        assert ledger.history(most=1) == [receipt] and ledger.history(receipt, 1) == ledger.history(receipt)
+        assert ledger.find(["b", "nobody", "a"]) == ledger.history() and ledger.find([]) == ledger.find(["c"]) == []
 
     def test_definitions_are_entries_that_charge_nobody(self, ledger: Ledger) -> None:
         create, drop = "CREATE DP SUMMARY s ON t (a)", "DROP DP SUMMARY s"
@@ -603,7 +605,7 @@ class LedgerContract:
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
         looking = {"spent", "charged", "received", "accounts", "history", "salt", "path", "verify", "definitions"}
-        looking |= {"failures", "fixed"}
+        looking |= {"failures", "find", "fixed"}
         assert public <= {"reserve", "fix", "finish", "open", "look", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:

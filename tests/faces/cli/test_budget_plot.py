@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -12,9 +13,12 @@ from typing import Any
 import pytest
 
 from dpsql.core.ledger.ledger import Entry, Receipt
+from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.faces.cli.commands.budgets.budget_plot import as_html, panels
+from dpsql.faces.report.spending import Panel
 from dpsql.policy.load import load_policy
+from dpsql.service.accounts.spending_story import SpendingStory
 from tests.support.command_line import Call, Clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
@@ -79,6 +83,10 @@ def receipt(at: int, analyst: str, charges: PrivacyLoss, time: str, received: Pr
     return Receipt(Entry(str(at), analyst, {"patient": charges}, "p", "q", "", got), at, "h", time)
 
 
+def drawn(policy: Policy, entries: Sequence[Receipt]) -> list[Panel]:
+    return panels(policy, SpendingStory.of(policy.unit_names, entries), None)
+
+
 def test_lines_are_exact_and_time_never_runs_back(clinic: Clinic) -> None:
     policy = load_policy(clinic.policy)
     entries = [
@@ -87,7 +95,7 @@ def test_lines_are_exact_and_time_never_runs_back(clinic: Clinic) -> None:
         receipt(3, "ana", PrivacyLoss(F(1, 3)), "no time at all"),
         receipt(4, "ana", PrivacyLoss(F(1)), "2026-01-03T00:00:00+02:00"),
     ]
-    epsilon, delta = (p for p in panels(policy, entries, None) if p.unit == "patient")
+    epsilon, delta = (p for p in drawn(policy, entries) if p.unit == "patient")
     assert (epsilon.title, delta.title) == ("patient: ε", "patient: δ")
     assert {line.account: line.spent for line in epsilon.lines} == {None: 2, "ana": F(5, 3), "ben": F(10, 21), "*": 0}
     assert {line.account: line.spent for line in delta.lines} == {
@@ -103,7 +111,7 @@ def test_lines_are_exact_and_time_never_runs_back(clinic: Clinic) -> None:
 def test_names_cannot_become_markup(clinic: Clinic) -> None:
     policy = load_policy(clinic.policy)
     entries = [receipt(1, "<script>alert(1)</script>&\"'", PrivacyLoss(F(1)), "2026-01-02T00:00:00+00:00")]
-    page = as_html("<mark>", panels(policy, entries, None))
+    page = as_html("<mark>", drawn(policy, entries))
     assert "<script" not in page and "<mark>" not in page and "&lt;script&gt;" in page
 
 
@@ -113,10 +121,10 @@ def test_each_limit_is_drawn_once_the_totals_too_and_a_moment_has_one_label(clin
     entries = [
         receipt(i, name, PrivacyLoss(F(1, 4)), "2026-01-02T00:00:00+00:00") for i, name in enumerate(("ana", "*"))
     ]
-    (panel,) = panels(policy, entries, None)
+    (panel,) = drawn(policy, entries)
     page = as_html(policy.name, [panel])
     assert page.count('<path class="limit') == 2 and "limit of total: 10" in page and "limit of *, ana: 3" in page
     assert page.count("2026-01-02 00:00:00 UTC") == 1
     later = receipt(3, "ana", PrivacyLoss(F(1, 4)), "2026-01-02T00:00:09+00:00")
-    page = as_html(policy.name, panels(policy, [*entries, later], None))
+    page = as_html(policy.name, drawn(policy, [*entries, later]))
     assert "2026-01-02 00:00:00 UTC" in page and "2026-01-02 00:00:09 UTC" in page

@@ -49,7 +49,10 @@ def spending(history: Sequence[Receipt]) -> AccountSpending:
     """Of a ledger with these entries."""
     policy = SimpleNamespace(account=str, unit_names=UnitNames(frozenset({"u", "v"}), {"w": "v"}))
     return AccountSpending(
-        cast(Service, SimpleNamespace(policy=policy, ledger=SimpleNamespace(history=lambda after=None: history)))
+        cast(
+            Service,
+            SimpleNamespace(policy=policy, ledger=SimpleNamespace(history=lambda after=None, most=None: history)),
+        )
     )
 
 
@@ -80,8 +83,8 @@ def test_a_ledger_is_read_on_from_where_it_was_read(tmp_path: Path) -> None:
     ):
         read, history = list[int](), service.ledger.history
 
-        def counted(after: Receipt | None = None) -> Sequence[Receipt]:
-            found = history(after)
+        def counted(after: Receipt | None = None, most: int | None = None) -> Sequence[Receipt]:
+            found = history(after, most)
             read.append(len(found))
             return found
 
@@ -99,7 +102,7 @@ def test_a_ledger_that_was_put_back_is_read_anew() -> None:
     """Where the last entry that was read is gone for good, a login is refused once, and not until a restart."""
     entries, after = [*HISTORY], list[Receipt | None]()
 
-    def history(last: Receipt | None = None) -> Sequence[Receipt]:
+    def history(last: Receipt | None = None, most: int | None = None) -> Sequence[Receipt]:
         after.append(last)
         if last is not None and last not in entries:
             raise CannotOpen([Diagnostic("DP407", "an entry was removed")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import gc
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -408,6 +409,48 @@ def test_who_holds_many_bytes_is_given_no_further_answer(server: Served, shop: S
     assert codes(refusal) == ["DP414"] and refusal.value.charge is None and shop.spent() == before
     del held
     server.ask("SELECT COUNT(*) AS n FROM orders WHERE amount < 13.5")
+
+
+@pytest.mark.parametrize("is_paid", [False, True])
+def test_statements_that_were_asked_at_one_time_hold_no_more_together_than_they_may(
+    server: Served, shop: Shop, monkeypatch: pytest.MonkeyPatch, is_paid: bool
+) -> None:
+    """When each was asked there was room for it; when its answer comes there is none."""
+    monkeypatch.setattr(packed_rows, "FEW", 0)
+    monkeypatch.setattr(packed_rows, "MOST_OF_ACCOUNT", 100)
+    sql = "SELECT city, COUNT(*) AS n FROM orders WHERE amount < {} GROUP BY city"
+    texts = [sql.format(f"{is_paid:d}7.{n}5") for n in range(4)]
+    for text in [] if is_paid else texts:
+        assert len(server.ask(text).rows) == 3
+    gc.collect()
+    pool, before = server.gateway.pool, shop.spent()
+    asked, all_asked = list[str](), asyncio.Event()
+    look = pool.look
+
+    async def together(ask: Ask) -> Reply:
+        asked.append(ask.id)
+        if len(asked) == len(texts):
+            all_asked.set()
+        await all_asked.wait()
+        return await look(ask)
+
+    monkeypatch.setattr(pool, "look", together)
+
+    async def all_of_them() -> list[object]:
+        async def one(text: str) -> object:
+            described = await server.gateway.describe(ANA, text, TENTH)
+            return await server.gateway.run(ANA, described, (), TENTH, f"held {text}")
+
+        return await asyncio.gather(*map(one, texts), return_exceptions=True)
+
+    found = server.do(all_of_them)
+    held = [answer.rows.pieces.held for answer in found if not isinstance(answer, Refused)]  # type: ignore[attr-defined]
+    refused = [refusal for refusal in found if isinstance(refusal, Refused)]
+    assert held and sum(held) <= 100 and {d.code for refusal in refused for d in refusal.diagnostics} == {"DP414"}
+    assert len(held) + len(refused) == len(texts) and shop.spent() == before + is_paid * len(texts) * PRICE
+    for refusal in refused:
+        assert (refusal.charge is not None) == is_paid and ("stored" in refusal.diagnostics[0].notes[0]) == is_paid
+        assert not is_paid or server.charge_of(refusal)[0] == "ε 0.1"
 
 
 def test_more_rows_of_public_keys_than_the_server_gives_are_refused_unpaid(server: Served, shop: Shop) -> None:

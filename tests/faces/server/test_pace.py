@@ -97,6 +97,7 @@ def test_whatever_is_ready_leaves_at_the_next_moment(what: str, waits: bool, rea
         asking(hands, told, "a")
         await hands.clock.go_to(ready)
         (worker,) = hands.workers
+        worker.entry = "e"  # it has said what it charges
         worker.die() if what == "a death" else worker.reply(REPLIES[what], waits)
         await hands.clock.go_to(leaves - 0.001 if leaves > ready else ready)
         assert told == [] or leaves == ready
@@ -265,6 +266,7 @@ def test_a_worker_that_died_is_replaced_and_serves_the_next() -> None:
         asking(hands, told, "a")
         asking(hands, told, "b")
         await settle()
+        hands.workers[0].entry = "e"
         hands.workers[0].die()
         await hands.clock.go_to(1)
         assert len(hands.workers) == 2 and [ask.id for ask in hands.workers[1].asked] == ["b"]

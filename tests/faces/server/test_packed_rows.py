@@ -95,6 +95,25 @@ def test_who_holds_much_gets_no_further_answer() -> None:
     assert not Pieces.crowded_for("ana")
 
 
+@pytest.mark.parametrize(
+    ("rows", "width", "is_counted"),
+    [
+        (0, 0, False),
+        (1, 9, False),
+        (64, 100, False),
+        (65, 1, True),
+        (64, 2_000, True),
+        (1, packed_rows.PIECE + 1, True),
+    ],
+)
+def test_few_rows_are_counted_as_well_where_they_are_long(rows: int, width: int, is_counted: bool) -> None:
+    """A cursor of one row could hold megabytes that nobody counted, and a connection has fifty of them."""
+    given = packed([("x" * width,)] * rows)
+    assert isinstance(given, PackedRows) == is_counted and list(given) == [("x" * width,)] * rows
+    own = sum(len(text) for row in given for text in row)
+    assert is_counted or own <= packed_rows.PIECE
+
+
 def test_a_long_reply_is_read_in_pieces_between_which_others_have_their_turn() -> None:
     """Also those of a batch, each its own. No line is longer than a piece."""
     columns = tuple((f"c{i}", VARCHAR) for i in range(5))

@@ -12,9 +12,11 @@ import pytest
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.faces.server.pace import Pace
+from dpsql.faces.server.size_limits import failed
 from dpsql.faces.server.statements import Refused
 from dpsql.faces.server.turns import OWN
-from dpsql.faces.server.workers.worker_messages import Ask, Ready, Reply
+from dpsql.faces.server.workers.worker_link import Died
+from dpsql.faces.server.workers.worker_messages import Ask, IsCharged, Ready, Reply
 from dpsql.faces.server.workers.worker_pool import COMPUTES, MOST_AT_ONCE, SLICE, Pool
 from tests.faces.server.test_pace import ANSWER, Told, an_ask, asking
 from tests.support.hand_clock import Hand, HandClock, settle
@@ -127,6 +129,38 @@ def test_each_leaves_at_a_declared_moment_whenever_it_is_ready(
     run(test, 1, 5)
 
 
+@pytest.mark.parametrize(("workers", "asks"), [(1, 1), (2, 1), (3, 1), (3, 6)])
+def test_eight_charts_are_there_within_two_moments_beside_five_that_never_stop(workers: int, asks: int) -> None:
+    """Who asks now and then, of one worker; who asks without end as well, of three. See docs/howto/run-a-server.md."""
+
+    async def test(rounds: Rounds) -> None:
+        now = await beside_five(rounds, 0.0, 33.3)  # by then each has had its turn
+        for turn in range(asks):
+            told: Told = []
+            for chart in CHARTS:
+                asking(rounds, told, f"{turn}{chart}", "ana")  # type: ignore[arg-type]
+            asked, now = now, await beside_five(rounds, now, now + 2 * 5 + rounds.pool.pace.gathers)
+            assert len(told_at(told)) == len(CHARTS) and max(at for at, _ in told) <= asked + 10.5
+
+    run(test, size=workers)
+
+
+async def beside_five(rounds: Rounds, now: float, then: float) -> float:
+    """Until then five accounts always have a round waiting, and what draws is ready at once; when that is."""
+    while now < then:
+        for place in range(5):
+            waits = [run for run in rounds.pool._turns if run.ask.account == f"user{place}"]
+            for number in range(MOST_AT_ONCE if len(waits) < MOST_AT_ONCE else 0):
+                asking(rounds, [], f"{place} {number} {now}", f"user{place}")  # type: ignore[arg-type]
+        for worker in rounds.made[1:]:
+            while worker.drawn and worker._reply is not None and not worker._reply.done():
+                worker.reply(Reply(worker.drawn[-1], ANSWER), True)
+                await settle()
+        now = min(now + 0.25, then)
+        await rounds.clock.go_to(now)
+    return now
+
+
 def test_accounts_take_turns_whoever_has_more_waiting() -> None:
     async def test(rounds: Rounds) -> None:
         told: Told = []
@@ -223,6 +257,93 @@ def test_a_death_is_told_at_the_moment_and_is_a_failure_of_the_one_that_drew() -
         assert [ask.id for ask in rounds.made[0].asked] == ["a", "c"]
 
     run(test)
+
+
+def refusals(told: Told) -> dict[str, str]:
+    """Whose statement, by what it was called → what he was told."""
+    return {id: found.diagnostics[0].message for (_, found), id in zip(told, "abcdefgh", strict=False)
+            if isinstance(found, Refused)}  # fmt: skip
+
+
+def test_who_was_behind_the_one_that_died_is_told_that_his_was_not_read() -> None:
+    """And the account's next round has one statement, so that the one that kills its worker takes nobody along."""
+
+    async def test(rounds: Rounds) -> None:
+        told: Told = []
+        for id in "abc":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(0.5)
+        rounds.worker.die()
+        await rounds.clock.go_to(5.5)
+        said = refusals(told)
+        assert said["a"].startswith("the statement failed") and set(said) == set("abc")
+        assert said["b"] == said["c"] and said["b"].startswith("another statement of your account")
+        for id in "de":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(6.5)
+        assert [ask.id for ask in rounds.made[-1].asked] == ["d"]
+
+    run(test)
+
+
+class Deaf(Hand):
+    """A worker that dies before it has charged anything that it is asked, but what it says it was about to."""
+
+    charging = ""
+
+    async def ask(self, ask: Ask) -> IsCharged | Reply:
+        self.asked.append(ask)
+        raise Died
+
+    def entry_of(self, id: str) -> str:
+        return "e" if id == self.charging else ""
+
+
+def test_what_a_dead_worker_had_not_begun_to_charge_is_asked_again_once() -> None:
+    """Nothing was charged for it; what perhaps was is told so, and not asked again."""
+
+    async def test(rounds: Rounds) -> None:
+        deaf = Deaf(Ready("", Catalogue(())))
+        deaf.charging = "b"
+        rounds.pool._free[0].link = deaf
+        told: Told = []
+        for id in "abc":
+            asking(rounds, told, id, "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(5.49)
+        assert told == []
+        await rounds.clock.go_to(5.5)
+        assert list(refusals(told).values()) == [message_of_failure()]
+        again = rounds.made[-1]
+        await rounds.clock.go_to(6)
+        assert [ask.id for ask in deaf.asked] == ["a", "b", "c"] and [ask.id for ask in again.asked] == ["a"]
+        again.reply(Reply("a", ANSWER))
+        await rounds.clock.go_to(10.5)
+        assert told_at(told) == {"a": 10.5} and [ask.id for ask in again.asked] == ["a", "c"]
+
+    run(test)
+
+
+def test_what_kills_each_worker_that_is_asked_is_asked_twice() -> None:
+    async def test(rounds: Rounds) -> None:
+        made = list[Deaf]()
+
+        async def start() -> Deaf:
+            made.append(Deaf(Ready("", Catalogue(()))))
+            return made[-1]
+
+        rounds.pool._free[0].link = await start()
+        rounds.pool.start = start  # type: ignore[assignment]
+        told: Told = []
+        asking(rounds, told, "a", "ana")  # type: ignore[arg-type]
+        await rounds.clock.go_to(60)
+        assert [len(worker.asked) for worker in made] == [1, 1, 0] and list(refusals(told)) == ["a"]
+        assert refusals(told)["a"] == message_of_failure() and rounds.pool.free == 1
+
+    run(test)
+
+
+def message_of_failure() -> str:
+    return failed().diagnostics[0].message
 
 
 def test_what_computes_is_asked_again_in_a_seat_of_its_own_and_nobody_waits_for_it() -> None:

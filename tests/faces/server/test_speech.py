@@ -10,6 +10,7 @@ import dpsql
 from dpsql.diagnostics.errors import Rejected
 from dpsql.faces.server.account_relations import RELATIONS, named_in, with_no_rows, with_rows
 from dpsql.faces.server.speech import spoken
+from dpsql.faces.server.workers.ceilings import AccountSpending
 from dpsql.faces.server.workers.own_account import rows_of
 from tests.support.small_shop import make_shop
 
@@ -84,7 +85,7 @@ def test_what_is_promised_is_what_is_given(tmp_path: Path) -> None:
     """A relation has as many columns as its rows have values."""
     with dpsql.connect(make_shop(tmp_path).policy, analyst="ana") as connection:
         connection.execute("SELECT COUNT(*) FROM orders", epsilon=0.1).fetchall()
-        found = rows_of(connection.service.session("ana"), RELATIONS)
+        found = rows_of(connection.service.session("ana"), RELATIONS, AccountSpending(connection.service))
     assert list(found) == list(RELATIONS) and all(found[name] for name in ("budget", "history", "tables", "ledger"))
     for name, rows in found.items():
         assert {len(row) for row in rows} <= {len(RELATIONS[name])}, name

@@ -15,6 +15,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from dpsql.faces.server.workers.ceilings import AccountSpending
 from dpsql.faces.server.workers.own_account import rows_of
 from dpsql.policy.load import load_policy
 from dpsql.service.made_up.service import FREE, MadeUpService, made_up
@@ -87,7 +88,7 @@ def test_what_would_be_charged_is_told_beside_that_it_is_free(service: MadeUpSer
 
 
 def test_its_report_says_that_there_is_nothing_to_report(service: MadeUpService) -> None:
-    ((page,),) = rows_of(service.session(), ["report"])["report"]
+    ((page,),) = rows_of(service.session(), ["report"], AccountSpending(service))["report"]
     assert "rows of this database are made up" in str(page) and "Promises to sign" not in str(page)
 
 

@@ -97,6 +97,16 @@ def _bound(d: Dialect, end: Exact, t: SqlType) -> str:
     return d.cast(f"'{digits:f}'", t)
 
 
+def bits(form: str) -> Spelling:
+    """An operator on the bits of two integers, in one type: of `{a}` and `{b}`."""
+
+    def spell(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+        a, b = each(d, sql, args, result.type)
+        return form.format(a=a, b=b)
+
+    return spell
+
+
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +169,8 @@ ALIKE: Mapping[str, Spelling] = {
     "ifnull": _chosen("COALESCE"),
     "nullif": _nullif,
     "clip": _clip,
+    "bits_and": bits("({a} & {b})"),
+    "bits_or": bits("({a} | {b})"),
     "concat_op": _concatenated,
     "greatest": _chosen("greatest"),
     "least": _chosen("least"),

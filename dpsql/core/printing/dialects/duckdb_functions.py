@@ -18,7 +18,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, decimal
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.alike import ALIKE, each
+from dpsql.core.printing.dialects.alike import ALIKE, bits, each
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted, tried
 
 # --- operators --------------------------------------------------------------------------------------------------------
@@ -154,6 +154,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "intdiv": _divided("//"),
     "mod": _divided("%"),
     "neg": _neg,
+    "bits_xor": bits("xor({a}, {b})"),
     "isnan": _of_double("isnan"),
     "isinf": _of_double("isinf"),
     "isfinite": _of_double("isfinite"),

@@ -112,7 +112,7 @@ TOTAL: Mapping[str, Total] = {
             # What they choose among or compare has one type, by a cast of the spelling that gives NULL.
             "eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in", "and", "or", "not",
             "is_null", "is_not_null", "is_true", "is_not_true", "is_false", "is_not_false", "case", "if", "coalesce",
-            "ifnull", "nullif", "greatest", "least",
+            "ifnull", "nullif", "greatest", "least", "bits_and", "bits_or", "bits_xor",
             # Of one DOUBLE, where it is defined: the spelling looks.
             "isnan", "isinf", "isfinite", "sign", "sqrt", "cbrt", "ln", "log10", "log2", "log", "exp", "pow", "sin",
             "cos", "tan", "asin", "acos", "atan", "radians", "degrees", "octave", "signed_octave",

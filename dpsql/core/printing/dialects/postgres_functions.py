@@ -19,7 +19,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import ALIKE, each
+from dpsql.core.printing.dialects.alike import ALIKE, bits, each
 from dpsql.core.printing.dialects.postgres_casts import bound, half_away, once
 from dpsql.core.printing.dialects.postgres_dates import DATES, shifted
 from dpsql.core.printing.dialects.postgres_doubles import last, over, over_constant, plus, times, times_constant
@@ -274,6 +274,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "intdiv": _intdiv,
     "mod": _mod,
     "neg": _neg,
+    "bits_xor": bits("({a} # {b})"),
     "isnan": _of_double(lambda d, sql: d.is_nan(sql)),
     "isinf": _of_double(_is_infinite),
     "isfinite": _of_double(lambda d, sql: d.is_finite(sql)),

@@ -21,7 +21,7 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, UBIGINT, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import ALIKE, each
+from dpsql.core.printing.dialects.alike import ALIKE, bits, each
 from dpsql.core.printing.dialects.spark_casts import LARGEST, bound, half_away, once, tried
 from dpsql.core.printing.dialects.spark_dates import DATES, shifted
 from dpsql.core.printing.dialects.spark_texts import TEXTS
@@ -240,6 +240,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "intdiv": _intdiv,
     "mod": _mod,
     "neg": _neg,
+    "bits_xor": bits("({a} ^ {b})"),
     "isnan": _of_double(lambda d, sql: d.is_nan(sql)),
     "isinf": _of_double(_is_infinite),
     "isfinite": _of_double(lambda d, sql: d.is_finite(sql)),

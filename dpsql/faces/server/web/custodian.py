@@ -70,7 +70,7 @@ class Custodian(Site):
 
     async def _ledger(self, visit: Visit) -> bytes:
         rows = await visit.asker.rows("SELECT * FROM dpsql.ledger")
-        failures = await visit.asker.rows("SELECT * FROM dpsql.failures ORDER BY at")
+        failures = await visit.asker.rows("SELECT * FROM dpsql.failures")
         return custody.ledger(visit.frame, rows, failures, self.house.policy(visit.session).failures)
 
     async def _policy(self, visit: Visit) -> bytes:

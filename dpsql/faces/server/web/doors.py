@@ -58,10 +58,10 @@ class Web:
         return urls
 
     async def _listen(self, site: Site, address: Address, option: str) -> str:
-        tls = self._house.door.tls
+        tls, is_proxy = self._house.door.tls, self._house.door.is_proxy
         require_tls(address.host, tls)
         limits = WebLimits(self._house.limits.connections, max(self._house.limits.connections // 2, 1))
-        listener = Listener(Guard(site.app(), site.secure), tls, limits)
+        listener = Listener(Guard(site.app(), site.secure, is_proxy), tls, limits, is_proxy)
         try:
             port = await listener.start(address.host, address.port)
         except OSError as error:

@@ -3,7 +3,8 @@
 *Claim.* What another site makes a browser send changes nothing and spends nothing; no path names a file; a request is
 bounded in time and memory before anybody has logged in. *Why.* A POST whose browser says that it comes from elsewhere
 is refused, before forms' tokens are looked at, and cookies are SameSite=strict; names other than this listener's are
-refused on loopback, so that no foreign name leads here; a path holds words and single slashes, nothing escaped; the
+refused on loopback, so that no foreign name leads here; X-Forwarded-For is read of declared proxies alone, and of it
+what the first of them saw; a path holds words and single slashes, nothing escaped; the
 body is read within a limit and a time. *When it would be false.* If a page were answered around it. *Tested by*
 tests/faces/server/web/test_guard.py.
 """
@@ -17,6 +18,8 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
+
+from dpsql.faces.server.front.patience import parsed_address
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -56,10 +59,11 @@ _log = logging.getLogger("dpsql.server")
 
 
 class Guard:
-    """An application behind these rules. secure: it is spoken to under TLS."""
+    """An application behind these rules. secure: it is spoken to under TLS. is_proxy: whether who connects from an
+    address says where his client comes from; nobody else's word is taken."""
 
-    def __init__(self, app: App, secure: bool) -> None:
-        self._app, self._secure = app, secure
+    def __init__(self, app: App, secure: bool, is_proxy: Callable[[str], bool] = lambda address: False) -> None:
+        self._app, self._secure, self._is_proxy = app, secure, is_proxy
         self._names: frozenset[str] | None = None
 
     def listens(self, host: str, port: int) -> None:
@@ -130,8 +134,23 @@ class Guard:
         length = headers.get(b"content-length", [b"0"])[0]
         if not length.isdigit() or len(length) > 12 or int(length) > MOST_BODY:
             return 413, f"a request has at most {MOST_BODY:,} bytes"
+        if scope["client"] is not None and self._is_proxy(scope["client"][0]):
+            address = self._forwarded(headers.get(b"x-forwarded-for", []))
+            if address is None:
+                return 400, "the proxy did not say where its client comes from"
+            scope["client"] = (address, 0)
         if scope["method"] in ("POST", "DELETE") and not self._is_from_here(headers, host):
             return 403, "a form of another site is not taken"
+        return None
+
+    def _forwarded(self, said: list[bytes]) -> str | None:
+        """Who came to the first proxy that is believed: what stands before him may be his own invention."""
+        for text in reversed(b",".join(said).decode("latin-1").split(",")):
+            address = parsed_address(text.strip())
+            if address is None:
+                return None
+            if not self._is_proxy(str(address)):
+                return str(address)
         return None
 
     def _is_from_here(self, headers: dict[bytes, list[bytes]], host: str) -> bool:

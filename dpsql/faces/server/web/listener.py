@@ -11,6 +11,7 @@ import itertools
 import logging
 import ssl
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -42,6 +43,8 @@ class _Protocol(H11Protocol):
     """One connection."""
 
     limits = WebLimits()
+    shared: Callable[[str], bool] = staticmethod(lambda address: False)
+    """Whether many come from an address: of a proxy, which has no limit of its own."""
     _deadline: asyncio.TimerHandle | None = None
     _numbers: ClassVar = itertools.count()
 
@@ -61,7 +64,7 @@ class _Protocol(H11Protocol):
         while True:
             there = [c for c in self.connections if isinstance(c, _Protocol) and not c._gives_way]
             of = Counter(_network(c) for c in there)
-            own = of[_network(self)] > self.limits.from_one_address
+            own = of[_network(self)] > self.limits.from_one_address and not self._is_shared
             if not own and len(there) <= self.limits.connections:
                 return True
             may_go = [c for c in there if c is not self and c._is_idle and (not own or _network(c) == _network(self))]
@@ -70,6 +73,10 @@ class _Protocol(H11Protocol):
             first = min(may_go, key=lambda c: (-of[_network(c)], not c._unread.waits, c._number))
             first._gives_way = True
             first.transport.abort()
+
+    @property
+    def _is_shared(self) -> bool:
+        return self.client is not None and self.shared(self.client[0])
 
     @property
     def _is_idle(self) -> bool:
@@ -122,7 +129,14 @@ def _network(connection: H11Protocol) -> str:
 class Listener:
     """Listens for one application."""
 
-    def __init__(self, app: Guard, tls: ssl.SSLContext | None, limits: WebLimits | None = None) -> None:
+    def __init__(
+        self,
+        app: Guard,
+        tls: ssl.SSLContext | None,
+        limits: WebLimits | None = None,
+        shared: Callable[[str], bool] = lambda address: False,
+    ) -> None:
+        """shared: whether many come from an address, which has no limit of its own then."""
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)  # a request's own bytes would stand in the log
         self._app, self._tls = app, tls
         self._state = ServerState()
@@ -132,7 +146,9 @@ class Listener:
             server_header=False, date_header=False, h11_max_incomplete_event_size=MOST_HEAD,
             timeout_keep_alive=int(HEAD_SECONDS),
         )  # fmt: skip
-        self._protocol: Any = type("_Limited", (_Protocol,), {"limits": limits or WebLimits()})
+        self._protocol: Any = type(
+            "_Limited", (_Protocol,), {"limits": limits or WebLimits(), "shared": staticmethod(shared)}
+        )
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:

@@ -39,6 +39,8 @@ _AGAIN_SECONDS: Final = 60.0
 _PATIENCE: Final = 10.0
 _MOST: Final = 1024 * 1024
 _KINDS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
+_UNNAMED: Final = "\0"
+"""In place of a key's id, where a token has none: no key is called so, and they are looked at anew now and then."""
 _NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
@@ -109,7 +111,7 @@ class Vouching:
         provider = self._provider
         try:
             head = jwt.get_unverified_header(token)
-            key = (await self._published(head.get("kid", ""))).keys.get(head.get("kid", ""))
+            key = _key_of(head, (await self._published(head.get("kid") or _UNNAMED)).keys)
             if key is None or head.get("alg") not in _KINDS or key.algorithm_name != head["alg"]:
                 return None
             claims = jwt.decode(
@@ -145,6 +147,16 @@ class Vouching:
 
     def _of(self, mark: str, what: str) -> str:
         return _base64(hmac.digest(self._key, f"{what} {mark}".encode("utf-8", "replace"), "sha256"))
+
+
+def _key_of(head: Mapping[str, Any], keys: Mapping[str, Any]) -> Any:
+    """What a token says that it is signed with: it need not where the provider has one key (OpenID Connect Core, 10.1).
+
+    None if there is none.
+    """
+    own = [key for key in keys.values() if key.algorithm_name in _KINDS]
+    named = head.get("kid")
+    return keys.get(named) if named else own[0] if len(own) == 1 else None
 
 
 def _looked_up(issuer: str) -> _Known:

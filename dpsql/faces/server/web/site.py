@@ -273,7 +273,7 @@ def html(page: bytes, status: int = 200) -> Response:
 
 
 def address_of(request: Request) -> str:
-    """From where a request came: an IP address. No header is believed."""
+    """From where a request came: an IP address. Of no header but a declared proxy's (`guard.py`)."""
     return "" if request.client is None else request.client.host
 
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
+from dpsql.core.ir import array_text
 from dpsql.core.ir import types as t
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.faces.server.statements import Value
@@ -235,7 +236,7 @@ def wire_type(sql: SqlType) -> WireType:
 def _array_type(item: WireType) -> WireType:
     return WireType(
         f"{item.name}[]", item.array, -1, item.array, arrays.writer(item.text), arrays.packer(item.oid, item.binary),
-        arrays.reader(item.from_text), arrays.unpacker(item.oid, item.from_binary), t.list_of(item.sql),
+        array_text.reader(item.from_text), arrays.unpacker(item.oid, item.from_binary), t.list_of(item.sql),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import EngineError, Error
-from dpsql.faces.server.account_relations import named_in, with_rows
+from dpsql.faces.server.account_relations import RELATIONS, named_in, whole, with_rows
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.faces.server.workers.batch_runs import batch_reply
@@ -46,7 +46,7 @@ class WorkerAnswering:
     rows: the most rows of an answer. leaving: told the name of a run when it has done all that reads private rows; when
     it returns, others may see what came of that. charging: told the name of a run and the ledger's entry that it is
     about to make. drawing: told the name of a run that is charged; when it returns, it draws, for so
-    many seconds, 0 for no limit.
+    many seconds, 0 for no limit. spending: what was read of the ledger.
     """
 
     def __init__(
@@ -56,10 +56,11 @@ class WorkerAnswering:
         leaving: Callable[[str], object],
         charging: Callable[[str, str], object],
         drawing: Callable[[str], float] | None = None,
+        spending: AccountSpending | None = None,
     ) -> None:
         self._service, self._rows, self._leaving, self._charging = service, rows, leaving, charging
         self._drawing = drawing
-        self._kept, self._spending = KeptAnswers(), AccountSpending(service)
+        self._kept, self._spending = KeptAnswers(), spending or AccountSpending(service)
         self._names: dict[str, frozenset[str]] = {}
         """Run that is not over → what it holds."""
         self._naming = threading.Lock()
@@ -96,16 +97,26 @@ class WorkerAnswering:
             return batch_reply(ask, session, self._rows, lambda plan: self._run(ask, session, plan))
         if (statement := summary_statement(ask.sql)) is not None:
             return self._summary(ask, session, statement)
+        if ask.wish == "look" and not ask.settings.intervals and (name := whole(ask.sql)) is not None:
+            return self._whole(ask, session, name)
         sql, moved = ask.sql, 0
         values: tuple[Value, ...] | Mapping[str, Value] = ask.values
         if names := named_in(sql):
-            sql, values, moved = with_rows(sql, ask.values, rows_of(session, names))
+            sql, values, moved = with_rows(sql, ask.values, rows_of(session, names, self._spending))
         question = WrittenQuery(sql, values, DIALECT, ask.asked)
         try:
             return self._planned(ask, session, question)
         except Error as error:
             error.diagnostics = tuple(_in_text(d, ask.sql, moved) for d in error.diagnostics)
             raise
+
+    def _whole(self, ask: Ask, session: Session, name: str) -> Reply:
+        rows = rows_of(session, [name], self._spending)[name]
+        if len(rows) > self._rows:
+            raise Error([too_many_rows(self._rows, is_paid=False)])
+        free = self._service.free if ask.settings.notices else ""
+        notices = (free,) if free else ()
+        return Reply(ask.id, Answer(tuple(RELATIONS[name].items()), sendable(rows, is_paid=False), notices))
 
     def _planned(self, ask: Ask, session: Session, question: WrittenQuery) -> Reply:
         match ask.wish:
@@ -263,6 +274,7 @@ class AtOnce(WorkerAnswering):
         leaving: Callable[[str], object],
         charging: Callable[[str, str], object],
         drawing: Callable[[str], float] | None = None,
+        spending: AccountSpending | None = None,
     ) -> None:
         super().__init__(service, rows, lambda id: None, charging)
 
@@ -294,7 +306,7 @@ def _spent(service: Service) -> Answer:
 def _price_of(service: Service, id: str) -> Answer:
     """What an entry of the ledger charged its account, and whether its run failed; no row if there is none."""
     service.count_crashes()
-    entries = [r.entry for r in service.ledger.history() if r.entry.id == id]
+    entries = [r.entry for r in service.ledger.find([id])]
     has_failed = any(failure.entry == id for failure in service.ledger.failures())
     rows = [(str(largest(entry.in_account(unit) for unit in entry.units)), has_failed) for entry in entries]
     return Answer((("price", VARCHAR), ("failed", BOOLEAN)), rows)

@@ -11,19 +11,26 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
-from dpsql.core.ledger.ledger import Ceiling, Receipt
+from dpsql.core.ledger.ledger import Ceiling, Entry, Receipt
 from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
 from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.faces.server.statements import Ceilings
+from dpsql.service.accounts.spending_story import SpendingStory
 from dpsql.service.service import Service
 
+T = TypeVar("T")
+
 _SPANS: Final = {"per_hour": dt.timedelta(hours=1), "per_day": dt.timedelta(days=1)}
+_LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
+_AT_ONCE: Final = 5_000
+"""Entries that are read at one time."""
 
 
 Losses = Mapping[str, PrivacyLoss]
@@ -38,7 +45,7 @@ class AccountCharge(NamedTuple):
 
 
 class AccountSpending:
-    """What each account has spent, and when: the ledger is read once, and from then on what is new in it."""
+    """What each account has spent, and when, with the ledger's story: it is read once, and from then on what is new."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -48,26 +55,49 @@ class AccountSpending:
     def _start_over(self) -> None:
         self._last: Receipt | None = None
         self._charges: dict[str, list[AccountCharge]] = {}
-        self._spent: dict[str, Losses] = {}
+        self._equal: dict[tuple[tuple[str, PrivacyLoss], ...], dict[str, PrivacyLoss]] = {}
+        """Of charges that cost the same, one stands for all."""
+        self._story = SpendingStory(self.service.policy.unit_names)
 
     def of(self, account: str) -> tuple[list[AccountCharge], Losses]:
-        """All charges of an account until now, oldest first, and their sum. Raises CannotOpen (DP407)."""
-        own, names = self.service.policy.account(account), self.service.policy.unit_names
+        """All charges of an account until now, in the order of time, and their sum. Raises CannotOpen (DP407)."""
+        own = self.service.policy.account(account)
         with self._lock:
-            try:
-                found = self.service.ledger.history(self._last)
-            except CannotOpen:  # of a ledger that a custodian puts back, the last entry may never be there again
-                self._start_over()
-                raise
-            for receipt in found:
-                entry = receipt.entry.called(names)
-                charge = AccountCharge(
-                    _moment(receipt.reserved_at), {unit: entry.in_account(unit) for unit in entry.units}
-                )
-                self._charges.setdefault(entry.analyst, []).append(charge)
-                self._spent[entry.analyst] = _sum((self._spent.get(entry.analyst, {}), charge.losses))
-                self._last = receipt
-            return list(self._charges.get(own, ())), self._spent.get(own, {})
+            self._read_on()
+            return list(self._charges.get(own, ())), self._story.spent(own)
+
+    def read(self) -> None:
+        """All that is there. Raises CannotOpen (DP407)."""
+        self.told(lambda _: None)
+
+    def told(self, tell: Callable[[SpendingStory], T]) -> T:
+        """What of the ledger's story is asked for; nobody adds to it meanwhile. Raises CannotOpen (DP407)."""
+        with self._lock:
+            self._read_on()
+            return tell(self._story)
+
+    def _read_on(self) -> None:
+        names = self.service.policy.unit_names
+        try:
+            while True:
+                found = self.service.ledger.history(self._last, _AT_ONCE)
+                for receipt in found:
+                    self._add(receipt, receipt.entry.called(names))
+                if len(found) < _AT_ONCE:
+                    return
+        except CannotOpen:  # of a ledger that a custodian puts back, the last entry may never be there again
+            self._start_over()
+            raise
+
+    def _add(self, receipt: Receipt, entry: Entry) -> None:
+        self._last = receipt
+        self._story.add(receipt)
+        if not entry.units:
+            return
+        losses = {unit: entry.in_account(unit) for unit in entry.units}
+        losses = self._equal.setdefault(tuple(losses.items()), losses)
+        own = self._charges.setdefault(entry.analyst, [])
+        insort(own, AccountCharge(_moment(receipt.reserved_at), losses), key=_order)
 
 
 def ceilings_now(
@@ -103,8 +133,7 @@ def require_asked(
         _refuse(f"a statement that is charged has at least ε {ceilings.least_epsilon} here, and this one has {loss}")
     if ceilings.statements is not None:
         charges, _ = spending.of(account)
-        since = now - _SPANS["per_hour"]
-        count = sum(charge.at is None or charge.at >= since for charge in charges)
+        count = len(_since(charges, now - _SPANS["per_hour"]))
         if count >= ceilings.statements:
             _refuse(f"{count:,} statements were charged in the last hour, and no more than {ceilings.statements:,} may")
 
@@ -119,17 +148,21 @@ def _refuse(message: str) -> NoReturn:
     raise reject("DP413", message, help=[how], notes=["nothing was run and nothing was spent"])
 
 
-def spent_since(charges: Iterable[AccountCharge], since: dt.datetime) -> Losses:
+def spent_since(charges: Sequence[AccountCharge], since: dt.datetime) -> Losses:
     """What was charged from then on. Entries without a time count."""
-    return _sum(charge.losses for charge in charges if charge.at is None or charge.at >= since)
-
-
-def _sum(several: Iterable[Losses]) -> Losses:
     found: dict[str, PrivacyLoss] = {}
-    for losses in several:
-        for unit, loss in losses.items():
+    for charge in _since(charges, since):
+        for unit, loss in charge.losses.items():
             found[unit] = found.get(unit, NO_LOSS) + loss
     return found
+
+
+def _since(charges: Sequence[AccountCharge], since: dt.datetime) -> Sequence[AccountCharge]:
+    return charges[bisect_left(charges, since, key=_order) :]
+
+
+def _order(charge: AccountCharge) -> dt.datetime:
+    return charge.at or _LAST
 
 
 def _moment(reserved_at: str) -> dt.datetime | None:

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
 
 from dpsql import __version__
 from dpsql.answers.results.summary_rows import listed
 from dpsql.core.ledger.failures import counted
-from dpsql.core.ledger.ledger import Ledger, Receipt
+from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
+from dpsql.core.privacy_loss import PrivacyLoss, largest, remaining
 from dpsql.faces.server.account_relations import Row
+from dpsql.faces.server.workers.ceilings import AccountSpending
 from dpsql.policy.tools.show import declared_of, whose_rows
 from dpsql.service.accounts.ledgers import shown
 from dpsql.service.accounts.remaining_budgets import limits_of
+from dpsql.service.accounts.spending_story import MOST_POINTS, SpendingStory
 from dpsql.service.session import Session
 
-NEWEST: Final = 200
-"""Entries of the history, the newest of them."""
-MOST_POINTS: Final = 400
-"""Rows of a spending over time: of more charges, some in between are left out."""
 
-
-def rows_of(session: Session, names: Collection[str]) -> Mapping[str, Sequence[Row]]:
+def rows_of(session: Session, names: Collection[str], spending: AccountSpending) -> Mapping[str, Sequence[Row]]:
     """Relation → its rows. Raises CannotOpen (DP407)."""
-    makers = {
+    makers: dict[str, Callable[[Session, SpendingStory], list[Row]]] = {
         "budget": _budget,
         "history": _history,
         "tables": _tables,
@@ -40,10 +35,10 @@ def rows_of(session: Session, names: Collection[str]) -> Mapping[str, Sequence[R
         "failures": _failures,
         "report": _report,
     }
-    return {name: makers[name](session) for name in names}
+    return spending.told(lambda story: {name: makers[name](session, story) for name in names})
 
 
-def _budget(session: Session) -> list[Row]:
+def _budget(session: Session, _: SpendingStory) -> list[Row]:
     found: list[Row] = []
     for unit, budget in session.budget.items():
         limits = [x for x in (budget.remaining, budget.total_remaining) if x is not None]
@@ -55,66 +50,36 @@ def _budget(session: Session) -> list[Row]:
     return found
 
 
-def _history(session: Session) -> list[Row]:
+def _history(session: Session, story: SpendingStory) -> list[Row]:
+    names, account = session.policy.unit_names, session.analyst
     found: list[Row] = []
-    for number, receipt in [*enumerate(_own(session), 1)][-NEWEST:]:
-        entry = receipt.entry
+    receipts = session.ledger.find(story.newest.get(account, ()))
+    for number, receipt in enumerate(receipts, story.counts.get(account, 0) - len(receipts) + 1):
+        entry = receipt.entry.called(names)
         cost = largest([entry.in_account(unit) for unit in entry.units] or [PrivacyLoss()])
-        parts = tuple(_number(x) for x in (cost.epsilon, cost.delta, cost.rho))
-        found.append((number, _time(receipt.reserved_at), entry.statement, *parts, entry.plan_hash, entry.id))
+        found.append((number, _time(receipt.reserved_at), entry.statement, *_parts(cost), entry.plan_hash, entry.id))
     return found
 
 
-def _spending(session: Session) -> list[Row]:
-    own = _own(session)
-    return _thinned([(unit, at, *parts) for unit in session.policy.units for at, parts in _summed(own, unit, own=True)])
+def _spending(session: Session, story: SpendingStory) -> list[Row]:
+    units = list(session.policy.units)
+    return [
+        (unit, _utc(at), *_parts(spent))
+        for unit in units
+        for at, spent in story.trail(unit, session.analyst).points(MOST_POINTS // len(units))
+    ]
 
 
-def _spending_of_all(session: Session) -> list[Row]:
-    found: list[Row] = []
-    charges = _charges(session)
-    for unit in session.policy.units:
-        found += [(unit, None, at, *parts) for at, parts in _summed(charges, unit, own=False)]
-        for name in sorted({r.entry.analyst for r in charges}):
-            own = [r for r in charges if r.entry.analyst == name]
-            found += [(unit, name, at, *parts) for at, parts in _summed(own, unit, own=True)]
-    return _thinned(found)
+def _spending_of_all(session: Session, story: SpendingStory) -> list[Row]:
+    trails = [(unit, who) for unit in session.policy.units for who in story.accounts(unit)]
+    return [
+        (unit, who, _utc(at), *_parts(spent))
+        for unit, who in trails
+        for at, spent in story.trail(unit, who).points(MOST_POINTS // len(trails))
+    ]
 
 
-def _own(session: Session) -> list[Receipt]:
-    """The account's own charges."""
-    return [r for r in _charges(session) if r.entry.analyst == session.analyst]
-
-
-def _charges(session: Session) -> list[Receipt]:
-    """Entries that cost something, in the present names of units.
-
-    Others name noise within a run, and when they came would tell how far it was.
-    """
-    names = session.policy.unit_names
-    return [replace(r, entry=r.entry.called(names)) for r in session.ledger.history() if r.entry.units]
-
-
-def _summed(
-    charges: Sequence[Receipt], unit: str, *, own: bool
-) -> Iterator[tuple[dt.datetime | None, tuple[float | None, ...]]]:
-    """What was spent of a unit after each charge. own: received answers count, as in an account."""
-    spent = NO_LOSS
-    for receipt in charges:
-        entry = receipt.entry
-        loss = entry.in_account(unit) if own else entry.charges.get(unit, NO_LOSS)
-        if loss != NO_LOSS:
-            spent += loss
-            yield _time(receipt.reserved_at), tuple(_number(x) for x in (spent.epsilon, spent.delta, spent.rho))
-
-
-def _thinned(rows: list[Row]) -> list[Row]:
-    """No more than can be drawn; the last of each run of rows stays."""
-    step = -(-len(rows) // MOST_POINTS)
-    return rows if step <= 1 else [row for at, row in enumerate(rows) if at % step == 0 or at == len(rows) - 1]
-
-
-def _accounts(session: Session) -> list[Row]:
+def _accounts(session: Session, _: SpendingStory) -> list[Row]:
     found: list[Row] = []
     for unit, name, spent, cap in standing(session.policy, session.ledger):
         left = None if cap is None else remaining(cap, spent)
@@ -135,41 +100,39 @@ def standing(policy: Policy, ledger: Ledger) -> Iterator[tuple[str, str | None, 
             yield unit, name, ledger.spent(unit, name), cap
 
 
-def _ledger(session: Session) -> list[Row]:
-    """Read anew from the chain, which its head vouches for: else opening or reading it is refused (DP407)."""
-    charges = _charges(session)
-    place = session.ledger_place
-    newest = charges[-1] if charges else None
+def _ledger(session: Session, story: SpendingStory) -> list[Row]:
+    """As it is read on now, which its head vouches for: else opening or reading it is refused (DP407)."""
+    place, newest = session.ledger_place, story.last
     return [
         ("ledger", shown(place)),
         ("head", "" if place is None else str(place.head)),
         ("accountant", session.policy.privacy.accountant),
-        ("charges", str(len(charges))),
+        ("charges", str(story.charges)),
         ("newest charge", "" if newest is None else newest.reserved_at[:19].replace("T", " ") + " UTC"),
         ("its place in the chain", "" if newest is None else f"{newest.sequence}, {newest.hash}"),
         ("policy", session.policy.hash),
     ]
 
 
-def _failures(session: Session) -> list[Row]:
+def _failures(session: Session, _: SpendingStory) -> list[Row]:
     """Without a word of the engine; the statement is the analyst's own text."""
-    texts = {r.entry.id: r.entry.statement for r in session.ledger.history()}
     since = dt.datetime.now(dt.UTC) - session.policy.failures.per
     found = counted(session.ledger.failures(), since)
-    return [(f.account, f.at and f.at.replace(tzinfo=None), f.how, texts.get(f.entry, ""), f.entry) for f in found]
+    texts = {r.entry.id: r.entry.statement for r in session.ledger.find([f.entry for f in found])}
+    return [(f.account, f.at and _utc(f.at), f.how, texts.get(f.entry, ""), f.entry) for f in found]
 
 
-def _report(session: Session) -> list[Row]:
+def _report(session: Session, story: SpendingStory) -> list[Row]:
     """As `dpsql policy report` makes it; no data is read for it."""
     from dpsql.faces.report.page import about_made_up, report  # which few ever ask for
 
     if session.service.free:
         return [(about_made_up(session.policy),)]
     today = dt.datetime.now(dt.UTC).date()
-    return [(report(session.policy, session.ledger.history(), None, version=__version__, today=today),)]
+    return [(report(session.policy, story, None, version=__version__, today=today),)]
 
 
-def _tables(session: Session) -> list[Row]:
+def _tables(session: Session, _: SpendingStory) -> list[Row]:
     found: list[Row] = []
     for table in session.policy.tables.values():
         for column in table.columns.values():
@@ -179,8 +142,12 @@ def _tables(session: Session) -> list[Row]:
     return found
 
 
-def _summaries(session: Session) -> list[Row]:
+def _summaries(session: Session, _: SpendingStory) -> list[Row]:
     return listed(session.summaries)
+
+
+def _parts(loss: PrivacyLoss) -> tuple[float, float, float]:
+    return float(loss.epsilon), float(loss.delta), float(loss.rho)
 
 
 def _number(x: Fraction | None) -> float | None:
@@ -189,6 +156,10 @@ def _number(x: Fraction | None) -> float | None:
 
 def _time(text: str) -> dt.datetime | None:
     try:
-        return dt.datetime.fromisoformat(text).astimezone(dt.UTC).replace(tzinfo=None)
+        return _utc(dt.datetime.fromisoformat(text))
     except ValueError:
         return None
+
+
+def _utc(at: dt.datetime) -> dt.datetime:
+    return at.astimezone(dt.UTC).replace(tzinfo=None)

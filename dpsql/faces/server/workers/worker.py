@@ -24,6 +24,7 @@ from dpsql.core.policy.catalogue import Catalogue
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.server.workers.answering import AtOnce, WorkerAnswering
+from dpsql.faces.server.workers.ceilings import AccountSpending
 from dpsql.faces.server.workers.cut import limit_process
 from dpsql.faces.server.workers.worker_messages import (
     LONGEST,
@@ -65,9 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
         if given.made_up is None:
             policy, engine = open_data(loaded, None, None, given.threads, given.memory)
             service, catalogue = Service(policy, engine), engine.describe()
-            service.ledger  # noqa: B018  # opened now, so that what is wrong with it is said at the start
+            spending = AccountSpending(service)
+            spending.read()  # now: what is wrong with it is said, and nobody waits for it later
         else:
             service, catalogue = made_up(replace(loaded, name=given.made_up), _known(next(lines)))
+            spending = AccountSpending(service)
     except Error as error:
         send(Broken(error.diagnostics))
         return 1
@@ -76,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     with service:
         send(Ready(loaded.hash, catalogue))
-        _serve(WorkerAnswering if given.made_up is None else AtOnce, service, lines, send)
+        _serve(WorkerAnswering if given.made_up is None else AtOnce, service, spending, lines, send)
     return 0
 
 
@@ -121,7 +124,11 @@ def _lines(source: int) -> Iterator[bytes]:
 
 
 def _serve(
-    kind: type[WorkerAnswering], service: Service, lines: Iterator[bytes], send: Callable[[Message], None]
+    kind: type[WorkerAnswering],
+    service: Service,
+    spending: AccountSpending,
+    lines: Iterator[bytes],
+    send: Callable[[Message], None],
 ) -> None:
     runs: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
     running: dict[str, queue.SimpleQueue[Draw | Go]] = {}
@@ -162,7 +169,7 @@ def _serve(
         running[id].get()
 
     rows = service.policy.serving.rows
-    answering = kind(service, rows, leaving, lambda id, entry: told(Charging(id, entry)), drawing)
+    answering = kind(service, rows, leaving, lambda id, entry: told(Charging(id, entry)), drawing, spending)
 
     def reply(ask: Ask) -> None:
         found = answering.answer(ask)

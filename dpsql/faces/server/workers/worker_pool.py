@@ -22,7 +22,7 @@ from typing import Final
 
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
-from dpsql.faces.server.size_limits import ending, failed, stopped
+from dpsql.faces.server.size_limits import beside_another, ending, failed, stopped
 from dpsql.faces.server.statements import Refused
 from dpsql.faces.server.turns import OWN, Turns
 from dpsql.faces.server.workers.desk import Desk
@@ -53,13 +53,15 @@ class _Seat:
 @dataclass(slots=True, eq=False)
 class _Run:
     """A statement on its way. outcome: what its caller waits for. entry: of the ledger, that it was about to make, ""
-    for none; known when it is over. begins: not before. seat: None until it does."""
+    for none; known when it is over. begins: not before. seat: None until it does. is_again: it was asked before, of a
+    worker that died and had charged nothing for it."""
 
     ask: Ask
     outcome: asyncio.Future[Reply]
     entry: asyncio.Future[str]
     begins: float
     seat: _Seat | None = None
+    is_again: bool = False
 
     def refuse(self, refusal: Refused) -> None:
         """Tell who waits, whatever has come of it. One that waits for a worker is never run."""
@@ -76,11 +78,13 @@ class _Run:
 
 @dataclass(slots=True, eq=False)
 class _Begun:
-    """A run in its seat. drawing: what its worker says in the end. left: whether it came to its end, at its moment."""
+    """A run in its seat. drawing: what its worker says in the end. left: whether it came to its end, at its moment.
+    entry: as of a run, where it was asked for."""
 
     run: _Run
     drawing: asyncio.Task[Said]
     left: asyncio.Task[bool]
+    entry: str
 
 
 @dataclass(eq=False)
@@ -218,7 +222,9 @@ class Pool:
             self._seat()
 
     async def _round(self, seat: _Seat, runs: Sequence[_Run]) -> None:
-        """All are charged; then one draws behind the other. What was not charged by then waits for another round."""
+        """All are charged; then one draws behind the other. What was not charged by then waits for another round; of a
+        worker that died, what it had not begun to charge, once.
+        """
         began = since = self.clock.now()
         ends = began + self.pace.first
         asked = [(run, self._asked(seat, run)) for run in runs if not run.outcome.done()]
@@ -228,10 +234,19 @@ class Pool:
         asked.sort(key=lambda one: not one[1].done())
         back, begun, is_gone = list[_Run](), list[_Begun](), False
         for run, asking in asked:
+            entry = ""
+            if asking.done() and isinstance(asking.exception(), Died):  # it names an entry before it makes it
+                entry, is_gone = seat.link.entry_of(run.ask.id), True
+                if not entry and not run.is_again:
+                    run.seat, run.is_again = None, True
+                    back.append(run)
+                    continue
             latest = (ends if begun else since) + self.pace.last
             within = latest - self.pace.margin - self.clock.now() if len(asked) > 1 else 0.0
-            drawing = asking if is_gone else asyncio.create_task(self._drawn(seat, run, asking, within))
-            if not is_gone and not await self._done_by({drawing}, ends):
+            draws, drawing = not is_gone, asking
+            if draws:
+                drawing = asyncio.create_task(self._drawn(seat, run, asking, within))
+            if draws and not await self._done_by({drawing}, ends):
                 since = latest - self.pace.last
                 await self._done_by({drawing}, latest)
                 ends = since + self.pace.leaves(self.clock.now() - since)
@@ -240,15 +255,18 @@ class Pool:
                 back.append(run)
                 continue
             is_gone = is_gone or not drawing.done() or drawing.exception() is not None
-            begun.append(_Begun(run, drawing, asyncio.create_task(self._left(seat, run, drawing, ends))))
+            unread = not draws and not (asking.done() and asking.exception())
+            left = asyncio.create_task(self._left(seat, run, drawing, ends, unread))
+            begun.append(_Begun(run, drawing, left, entry))
         await self.clock.sleep_until(ends)
         self._put_back(back)
         lost = [one for one in begun if not await one.left]
-        if lost:
+        if lost or is_gone:
             await self._lost(seat, lost)
         account = runs[0].ask.account  # which keeps others waiting no longer than a run of one statement does
         at_once = 2 * self._at_once.get(account, MOST_AT_ONCE)
-        self._at_once[account] = 1 if ends > began + self.pace.last else min(MOST_AT_ONCE, at_once)
+        is_alone = is_gone or bool(lost) or ends > began + self.pace.last
+        self._at_once[account] = 1 if is_alone else min(MOST_AT_ONCE, at_once)
 
     @staticmethod
     def _asked(seat: _Seat, run: _Run) -> asyncio.Task[Said]:
@@ -259,14 +277,17 @@ class Pool:
         found = await asking
         return await seat.link.draw(run.ask.id, within) if isinstance(found, IsCharged) else found
 
-    async def _left(self, seat: _Seat, run: _Run, drawing: asyncio.Task[Said], moment: float) -> bool:
-        """Let the caller have what came of his run, then; whether anything did."""
+    async def _left(self, seat: _Seat, run: _Run, drawing: asyncio.Task[Said], moment: float, unread: bool) -> bool:
+        """Let the caller have what came of his run, then; whether anything did. unread: it was charged and, behind one
+        that died, not let draw."""
         await self.clock.sleep_until(moment)
         reply: Reply | None = None
         if drawing.done() and not isinstance(drawing.exception() or drawing.result(), IsCharged):
             with contextlib.suppress(Died):
                 found = drawing.result()
                 reply = found if isinstance(found, Reply) else await seat.link.go(run.ask.id)
+        if reply is None and unread:
+            run.refuse(beside_another())
         self._tell(run, reply)
         if reply is not None:
             run.over(seat.link.entry_of(run.ask.id))
@@ -277,7 +298,7 @@ class Pool:
 
         A failure is the one that drew when it died. None of those is that the clock ends, or that were behind others.
         """
-        entries = [seat.link.entry_of(one.run.ask.id) for one in lost]
+        entries = [one.entry or seat.link.entry_of(one.run.ask.id) for one in lost]
         is_late = any(not one.drawing.done() for one in lost)
         died = [one for one in lost if one.drawing.done() and one.drawing.exception() is not None] or list(lost)
         for one, entry in zip(lost, entries, strict=True):

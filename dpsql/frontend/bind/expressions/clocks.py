@@ -11,8 +11,9 @@ import datetime as dt
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo, available_timezones
 
+from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr, Literal
-from dpsql.core.ir.types import TIMESTAMPTZ, Kind
+from dpsql.core.ir.types import TIMESTAMP, TIMESTAMPTZ, Kind
 from dpsql.frontend.bind.expressions import literals
 from dpsql.frontend.bind.scope import VisibleColumn
 
@@ -35,6 +36,32 @@ def as_clock(args: Sequence[Expr], entries: Sequence[VisibleColumn]) -> str | No
             return None
         shown.append(f"TIMESTAMP '{clock.isoformat(sep=' ')}'")
     return f"the column shows the clock of {zone}, which is then:  {'  and  '.join(shown)}"
+
+
+def in_one_zone(args: Sequence[Expr], values: Sequence[Value]) -> tuple[Expr, ...] | None:
+    """Constants as moments beside a moment, and as clocks of UTC beside a clock; None where nothing is another then.
+
+    UTC is the zone of the session, in which PostgreSQL compares the two.
+    """
+    of_moments = any(a.type.kind is Kind.TIMESTAMPTZ and not v.is_constant for a, v in zip(args, values, strict=True))
+    found = tuple(as_moment(a, v) if of_moments else as_clock_of_utc(a) for a, v in zip(args, values, strict=True))
+    return None if all(a is b for a, b in zip(args, found, strict=True)) else found
+
+
+def as_moment(arg: Expr, value: Value) -> Expr:
+    """A constant clock of UTC as the moment that it shows; anything else as it is."""
+    known = value.constant
+    if not arg.type.temporal or not isinstance(known, dt.date):
+        return arg
+    at = known if isinstance(known, dt.datetime) else dt.datetime.combine(known, dt.time())
+    return Literal(at.replace(tzinfo=dt.UTC), TIMESTAMPTZ, arg.span)
+
+
+def as_clock_of_utc(arg: Expr) -> Expr:
+    """A constant moment as what the clock of UTC shows then; anything else as it is."""
+    if isinstance(arg, Literal) and arg.type.kind is Kind.TIMESTAMPTZ and isinstance(arg.value, dt.datetime):
+        return Literal(arg.value.replace(tzinfo=None), TIMESTAMP, arg.span)
+    return arg
 
 
 def _moment(arg: Expr) -> dt.datetime | None:

@@ -22,12 +22,12 @@ from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.aggregates.searched_clips import misplaced, says_auto, searched_clip
-from dpsql.frontend.bind.expressions import literals
-from dpsql.frontend.bind.expressions.clocks import as_clock
+from dpsql.frontend.bind.expressions import date_formats, literals
+from dpsql.frontend.bind.expressions.clocks import as_clock, in_one_zone
 from dpsql.frontend.bind.expressions.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.expressions.refusals import refused, unknown_function, volatile
 from dpsql.frontend.bind.expressions.replacements import LISTED, of_column
-from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift
+from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift, converter
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import as_numbers, like_the_others
 from dpsql.frontend.bind.from_clause.made_columns import declared_field, made_column
@@ -79,6 +79,10 @@ class ExprBinder:
     def span(self, node: exp.Expr) -> Span:
         """Where a node stands in the text."""
         return span_of(node, self.source.text)
+
+    def converter(self, to: exp.Expr, at: Span) -> Callable[[Expr], Expr]:
+        """What a cast to a type makes of a value."""
+        return converter(self, to, at)
 
     def bind(self, node: exp.Expr) -> Expr:
         """The bound expression, its types checked. Raises Rejected."""
@@ -207,6 +211,8 @@ class ExprBinder:
         name = str(args["this"]).lower()
         if name in INTERVAL_ENDS:
             return self._aggregate(node)
+        if name == "to_date" and len(args.get("expressions", ())) == 2:
+            return date_formats.to_date(self, args["expressions"][0], False, self.span(node))
         function = lookup(name)
         if function is None or function.operator:
             now = None if args.get("expressions") else self.parameters.clock(name, self.span(node))
@@ -250,13 +256,29 @@ class ExprBinder:
                 raise reject(
                     "DP106", f"{symbol(name)}: a moment is compared with a clock", span=span, help=[clock]
                 ) from None
-            if (numbers := as_numbers(args)) is None:
+            found = as_numbers(args) or in_one_zone(args, tuple([self.value(a) for a in args]))
+            if found is None:
                 raise
-            args = numbers
+            args = found
             value = unexplained(name, tuple([self.value(a) for a in args]), span)
         made = Call(name, args, value.type, span)
         self.known[made] = value
         return made
+
+    def read(self, text: str, target: SqlType, span: Span | None) -> Literal | None:
+        """The constant that a text stands for; None if it is none, or may be another in the dialect."""
+        found = literals.from_text(text, target, span)
+        if target.temporal and found is not None and literals.is_shifted(text):
+            if self.parameters.dialect not in ("duckdb", "postgres"):
+                return None
+            self.parameters.told[f"{text!r} is read without its offset, for a {target} has none"] = None
+        if (
+            target.kind is Kind.TIMESTAMPTZ
+            and found is not None
+            and literals.without_zone(text.strip()) == text.strip()
+        ):
+            self.parameters.told[f"{text!r} is read by the clock of UTC"] = None
+        return found
 
     def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Where values are compared or chosen from, read text literals as the type of the others, as SQL does."""
@@ -273,7 +295,7 @@ class ExprBinder:
         for i in chosen:
             arg = args[i]
             if isinstance(arg, Literal) and isinstance(arg.value, str):
-                found = literals.from_text(arg.value, target, arg.span)
+                found = self.read(arg.value, target, arg.span)
                 if found is None:
                     cast = target.kind in (Kind.TIME, Kind.UUID)  # which texts become by a cast alone
                     own = "compare the column with a value of its own type" + f":  CAST(… AS {target})" * cast

@@ -39,6 +39,9 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.IntDiv: _shape("intdiv", *_BINARY),
     exp.Mod: _shape("mod", *_BINARY),
     exp.Neg: _shape("neg"),
+    exp.BitwiseAnd: _shape("bits_and", *_BINARY),
+    exp.BitwiseOr: _shape("bits_or", *_BINARY),
+    exp.BitwiseXor: _shape("bits_xor", *_BINARY),
     exp.EQ: _shape("eq", *_BINARY),
     exp.NEQ: _shape("ne", *_BINARY),
     exp.LT: _shape("lt", *_BINARY),
@@ -51,6 +54,7 @@ CALLS: dict[type[exp.Expr], Shape] = {
     exp.Or: _shape("or", *_BINARY),
     exp.Not: _shape("not"),
     exp.DPipe: _shape("concat_op", *_BINARY, harmless=("safe",)),
+    exp.SafeDivide: _shape("div", *_BINARY),
     # conditional
     exp.Coalesce: _shape("coalesce", "this", "expressions"),
     exp.Nullif: _shape("nullif", *_BINARY),

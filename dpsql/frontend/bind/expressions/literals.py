@@ -191,9 +191,9 @@ def from_text(text: str, target: SqlType, span: Span | None) -> Literal | None:
     try:
         match target.kind:
             case Kind.DATE:
-                return Literal(_instant(stripped).date(), DATE, span)
+                return Literal(_instant(without_zone(stripped)).date(), DATE, span)
             case Kind.TIMESTAMP:
-                return Literal(_instant(stripped), TIMESTAMP, span)
+                return Literal(_instant(without_zone(stripped)), TIMESTAMP, span)
             case Kind.TIMESTAMPTZ:
                 return Literal(_in_utc(stripped), TIMESTAMPTZ, span)
             case Kind.INTEGER | Kind.DECIMAL:
@@ -238,11 +238,23 @@ _OFFSET = re.compile(r"(.*\d)(?:Z|([+-])(\d{1,2})(?::?(\d{2}))?)", re.ASCII | re
 """2024-01-31 12:00:00+01, …+01:30, …Z: a time that says how far its clock is from UTC."""
 
 
+def without_zone(text: str) -> str:
+    """A time that says its offset, without it: PostgreSQL and DuckDB leave it out where a TIMESTAMP is wanted."""
+    found = _OFFSET.fullmatch(text)
+    return found[1] if found is not None and ":" in found[1] else text
+
+
+def is_shifted(text: str) -> bool:
+    """Whether a text is a time with an offset other than UTC's."""
+    found = _OFFSET.fullmatch(text.strip())
+    return found is not None and ":" in found[1] and bool(int(found[3] or 0) or int(found[4] or 0))
+
+
 def _in_utc(text: str) -> dt.datetime:
-    """The moment that a text means whatever the zone of whoever reads it. Raises ValueError, OverflowError."""
+    """The moment that a text means; without an offset, by the clock of UTC. Raises ValueError, OverflowError."""
     found = _OFFSET.fullmatch(text)
     if found is None or ":" not in found[1]:
-        raise ValueError
+        return _instant(text).replace(tzinfo=dt.UTC)
     time, sign, hours, minutes = found.groups()
     offset = dt.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     return (_instant(time) - (-offset if sign == "-" else offset)).replace(tzinfo=dt.UTC)

@@ -44,13 +44,6 @@ def _alike(name: str) -> str:
 def refused_subquery(node: exp.Expr, source: Source, clause: str) -> Rejected:
     """A subquery where no join can stand for it."""
     at = query_span(node, source.text)
-    if isinstance(node, exp.Any) and not isinstance(node.this, exp.Query):
-        return reject(
-            "DP111",
-            "ANY over a list is not supported",
-            span=span_of(node, source.text),
-            help=["of values, write  x IN (1, 2)", "of a column that holds a list, write  list_contains(tags, x)"],
-        )
     if isinstance(node, exp.All):
         return reject(
             "DP111", "ALL over a subquery is not supported", span=at,

@@ -30,8 +30,7 @@ INSTEAD: Final[dict[str, str]] = {
     "sysdate": _VALUE,
     "dateadd": _SHIFT,
     "date_sub": "write  x - INTERVAL 7 DAY",
-    "age": "write  date_diff('year', x, DATE '2025-01-01')",
-    "safe_divide": "write  x / y,  which is NULL where y is 0",
+    "age": "of dates, write  EXTRACT(YEAR FROM age(x, y))",
     "regexp_extract_all": "write  regexp_extract(x, '…')  for the first",
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
@@ -46,13 +45,13 @@ _LETTER: Final = re.compile(r"\b[xy]\b")
 
 def in_own_words(advice: str, name: str, call: str) -> str:
     """A repair with the arguments of the call in place of x and y. call: its text."""
-    given = _arguments(call)
+    given = arguments(call)
     at = _WHICH.get(name, 0)
     own = dict(zip("xy", given[at:], strict=False))
     return _LETTER.sub(lambda found: own.get(found[0], found[0]), advice)
 
 
-def _arguments(call: str) -> list[str]:
+def arguments(call: str) -> list[str]:
     """The texts between a call's brackets; those that are long, or have comments, are left out."""
     depth, start, found = 0, 0, []
     for token in tokens(call):

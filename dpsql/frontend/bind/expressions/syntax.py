@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from dpsql.core.functions.value import type_range
 from dpsql.core.ir.expressions import Cast, Expr, Literal, larger_than
-from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, Kind, parse_type
+from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, TIMESTAMP, VARCHAR, Kind, parse_type
+from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article
-from dpsql.frontend.bind.expressions import literals
+from dpsql.frontend.bind.expressions import date_formats, lengths_of_time, literals, several_values
+from dpsql.frontend.bind.expressions.clocks import as_clock_of_utc, as_moment
 from dpsql.frontend.bind.expressions.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import taken_as
@@ -70,7 +74,7 @@ def calendar_shift(binder: ExprBinder, node: exp.Expr) -> Expr | None:
     step = node.args.get("expression")
     months = literals.months(step) if isinstance(step, exp.Interval) else None
     if months is None:
-        return None
+        return lengths_of_time.steps(binder, node) if isinstance(node, (exp.Add, exp.Sub)) else None
     sign = -1 if isinstance(node, (exp.Sub, exp.DateSub)) else 1
     at = binder.span(node)
     amount = literals.integer(sign * months, at)
@@ -96,25 +100,47 @@ _MOMENTS = {
 
 def cast(binder: ExprBinder, node: exp.Cast | exp.TryCast) -> Expr:
     args = checked(node, binder.source, "this", "to", "safe")
-    to = args["to"]
+    converted = converter(binder, args["to"], binder.span(node))
+    return converted(binder.bind(args["this"]))
+
+
+def converter(binder: ExprBinder, to: exp.Expr, at: Span) -> Callable[[Expr], Expr]:
+    """What a cast to a type, that stands there, makes of a value. Raises Rejected DP106 for types that none has."""
     target = parse_type(_type_name(to))
     if target is None or target.kind in (Kind.LIST, Kind.NULL, Kind.BLOB, Kind.INTERVAL):
         raise reject(
-            "DP106", f"CAST to {to.sql('duckdb')} is not supported", span=binder.span(node),
+            "DP106", f"CAST to {to.sql('duckdb')} is not supported", span=at,
             help=["cast to a number, VARCHAR, BOOLEAN, DATE, TIME, TIMESTAMP or UUID"],
         )  # fmt: skip
-    inner = taken_as(binder.bind(args["this"]), target)
-    if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in _MOMENTS:
-        found = literals.from_text(inner.value, target, binder.span(node))
-        if found is None:
-            raise reject(
-                "DP106", f"{inner.value!r} is not {with_article(target)}", span=binder.span(node),
-                help=_MOMENTS[target.kind],
-            )  # fmt: skip
-        return found
-    if inner.type == target and not isinstance(inner, Literal):
-        return inner
-    cast = Cast(inner, target, binder.span(node))
+
+    def converted(value: Expr) -> Expr:
+        inner = taken_as(value, target)
+        if target.kind is Kind.TIMESTAMPTZ and inner.type.temporal:
+            return moment(binder, inner, at)
+        if target.kind is not Kind.TIMESTAMPTZ:
+            inner = as_clock_of_utc(inner)
+        if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in _MOMENTS:
+            found = binder.read(inner.value, target, at)
+            if found is None:
+                raise reject(
+                    "DP106", f"{inner.value!r} is not {with_article(target)}", span=at, help=_MOMENTS[target.kind]
+                )
+            return found
+        if inner.type == target and not isinstance(inner, Literal):
+            return inner
+        cast = Cast(inner, target, at)
+        binder.value(cast)
+        return cast
+
+    return converted
+
+
+def moment(binder: ExprBinder, clock: Expr, at: Span) -> Expr:
+    """A date or time as a moment, of UTC, the session's zone. What is computed stays what UTC's clock shows."""
+    made = as_moment(clock, binder.value(clock))
+    if made is not clock or clock.type.kind is Kind.TIMESTAMP:
+        return made
+    cast = Cast(clock, TIMESTAMP, at)
     binder.value(cast)
     return cast
 
@@ -160,7 +186,10 @@ def between(binder: ExprBinder, node: exp.Between) -> Expr:
 
 
 def in_(binder: ExprBinder, node: exp.In) -> Expr:
-    args = checked(node, binder.source, "this", "expressions", "query")
+    args = checked(node, binder.source, "this", "expressions", "query", "unnest")
+    if "unnest" in args:
+        (listed,) = checked(args["unnest"], binder.source, "expressions")["expressions"]
+        return several_values.from_list(binder, node, listed)
     if "query" in args:
         raise refused_subquery(args["query"], binder.source, binder.clause)
     if (listed := next((e for e in args["expressions"] if isinstance(e, exp.Values)), None)) is not None:
@@ -168,6 +197,8 @@ def in_(binder: ExprBinder, node: exp.In) -> Expr:
             "DP101", "IN takes a list or a query, not VALUES", span=binder.span(listed),
             help=["write the values themselves:  x IN (1, 2)"],
         )  # fmt: skip
+    if isinstance(args["this"], exp.Tuple):
+        return several_values.row_in(binder, node, args["expressions"])
     subject = binder.bind(args["this"])
     return binder.call("in", (subject, *(binder.bind(e) for e in args["expressions"])), binder.span(node))
 
@@ -188,6 +219,8 @@ def is_(binder: ExprBinder, node: exp.Is) -> Expr:
 
 
 def like(binder: ExprBinder, node: exp.Like | exp.ILike) -> Expr:
+    if several_values.list_behind(node.args.get("expression")) is not None:
+        return several_values.compared(binder, node)
     args = checked(node, binder.source, "this", "expression", "negate")
     name = "like" if isinstance(node, exp.Like) else "ilike"
     found = binder.call(name, (binder.bind(args["this"]), binder.bind(args["expression"])), binder.span(node))
@@ -230,6 +263,97 @@ def divide(binder: ExprBinder, node: exp.Div) -> Expr:
     both = binder.bind(args["this"]), binder.bind(args["expression"])
     whole = args.get("typed") and all(x.type.kind is Kind.INTEGER for x in both)
     return binder.call("intdiv" if whole else "div", both, binder.span(node))
+
+
+def all_bits(binder: ExprBinder, node: exp.BitwiseNot) -> Expr:
+    """~x is -1 - x."""
+    at = binder.span(node)
+    inner = binder.bind(checked(node, binder.source, "this")["this"])
+    if inner.type.kind not in (Kind.INTEGER, Kind.NULL):
+        raise reject("DP106", f"~ needs an integer, not {inner.type}", span=at, help=["convert it: CAST(… AS BIGINT)"])
+    return binder.call("sub", (literals.integer(-1, at), inner), at)
+
+
+def bits_moved(binder: ExprBinder, node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> Expr:
+    """x >> n, of n literal: x without its last n bits, divided by 2ⁿ. x << n is the product, of what has no sign."""
+    args, at, left = (
+        checked(node, binder.source, "this", "expression"),
+        binder.span(node),
+        isinstance(node, exp.BitwiseLeftShift),
+    )
+    x, n = binder.bind(args["this"]), binder.bind(args["expression"])
+    most = type_range(x.type).hi if x.type.kind is Kind.INTEGER else None
+    places = binder.value(n).constant
+    if most is None or not isinstance(places, int) or not 0 <= places < int(most).bit_length() + (not left):
+        raise reject(
+            "DP106", f"{'<<' if left else '>>'} takes an integer, and as a literal a number of places that it has",
+            span=at, help=["as in  x >> 3;  or write  x * 8,  x // 8"],
+        )  # fmt: skip
+    if left:
+        return binder.call("mul", (x, literals.integer(2**places, at)), at)
+    rest = binder.call("bits_and", (x, literals.integer(2**places - 1, at)), at)
+    return binder.call("intdiv", (binder.call("sub", (x, rest), at), literals.integer(2**places, at)), at)
+
+
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'"}
+
+
+def raw(binder: ExprBinder, node: exp.RawString) -> Expr:
+    """$tag$a text$tag$, as PostgreSQL and DuckDB quote it."""
+    at = binder.span(node)
+    if binder.source.text[at.start : at.start + 1] != "$":
+        raise refused(node, binder.source, binder.clause)
+    return literals.text(str(node.this), at)
+
+
+def escaped(binder: ExprBinder, node: exp.ByteString) -> Expr:
+    """E'a\\n': a text with escapes, those that PostgreSQL and DuckDB both know."""
+    at = binder.span(node)
+    written = binder.source.text[at.start : at.end]
+    if written[:1] not in ("E", "e"):
+        raise refused(node, binder.source, binder.clause)
+
+    def meant(found: re.Match[str]) -> str:
+        known = "'" if found[0] == "''" else _ESCAPED.get(found[0][1:])
+        if known is None:
+            raise reject(
+                "DP101", f"{found[0]} in E'…' is outside the accepted SQL", span=at, help=["write the character itself"]
+            )
+        return known
+
+    return literals.text(re.sub(r"\\.|''", meant, written[2:-1], flags=re.DOTALL), at)
+
+
+def formatted(binder: ExprBinder, node: exp.TimeToStr | exp.ToChar) -> Expr:
+    """strftime; PostgreSQL's to_char with its own patterns."""
+    if written_name(node, binder.source) != "to_char":
+        if isinstance(node, exp.TimeToStr):
+            return binder.shaped(node)
+        raise refused(node, binder.source, binder.clause)
+    return date_formats.to_char(binder, checked(node, binder.source, "this", "format")["this"], binder.span(node))
+
+
+def parsed(binder: ExprBinder, node: exp.StrToDate | exp.StrToTime) -> Expr:
+    """TO_DATE, TO_TIMESTAMP of a constant."""
+    name = written_name(node, binder.source)
+    if name not in ("to_date", "to_timestamp"):
+        raise refused(node, binder.source, binder.clause)
+    subject = checked(node, binder.source, "this", "format")["this"]
+    return date_formats.to_date(binder, subject, name == "to_timestamp", binder.span(node))
+
+
+def of_epoch(binder: ExprBinder, node: exp.UnixToTime) -> Expr:
+    """TO_TIMESTAMP of a text and a format, which the parser takes for a scale."""
+    text = node.this
+    if not isinstance(node.args.get("scale"), exp.Literal) or written_name(node, binder.source) != "to_timestamp":
+        raise refused(node, binder.source, binder.clause)
+    return date_formats.to_date(binder, text, True, binder.span(node))
+
+
+def day(binder: ExprBinder, node: exp.Date) -> Expr:
+    """DATE(x): the day of x."""
+    inner = binder.bind(checked(node, binder.source, "this")["this"])
+    return converter(binder, exp.DataType(this=exp.DataType.Type.DATE), binder.span(node))(inner)
 
 
 def round_(binder: ExprBinder, node: exp.Round) -> Expr:
@@ -352,6 +476,7 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.If: if_,
     exp.Between: between,
     exp.In: in_,
+    **several_values.COMPARISONS,
     exp.Is: is_,
     exp.Like: like,
     exp.ILike: like,
@@ -360,6 +485,18 @@ SYNTAX: dict[type[exp.Expr], Callable[[ExprBinder, Any], Expr]] = {
     exp.RegexpReplace: replaced,
     exp.Escape: escape,
     exp.Div: divide,
+    exp.BitwiseNot: all_bits,
+    exp.BitwiseLeftShift: bits_moved,
+    exp.BitwiseRightShift: bits_moved,
+    exp.ByteString: escaped,
+    exp.RawString: raw,
+    exp.Date: day,
+    exp.Extract: lambda binder, node: lengths_of_time.years_of_age(binder, node) or binder.shaped(node),
+    exp.TimeToStr: formatted,
+    exp.ToChar: formatted,
+    exp.StrToDate: parsed,
+    exp.UnixToTime: of_epoch,
+    exp.StrToTime: parsed,
     exp.Round: round_,
     exp.DateBin: bucket,
     exp.WidthBucket: width_bucket,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from dpsql.core.ir.expressions import Expr, Literal, LiteralValue
 from dpsql.core.ir.types import BIGINT, VARCHAR, Kind, SqlType
@@ -23,6 +23,7 @@ _SAMPLES: Final[Mapping[Kind, LiteralValue]] = {
     Kind.DOUBLE: 0.5,
     Kind.DATE: dt.date(2000, 1, 1),
     Kind.TIMESTAMP: dt.datetime(2000, 1, 1),
+    Kind.TIMESTAMPTZ: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
     Kind.VARCHAR: "",
 }
 
@@ -41,6 +42,13 @@ class Unknowns:
         unknown = UnknownValue(self, name)
         found = None if known is None else unknown.read_as(known, span)
         return found or Literal(unknown, VARCHAR, span)
+
+    def listed(self, name: str, type_: SqlType, span: Span) -> Literal:
+        """A value of a parameter that is a list: of this type, if nothing else is known of it."""
+        self.used.add(name)
+        known = self.types.setdefault(name, type_)
+        item = known.item or known
+        return Literal(_SAMPLES.get(item.kind), item, span)
 
 
 class UnknownValue(str):
@@ -69,8 +77,10 @@ def taken_as(expr: Expr, type_: SqlType) -> Expr:
     return found or expr
 
 
-def sample(type_: SqlType, at: int) -> LiteralValue:
+def sample(type_: SqlType, at: int) -> LiteralValue | list[Any]:
     """A value of a type that a parameter may have: another one for each number, larger for a larger one."""
+    if type_.item is not None:
+        return [sample(type_.item, at)]
     found = _SAMPLES.get(type_.kind)
     return found + at if isinstance(found, (int, float, Decimal)) and found is not True else found
 

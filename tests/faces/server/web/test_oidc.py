@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.faces.server.people.users import Provider, User, Users, load_users, parse_users
 from dpsql.faces.server.statements import Login
+from dpsql.faces.server.web import oidc
 from dpsql.faces.server.web.oidc import SECONDS
 from tests.support.identity import CLIENT, SECRET, Identity, identity
 from tests.support.served import people
@@ -152,6 +154,27 @@ def test_keys_that_changed_are_looked_up_again_but_not_for_every_token(web: Serv
     finally:
         provider.kid = "k1"
         vouching._known = None
+
+
+def test_a_token_need_not_name_the_only_key_of_its_provider(
+    web: ServedWeb, provider: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several it has to, and one with a shared secret is none."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from jwt.algorithms import ECAlgorithm
+
+    provider.lies = {"kid": None}
+    assert signed_in(web.client()).status_code == 200
+    provider.lies = {"kid": None, "key": ec.derive_private_key(7, ec.SECP256R1())}
+    assert signed_in(web.client()).status_code == 403
+    another = json.loads(ECAlgorithm.to_jwk(ec.derive_private_key(8, ec.SECP256R1()).public_key()))
+    provider.lies, provider.keys = {"kid": None}, [{**another, "kid": "k7"}]
+    monkeypatch.setattr(oidc, "_AGAIN_SECONDS", 0.0)
+    try:
+        assert signed_in(web.client()).status_code == 403
+    finally:
+        provider.keys = []
+        signed_in(web.client())
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from dpsql.faces.report import charts
 from dpsql.faces.report.markup import document, section, text
 from dpsql.faces.report.spending import Panel, panels
 from dpsql.faces.report.style import style
+from dpsql.service.accounts.spending_story import SpendingStory
 
 _TOTAL: Final = "#1b1b1b"
 _COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#b3568c", "#b07800", "#3a93c4")
@@ -42,7 +43,7 @@ def check(file: str) -> None:
 
 def write(file: str, policy: Policy, entries: Sequence[Receipt], analyst: str | None) -> None:
     """Draw the ledger's entries into a file. Raises Rejected DP903 if it cannot be written."""
-    drawn = panels(policy, entries, analyst)
+    drawn = panels(policy, SpendingStory.of(policy.unit_names, entries), analyst)
     try:
         if Path(file).suffix.lower() == ".png":
             _write_png(Path(file), policy.name, drawn)

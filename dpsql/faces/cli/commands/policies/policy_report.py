@@ -10,6 +10,7 @@ from dpsql.faces.report.page import report
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
 from dpsql.service.accounts.ledgers import look_at_ledger, place_of
+from dpsql.service.accounts.spending_story import SpendingStory
 
 
 def run(
@@ -19,7 +20,7 @@ def run(
     policy = understood(load_policy(file))
     found = look_at_ledger(policy, place_of(policy, ledger))
     try:
-        entries = None if found is None else found.history()
+        story = None if found is None else SpendingStory.of(policy.unit_names, found.history())
     finally:
         if found is not None:
             found.close()
@@ -29,5 +30,5 @@ def run(
 
         measured = verify_policy(file, threads=threads, memory_limit=memory_limit)
     today = dt.datetime.now(dt.UTC).date()
-    write_text(report(policy, entries, measured, version=dpsql.__version__, today=today), output)
+    write_text(report(policy, story, measured, version=dpsql.__version__, today=today), output)
     return 0

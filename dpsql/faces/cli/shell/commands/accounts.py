@@ -60,7 +60,7 @@ def charged(shell: Shell, ids: Collection[str]) -> PrivacyLoss:
     """
     if not ids:
         return NO_LOSS
-    found = [r.entry for r in shell.connection.ledger.history() if r.entry.id in ids]
+    found = [r.entry for r in shell.connection.ledger.find(ids)]
     return largest(entry.in_account(unit) for entry in found for unit in entry.units)
 
 

@@ -1,0 +1,98 @@
+"""The bits of whole numbers: & | and exclusive or. What else there is of bits is arithmetic: ~x is -1 - x."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from dpsql.core.functions.function import Args, Function, SignatureError
+from dpsql.core.functions.signature import count, if_null, integer, stored, strict
+from dpsql.core.functions.value import Domain, Scalar
+from dpsql.core.ir.types import BIGINT, INTEGER, SqlType, integer_type_for
+from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
+
+MOST_KEYS_BITS = 10
+"""Most bits of a mask whose combinations are listed as group keys."""
+
+
+def _type(args: Args) -> SqlType:
+    count(args, 2)
+    for a in args:
+        integer(a)
+    found = integer_type_for(iv.hull(stored(args[0]), stored(args[1])), INTEGER, BIGINT)
+    if found is None:
+        raise SignatureError("expects integers of at most 64 bits; convert them first: CAST(… AS BIGINT)")
+    return found
+
+
+def _all_bits(args: Args) -> Interval:
+    """As many bits, and a sign, as the larger of the two needs: in two's complement no operation needs more."""
+    ends = [end for a in args for end in (a.interval.lo, a.interval.hi)]
+    if any(end is None for end in ends):
+        return Interval(None, None, tuple(w for a in args for w in a.interval.why))
+    bits = max(_bits(int(end)) for end in ends if end is not None)
+    low = 0 if all(end is not None and end >= 0 for end in ends) else -(2**bits)
+    return iv.interval(low, 2**bits - 1)
+
+
+def _bits(n: int) -> int:
+    return (n if n >= 0 else -n - 1).bit_length()
+
+
+def _and(args: Args) -> Interval:
+    """Of numbers that are not negative, no larger than either; with one of them, not negative either."""
+    tops = [a.interval.hi for a in args if a.interval.lo is not None and a.interval.lo >= 0]
+    known = [top for top in tops if top is not None]
+    if known:
+        return iv.interval(0, min(known))
+    found = _all_bits(args)
+    return iv.interval(0, None, found.why) if tops and found.lo is None else found
+
+
+def _masked(args: Args) -> Domain | None:
+    """The combinations of the bits of a mask, for `flags & 12` as a group key."""
+    for mask, other in (args, args[::-1]):
+        n = mask.constant
+        if isinstance(n, int) and not isinstance(n, bool) and n >= 0 and n.bit_count() <= MOST_KEYS_BITS:
+            listed = [0]
+            for bit in range(n.bit_length()):
+                listed += [key | 1 << bit for key in listed] if n >> bit & 1 else []
+            return Domain(tuple(listed), null=if_null(other))
+    return None
+
+
+def _both(f: Callable[[int, int], int]) -> Callable[..., Scalar]:
+    return strict(f)
+
+
+FUNCTIONS = (
+    Function(
+        ("bits_and",),
+        "x & y: integer, integer → integer",
+        "The bits that both have.",
+        type=_type,
+        interval=_and,
+        domain=_masked,
+        python=_both(operator.and_),
+        operator=True,
+    ),
+    Function(
+        ("bits_or",),
+        "x | y: integer, integer → integer",
+        "The bits that either has.",
+        type=_type,
+        interval=_all_bits,
+        python=_both(operator.or_),
+        operator=True,
+    ),
+    Function(
+        ("bits_xor",),
+        "xor(x, y): integer, integer → integer",
+        "The bits that one of them has.",
+        type=_type,
+        interval=_all_bits,
+        python=_both(operator.xor),
+        operator=True,
+    ),
+)
