@@ -60,8 +60,8 @@ def test_a_join_of_a_table_with_itself_says_it_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-@pytest.mark.parametrize("written", ["TIMESTAMPTZ '2025-01-02 00:00:00+01'", "'2025-01-02 00:00:00+01'"])
-def test_a_moment_against_a_clock_proposes_the_clock(folder: Path, zone: str, written: str) -> None:
+def test_a_moment_against_a_clock_proposes_the_clock(folder: Path, zone: str) -> None:
+    written = "TIMESTAMPTZ '2025-01-02 00:00:00+01'"
     text = Path("draft.yaml").read_text(encoding="utf-8").replace("'UTC'", f"'{zone}'")
     Path("zone.yaml").write_text(text, encoding="utf-8")
     d = refused(f"SELECT COUNT(*) AS n FROM calls WHERE seen >= {written}", "zone.yaml")
