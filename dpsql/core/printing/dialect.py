@@ -220,11 +220,16 @@ class Dialect(Protocol):
 
     @property
     def computes_apart(self) -> bool:
-        """Whether an expression that a SELECT repeats is better a column of a subquery, computed once for each row.
+        """Whether a column of a subquery has one value, wherever and however often the SELECT above reads it.
 
-        Not for an engine that merges the two: it computes what is repeated once anyway, or at each place all the same.
+        Not of an engine that may merge the two, and then computes the column at each place.
         """
         return False
+
+    @property
+    def holds_digits(self) -> bool:
+        """Whether what is computed of DECIMALs has the digits of its type, so that no number of a type has more."""
+        return True
 
     @property
     def barrier(self) -> str:

@@ -183,6 +183,10 @@ class Postgres(Dialect):
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
     @property
+    def holds_digits(self) -> bool:
+        return False  # a numeric of two columns has as many as it needs
+
+    @property
     def weighs_in_windows(self) -> bool:
         return (
             True  # one worker alone writes and reads a WITH that is read twice; a join besides costs more than a sort
