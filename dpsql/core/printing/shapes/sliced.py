@@ -34,7 +34,7 @@ from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, condition
-from dpsql.core.printing.waist import Listed, ReadColumns, waist
+from dpsql.core.printing.waist import Listed, waist
 from dpsql.core.value_classes import replace
 
 MOST_CELLS = 1024
@@ -81,20 +81,11 @@ def places(sets: Sets) -> dict[int, tuple[int, int]]:
     return {i: (at, number) for at, each in enumerate(sets) for i, number in each.members.items()}
 
 
-def numbered(block: Block, sets: Sets, components: Sequence[Component], listed: Listed) -> tuple[list[str], Block]:
-    """What a SELECT lists over these rows, where each has its slice of each set as s0, s1, … of a subquery x."""
-    d = block.names.dialect
-    read = ReadColumns("x")
-    outer = Names(read, block.names.env, d)
-    listed(outer)
-
-    def below(names: Names) -> list[str]:
-        own = [f"{names.sql[uid]} AS c{uid}" for uid in sorted(read) if uid >= 0]
-        return [*own, *(f"{number(each, components, names)} AS s{at}" for at, each in enumerate(sets))]
-
-    columns, source = waist(block, below, "yz")
-    apart = f"(SELECT {', '.join(columns)}\n{source.clause()}{d.barrier}) AS x"
-    return waist(Block(apart, (), outer), listed)
+def with_numbers(block: Block, sets: Sets, components: Sequence[Component]) -> Block:
+    """These rows, with the slice of each in the set at place i as column -i - 1."""
+    names = block.names
+    numbers = {-at - 1: number(each, components, names) for at, each in enumerate(sets)}
+    return replace(block, names=Names({**names.sql, **numbers}, names.env, names.dialect))
 
 
 def grouped(block: Block, sets: Sets, components: Sequence[Component], listed: Listed, keys: int) -> str:
@@ -102,7 +93,7 @@ def grouped(block: Block, sets: Sets, components: Sequence[Component], listed: L
 
     With slices, n is no less than what those of a set count together, and none adds more than its rows can.
     """
-    items, block = numbered(block, sets, components, listed) if sets else waist(block, listed)
+    items, block = waist(with_numbers(block, sets, components) if sets else block, listed)
     by = ", ".join(str(i + 1) for i in range(keys))
     found = f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
     if not sets:
@@ -145,8 +136,8 @@ def within_rows(d: Dialect, i: int, c: Component, rows: str) -> str:
 
 
 def in_slice(at: int, slice_: int, names: Names) -> str:
-    """Behind an aggregate of the rows in a slice of the set at this place."""
-    return f" FILTER (WHERE {names.sql[-at - 1]} = {slice_})"
+    """The condition on rows to be in a slice of the set at this place."""
+    return f"{names.sql[-at - 1]} = {slice_}"
 
 
 def sliced_sets(node: Release, components: Sequence[int]) -> Sets:

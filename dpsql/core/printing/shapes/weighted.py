@@ -30,15 +30,16 @@ from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
 from dpsql.core.printing.few_values import kept_values
-from dpsql.core.printing.grid_integers import held_in, quantized
+from dpsql.core.printing.forms.clip import only
+from dpsql.core.printing.grid_integers import clipped_column, held_in
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
-from dpsql.core.printing.shapes.direct import grouping, total
+from dpsql.core.printing.shapes.direct import conditions, grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
 from dpsql.core.printing.shapes.weights import (
@@ -51,7 +52,7 @@ from dpsql.core.printing.shapes.weights import (
     over_total,
     scaled,
 )
-from dpsql.core.printing.waist import waist
+from dpsql.core.printing.waist import text, waist
 
 FAR = 2**80
 FAR_OF_DOUBLES = 2**52
@@ -148,15 +149,14 @@ def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: 
     listed = ["COUNT(*) AS n"]
     for place, rows in enumerate(rows_of_slices(sets, parts.node.components)):
         more = [(slice_, name) for slice_, name in enumerate(rows) if name.startswith("n")]
-        listed += [f"COUNT(*){in_slice(place, slice_, names)} AS {name}" for slice_, name in more]
+        listed += [f"COUNT(*){only([in_slice(place, slice_, names)])} AS {name}" for slice_, name in more]
     at, plain = places(sets), unfiltered(parts.node.components, sets)
     for i in components:
         c, slice_ = plain[i], in_slice(*at[i], names) if i in at else ""
         if _counts_rows(c) and not slice_:
             continue
         if rule(c).counts == "ids":
-            where = slice_ if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
-            listed.append(f"COUNT(*){where} AS m{i}")
+            listed.append(f"COUNT(*){only([slice_] if slice_ else conditions(c, names))} AS m{i}")
             continue
         sql = total(c, names, plain, [], rising=_rises(c, parts), slice_=slice_)
         end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
@@ -378,13 +378,12 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     type_ = held_in(c) if isinstance(c, DistinctSum) else spell(c.arg, block.names)[1].type
 
     def listed(names: Names) -> list[str]:
-        value = quantized(c, names) if isinstance(c, DistinctSum) else spell(c.arg, names)[0]
-        counts = () if c.filter is None else (condition(c.filter, names),)
-        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *counts]
+        value = clipped_column(c, names) if isinstance(c, DistinctSum) else text(c.arg, names)[0]
+        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *conditions(c, names)]
 
     (unit, *items), block = waist(block, listed)
-    (*keys, value), conditions = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
-    block = block.filtered(f"{value} IS NOT NULL", *conditions)
+    (*keys, value), counting = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
+    block = block.filtered(f"{value} IS NOT NULL", *counting)
     shown = [f"{unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), f"{value} AS x"]
     steps = [f"b AS (SELECT DISTINCT {', '.join(shown)}\n{block.clause()})"]
     source = "b"

@@ -100,7 +100,7 @@ def test_rows_are_no_fewer_than_those_of_all_slices(monkeypatch: pytest.MonkeyPa
     )
     monkeypatch.setattr(cut_slices, "are_disjoint", lambda a, b: True)
     monkeypatch.setattr(sliced, "number", lambda each, components, names: "0")
-    monkeypatch.setattr(weighted, "in_slice", lambda at, slice_, names: f" FILTER (WHERE {names.sql[-at - 1]} = 0)")
+    monkeypatch.setattr(weighted, "in_slice", lambda at, slice_, names: f"{names.sql[-at - 1]} = 0")
     found, (sizes, _) = enumerated("hostile")
     assert not found and max(sizes) == 2
     monkeypatch.setattr(sliced, "no_fewer", lambda d, rows: "n")
@@ -116,7 +116,7 @@ def test_no_sum_is_above_what_the_rows_of_its_slice_can_add(monkeypatch: pytest.
     plain = weighted.total
 
     def everywhere(c: Component, *given: Any, **more: Any) -> str:
-        return plain(c, *given, **{**more, "slice_": " FILTER (WHERE TRUE)"} if isinstance(c, ValueSum) else more)
+        return plain(c, *given, **{**more, "slice_": "TRUE"} if isinstance(c, ValueSum) else more)
 
     monkeypatch.setattr(weighted, "total", everywhere)
     found, (sizes, _) = enumerated("hostile")
