@@ -7,7 +7,8 @@ groups of a slice, whose number is a column of groups by then. So it is for seve
 numbers. Under limits s is a column of a subquery that the engine does not merge with what reads it, each slice counts
 by `FILTER (WHERE s = i)`, and the number of rows of an (id, group) is no less than those of all slices of a set
 together: a row in two slices would weigh two rows; and no component adds more than the rows of its slice can. So the
-price holds there even of an engine that merges them. *When it would be false.* A condition that is read beside the
+price holds there even of an engine that merges them. An (id, group) with rows in several slices counts among the ids of
+the first. *When it would be false.* A condition that is read beside the
 number; a number that is computed in two places; a total that is not the sum of those of its groups, over several sets
 or of no slice (different values, ids: these have statements of their own). *Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
@@ -28,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, ValueSum
+from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.printing.block import Block
@@ -116,7 +117,14 @@ def rows_of_slices(sets: Sets, components: Sequence[Component]) -> list[list[str
 
 
 def _is_count_of_rows(c: Component) -> bool:
-    return isinstance(c, RowCount) and c.arg is None
+    return isinstance(c, UnitCount) or (isinstance(c, RowCount) and c.arg is None)
+
+
+def is_present(i: int, sets: Sets, components: Sequence[Component]) -> str:
+    """Under limits: whether an id counts in a group, by its rows there: of a set in the first slice that has some."""
+    at, slice_ = places(sets).get(i, (0, 0))
+    earlier = rows_of_slices(sets, components)[at][:slice_] if slice_ else []
+    return f"CASE WHEN {' AND '.join([f'm{i} > 0', *(f'{rows} = 0' for rows in earlier)])} THEN 1 ELSE 0 END"
 
 
 def no_fewer(d: Dialect, rows: Sequence[Sequence[str]]) -> str:

@@ -36,6 +36,7 @@ from dpsql.core.printing.forms.clip import only
 from dpsql.core.printing.grid_integers import clipped_column, held_in
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.core.printing.shapes import sliced
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
@@ -119,7 +120,6 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
     """p: per (id, group). coded: of each key the texts of a list by whose places it is written, if it is."""
     if parts.early is not None:
         return _joined_later(parts, parts.early, components)
-
     sets = sliced_sets(parts.node, components)
 
     def listed(names: Names) -> list[str]:
@@ -132,7 +132,6 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
 
 def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
     """p: per id, then joined to the one row that holds its group."""
-
     sets = sliced_sets(parts.node, components)
 
     def listed(names: Names) -> list[str]:
@@ -177,7 +176,8 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
         shape = "two-level, truncated groups"
-    terms = {i: _weighted(parts.node.components[i], i, parts) for i in components}
+    sets = sliced_sets(parts.node, components)
+    terms = {i: _weighted(parts.node.components[i], i, parts, sets) for i in components}
     source = "f" if parts.truncates else "p"
     if any(term.per_id for term in terms.values()):
         source, shape = _compared(terms, steps, parts), shape + ", weights per id"
@@ -234,14 +234,14 @@ def _statement(
     return f"WITH {head}\n{found}"
 
 
-def _weighted(c: Component, i: int, parts: _Parts) -> WeightedTerm:
+def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
     """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
     d, b, F, B = parts.dialect, parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups
     partial = "n" if _counts_rows(c) else f"m{i}"
     if rule(c).counts == "ids":
-        present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
+        present = sliced.is_present(i, sets, parts.node.components)
         if not k_factor:
             return WeightedTerm(present)
         most = largest_contribution(c, parts.limits).in_all

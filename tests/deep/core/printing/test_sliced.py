@@ -126,6 +126,34 @@ def test_no_sum_is_above_what_the_rows_of_its_slice_can_add(monkeypatch: pytest.
     assert any("together" in problem for problem in found)
 
 
+M: dict[str, Any] = {"max_rows_per_group": 2, "max_groups_per_unit": 1}
+IDS = {
+    "C": (C, "SELECT {} FROM t"),
+    "C, groups": ({"max_rows_per_unit": 1}, "SELECT g, {} FROM t GROUP BY g"),
+    "C, private groups": ({"max_rows_per_unit": 1}, "SELECT h, {} FROM t GROUP BY h"),
+    "M and G": (M, "SELECT h, {} FROM t GROUP BY h"),
+    "M and G, public": (M, "SELECT g, {} FROM t GROUP BY g"),
+}
+
+
+@pytest.mark.parametrize("form", IDS)
+def test_an_id_counts_in_one_slice_of_a_group(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is guessed of its rows; beside slices that count rows, too."""
+    limits, sql = IDS[form]
+    calls = ("COUNT(DISTINCT pid) FILTER (WHERE x >= 0) AS a", "COUNT(DISTINCT pid) FILTER (WHERE x <= 9) AS b",
+             "COUNT(*) FILTER (WHERE x > 0) AS n", "COUNT(DISTINCT pid) FILTER (WHERE x IS NULL) AS c",
+             "COUNT(x) FILTER (WHERE x < 2) AS m")  # fmt: skip
+    monkeypatch.setattr(cut_slices, "functions_of_the_id", lambda rows: frozenset(range(10**6)))
+    monkeypatch.setattr(cut_slices, "are_disjoint", lambda a, b: True)
+    monkeypatch.setitem(FORMS, "hostile", (limits, sql.format(", ".join(calls)), []))
+    found, (sizes, seen) = enumerated("hostile", 2)
+    assert not found, found[:3]
+    assert sizes[-2:] == [2, 3] and any(moved > 0.999 for moved, _ in seen)
+    monkeypatch.setattr(sliced, "is_present", lambda i, sets, components: f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END")
+    found, _ = enumerated("hostile", 2)  # the twin
+    assert any("together" in problem for problem in found)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("limits", LIMITS)
 def test_hostile_slices_of_neighbours_stay_within_the_price_thoroughly(
