@@ -12,6 +12,7 @@
 #   make coverage  of the trusted core            make check     ruff, mypy, import-linter
 #   make format    rewrite the files as `check` wants them
 #   make bench     the benchmarks                 make generate  rewrite generated files
+#   make soak      fifty connections at a server for ten minutes, with workers that are killed: nothing may be lost
 #   make docs      the documentation, as a site in site/           make serve-docs  the same at localhost:8000
 #   make mutants   break the trusted core on purpose: a test has to notice each time
 #   make fuzz      throw changed inputs at policies, SQL, flags, ledgers and stored answers, a minute each
@@ -19,7 +20,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants fuzz generate docs serve-docs clean
+.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants fuzz soak generate docs serve-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -28,6 +29,7 @@ PYTEST_ARGS ?=
 MUTANTS_ARGS ?=
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -162,6 +164,9 @@ mutants: $(VENV)/.installed-dev
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.deep.fuzz $(FUZZ_ARGS)
+
+soak: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.soak $(SOAK_ARGS)
 
 generate: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.generate

@@ -155,13 +155,14 @@ def rows_of(replies: Sequence[Reply]) -> int:
 
 
 @contextmanager
-def running(path: Path, broken: str = "") -> Iterator[Server]:
-    """A server of a policy, until the end of the block."""
+def running(path: Path, broken: str = "", audit: Path | None = None) -> Iterator[Server]:
+    """A server of a policy, until the end of the block. audit: where its log is."""
     start = f"DATABASE = {str(path.with_name('town.duckdb'))!r}\n{BROKEN[broken] if broken else ''}"
     start += "import sys\nfrom dpsql.faces.cli.main import main\nsys.exit(main())\n"
     process = subprocess.Popen(
         [sys.executable, "-c", start, "serve", str(path), "--port", "0", "--users", str(path.with_name("users.yaml")),
-         "--tls-cert", str(TLS / "certificate.pem"), "--tls-key", str(TLS / "key.pem")],
+         "--tls-cert", str(TLS / "certificate.pem"), "--tls-key", str(TLS / "key.pem"),
+         *([] if audit is None else ["--audit-log", str(audit)])],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True, cwd=HERE.parent,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
     )  # fmt: skip
@@ -174,3 +175,4 @@ def running(path: Path, broken: str = "") -> Iterator[Server]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
+        process.stdout.close()

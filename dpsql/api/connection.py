@@ -13,7 +13,9 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics import errors
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.policy.load import load_policy
 from dpsql.service.given_arguments import Parameters
+from dpsql.service.made_up.service import made_up
 from dpsql.service.open_data import open_data
 from dpsql.service.privacy_settings import Amount, Asked, settled
 from dpsql.service.service import Service
@@ -38,6 +40,7 @@ def connect(
     memory_limit: str | None = None,
     progress: bool = False,
     optimizers: str | None = None,
+    draft: bool = False,
 ) -> Connection:
     """Open a session.
 
@@ -57,6 +60,8 @@ def connect(
     optimizers: `"ours"`: on a connection of yours, you agree that all but a few of DuckDB's optimizers are off while a
         query of dpsql's runs. The setting is the whole database's, so your own queries run slower meanwhile; then it is
         what it was. Without it, a connection that has others on is refused.
+    draft: ask rows that are made up from the policy alone, for nothing: neither data nor ledger is opened. The only way
+        to ask under a policy that is a draft.
     Raises CannotOpen: policy, data or ledger cannot be opened, or the policy and the data disagree. Rejected DP903.
 
     >>> with dpsql.connect("clinic.yaml", analyst="ana") as con:
@@ -71,6 +76,15 @@ def connect(
         raise reject("DP903", "a ledger is the path of its file, or a Ledger object", help=["ledger='clinic.sqlite'"])
     asked: Asked = {"epsilon": epsilon, "delta": delta, "allow_dearer": allow_dearer, "limits": limits}
     settings = settled(asked, QuerySettings())
+    if draft:
+        named = source if policy is None else policy
+        if not isinstance(named, Policy | str | PathLike):
+            raise reject("DP903", "a connection needs a policy", help=["dpsql.connect('policy.yaml', draft=True)"])
+        found = Connection.__new__(Connection)  # over a service that makes its rows itself
+        Session.__init__(
+            found, made_up(named if isinstance(named, Policy) else load_policy(named))[0], analyst, settings
+        )
+        return found
     completed, engine = open_data(source, policy, frames, threads, memory_limit, progress, optimizers=optimizers)
     return Connection(completed, engine, analyst, ledger, settings)
 

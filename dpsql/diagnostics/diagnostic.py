@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from dpsql.core.value_classes import value
 
@@ -45,6 +46,15 @@ class Source:
         return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else ""
 
 
+class Mark(Enum):
+    """What a program asks of a finding or a reason, beside its code: its texts are for people."""
+
+    ZERO_DIVISOR = "a quotient has no bounds"
+    OVERFLOW = "a value may exceed every DOUBLE"
+    UNSEARCHED = "bounds are left to a search where nothing is searched"
+    SAYS_CHARGE = "the notes say what was charged, or that nothing was"
+
+
 @value(frozen=True, slots=True)
 class Reason:
     """Why a bound is infinite: the rule that lost it and the place in the query that asked for it.
@@ -57,10 +67,13 @@ class Reason:
     span: Span | None = None
     label: str = ""
     help: tuple[str, ...] = ()
+    mark: Mark | None = None
 
     def at(self, span: Span | None) -> Reason:
         """The same reason, at this place unless it has one."""
-        return self if self.span is not None else Reason(self.code, self.message, span, self.label, self.help)
+        if self.span is not None:
+            return self
+        return Reason(self.code, self.message, span, self.label, self.help, self.mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +119,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     severity: str = "error"
     fix: Fix | None = None
+    mark: Mark | None = field(default=None, compare=False)
 
     @classmethod
     def from_reason(cls, reason: Reason, source: Source | None = None) -> Diagnostic:

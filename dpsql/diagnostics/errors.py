@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Source, Span
 
 
 class Warning(Exception):
@@ -135,9 +135,10 @@ def reject(
     help: Sequence[str] = (),
     notes: Sequence[str] = (),
     source: Source | None = None,
+    mark: Mark | None = None,
 ) -> Rejected:
     """Build (not raise) the refusal with one diagnostic: `raise reject("DP103", …, span=…)`."""
-    return Rejected([Diagnostic(code, message, source, span, label, tuple(help), tuple(notes))])
+    return Rejected([Diagnostic(code, message, source, span, label, tuple(help), tuple(notes), mark=mark)])
 
 
 def too_large(what: str, span: Span | None, repair: str) -> TooLarge:

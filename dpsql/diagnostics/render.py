@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Mark, Source, Span
 from dpsql.diagnostics.layout import MarkedLine, anchor, inert, marked_lines, one_line, visible, width
 
 _MOST_LINES = 6  # of a span; the middle of a longer one is left out
@@ -85,12 +85,7 @@ _CHARGED = ("DP407", "DP212")
 def closing_note(diagnostic: Diagnostic, spends: bool = True) -> str:
     """The last note of a finding: that nothing was spent, if that is certain and news, and how to read the page."""
     page = f"`dpsql rule {diagnostic.code}`"
-    if (
-        not spends
-        or _NOTHING in diagnostic.notes
-        or diagnostic.code in _CHARGED
-        or any("was charged" in n for n in diagnostic.notes)
-    ):
+    if not spends or _NOTHING in diagnostic.notes or diagnostic.code in _CHARGED or diagnostic.mark is Mark.SAYS_CHARGE:
         return page
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
     if refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905":

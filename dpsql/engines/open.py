@@ -19,7 +19,7 @@ from dpsql.engines import duckdb, postgres, spark
 
 if TYPE_CHECKING:
     from dpsql.engines.duckdb.files.csv_faults import CsvFault
-    from dpsql.engines.duckdb.files.csv_form import MissingWord
+    from dpsql.engines.duckdb.files.csv_form import MissingWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +260,8 @@ def csv_options(path: str) -> tuple[tuple[str, Option], ...]:
     return csv_form.csv_options(path)
 
 
-def missing_words(path: str, options: tuple[tuple[str, Option], ...]) -> Mapping[str, MissingWord]:
-    """Columns of a CSV file that are texts only because a word such as NA stands for what is missing."""
+def missing_words(path: str, options: tuple[tuple[str, Option], ...]) -> MissingWords | None:
+    """What a CSV file is to read as no value, where columns are texts only because of words such as NA."""
     from dpsql.engines.duckdb.files import csv_form
 
     return csv_form.missing_words(path, options)

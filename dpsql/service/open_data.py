@@ -13,6 +13,7 @@ from dpsql.engines.open import OpenOptions, open_engine
 from dpsql.planner.computed import compute, understood
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
+from dpsql.policy.tools.decisions import decided
 from dpsql.service.frame_tables import by_table
 from dpsql.service.preparing.find import FoundCopies, find
 
@@ -30,11 +31,13 @@ def open_data(
     *,
     prepared: bool = True,
     optimizers: str | None = None,
+    drafted: bool = False,
 ) -> tuple[Policy, Engine]:
     """The policy, completed with the data's types, and its data, opened as `dpsql.connect` says. The caller closes it.
 
     prepared: whether prepared tables are read, of which the policy then tells; else the data as it is.
-    optimizers: "ours" if the user of a connection agrees to them.
+    optimizers: "ours" if the user of a connection agrees to them. drafted: for a custodian, who looks at data under a
+    policy that is a draft, too; nothing is answered under one.
     Raises CannotOpen, Rejected DP903.
     """
     if optimizers not in (None, "ours"):
@@ -43,6 +46,8 @@ def open_data(
     if not isinstance(named, Policy | str | PathLike):
         raise reject("DP903", "a connection needs a policy", help=["dpsql.connect(connection, policy='policy.yaml')"])
     loaded = understood(named if isinstance(named, Policy) else load_policy(named))
+    if not drafted:
+        decided(loaded)
     tables, connection = by_table(loaded, frames or {}), None
     if not isinstance(source, Policy | str | PathLike):
         connection = source

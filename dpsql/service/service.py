@@ -25,6 +25,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.policy.tools.decisions import decided
 from dpsql.service.accounts.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
 from dpsql.service.planning.planning import Planner
 from dpsql.service.planning.public_facts import FactStore
@@ -46,8 +47,8 @@ class Service:
     free: ClassVar[str] = ""
 
     def __init__(self, policy: Policy, engine: Engine, ledger: str | PathLike[str] | Ledger | None = None) -> None:
-        """ledger: its path or URL instead of the policy's, or a Ledger object."""
-        self.policy = policy
+        """ledger: its path or URL instead of the policy's, or a Ledger object. Raises CannotOpen DP016."""
+        self.policy = policy if self.free else decided(policy)
         self.engine = engine
         self.facts = FactStore(engine)
         self.planner = Planner(policy, self.facts)

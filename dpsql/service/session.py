@@ -24,7 +24,6 @@ from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.may_search import search_refused
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.settings.setting_comments import with_said
-from dpsql.policy.tools.draft import undecided
 from dpsql.service import pipeline
 from dpsql.service.accounts.ledgers import AnyPlace
 from dpsql.service.accounts.remaining_budgets import Budgets, budgets_of
@@ -68,7 +67,6 @@ class Session:
         self.analyst = service.policy.account(analyst)
         self._settings = self._opened_with = settings or QuerySettings()
         self._setting = threading.Lock()
-        self._has_told = False
 
     @property
     def policy(self) -> Policy:
@@ -311,13 +309,7 @@ class Session:
             )  # fmt: skip
         if plan.basis.policy_hash != self.policy.hash:
             raise reject("DP903", "the plan belongs to another policy", help=["plan the query in this session"])
-        return self._told(pipeline.run(self.service, plan, self._account(charging, leaving, drawing), fresh=fresh))
-
-    def _told(self, release: Release) -> Release:
-        """The answer with what a session's first reader has to know of its policy, once."""
-        said = () if self._has_told else undecided(self.policy, release.plan.cost)
-        self._has_told = self._has_told or bool(said)
-        return replace(release, notes=(*release.notes, *said)) if said else release
+        return pipeline.run(self.service, plan, self._account(charging, leaving, drawing), fresh=fresh)
 
     def looked_up(self, plan: Plan) -> Resolution | None:
         """What a run of a plan would give if nothing is drawn and nothing charged for it; None if a run would pay.
@@ -357,7 +349,13 @@ class Session:
         return resolve(plan, self._account()()).charge
 
     def charge_to_show(self, plan: Plan, *, fresh: bool = False) -> Charge:
-        """As `charge`, for EXPLAIN, which needs no ledger: that of new noise, with a note, where none can be read."""
+        """As `charge`, for EXPLAIN, which needs no ledger: that of new noise, with a note, where none can be read.
+
+        Over made-up rows nothing, with a word of what it is where they are true.
+        """
+        if self.service.free:
+            true = f"; where it is true this costs {Charge.of_new(plan).loss}, unless its answer is stored"
+            return Charge({}, (self.service.free + ("" if plan.known else true),))
         try:
             return self.charge(plan, fresh=fresh)
         except CannotOpen as refusal:

@@ -29,6 +29,61 @@ DEATH = "only a process that dies shows it"
 POWER = "only power cuts at many moments show it"
 
 MUTATIONS = (
+    # --- open decisions of a draft ---
+    *(
+        Mutation(name, path, old, new, breaks, ("tests/faces/cli/test_open_decisions.py",))
+        for name, path, old, new, breaks in (
+            (
+                "drafts-answer",
+                "dpsql/service/service.py",
+                "policy if self.free else decided(policy)",
+                "policy",
+                "a service over true data answers under a draft",
+            ),
+            (
+                "drafts-open-data",
+                "dpsql/service/open_data.py",
+                "    if not drafted:\n        decided(loaded)\n",
+                "",
+                "the data of a draft is opened before it is refused",
+            ),
+            (
+                "drafts-without-comments",
+                "dpsql/policy/tools/decisions.py",
+                "if not spans and not policy.draft:",
+                "if not spans:",
+                "a draft whose comments a tool has dropped answers",
+            ),
+            (
+                "drafts-with-a-mark-alone",
+                "dpsql/policy/tools/decisions.py",
+                "if not spans and not policy.draft:",
+                "if not policy.draft:",
+                "a policy in which a decision is open answers, if it does not call itself a draft",
+            ),
+            (
+                "drafts-marked-by-a-colon",
+                "dpsql/policy/tools/decisions.py",
+                'r"#.*\\bDECIDE\\b"',
+                'r"#.*\\bDECIDE\\b(?=[: ])"',
+                "a line that ends with its mark is taken for decided",
+            ),
+            (
+                "drafts-checked-from-the-cache",
+                "dpsql/faces/check/examine/check_settings.py",
+                " and not said.draft and",
+                " and",
+                "what a check of a draft found stands for a policy",
+            ),
+            (
+                "drafts-served",
+                "dpsql/faces/server/open_databases.py",
+                "    for policy in found.true:\n        decided(policy)\n",
+                "",
+                "a server starts workers that open the data of a draft",
+            ),
+        )
+    ),
     # --- databases of a server, and made-up ones ---
     Mutation(
         "databases-of-others",
@@ -305,6 +360,38 @@ MUTATIONS = (
         ("tests/faces/server/web/test_proxies.py",),
     ),
     Mutation(
+        "served-log-torn",
+        "dpsql/faces/server/audit_log.py",
+        "if data and self._is_torn:",
+        "if False:",
+        "the line after one that a full disk has cut is lost with it",
+        ("tests/faces/server/test_audit.py",),
+    ),
+    Mutation(
+        "web-key-of-any-kind",
+        "dpsql/faces/server/web/oidc.py",
+        "return keys.get(named) if named else own[0] if len(own) == 1 else None",
+        "return keys.get(named) if named else own[0]",
+        "a token that names no key is tried with one of several",
+        ("tests/faces/server/web/test_oidc.py",),
+    ),
+    Mutation(
+        "served-what-comes-uncounted",
+        "dpsql/faces/server/gateway.py",
+        "(answer, *answer.more)) and Pieces.crowded_for(account):",
+        "(answer, *answer.more)) and False:",
+        "twenty statements that are asked at one time hold twenty answers",
+        ("tests/faces/server/test_gateway.py",),
+    ),
+    Mutation(
+        "served-long-rows-uncounted",
+        "dpsql/faces/server/packed_rows.py",
+        "is_small = len(rows) <= FEW and len(found) <= 1 and all(_unpacked_size(data) <= PIECE for _, data in found)",
+        "is_small = len(rows) <= FEW",
+        "cursors of few long rows hold megabytes that nobody counts",
+        ("tests/faces/server/test_packed_rows.py",),
+    ),
+    Mutation(
         "served-history-of-others",
         "dpsql/faces/server/workers/own_account.py",
         "receipts = session.ledger.find(story.newest.get(account, ()))",
@@ -419,8 +506,8 @@ MUTATIONS = (
     Mutation(
         "served-moments-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("failures", "search", "serve")',
-        'if key not in ("failures", "search")',
+        'if key not in ("draft", "failures", "search", "serve")',
+        'if key not in ("draft", "failures", "search")',
         "another moment or limit makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_serving.py",),
     ),
@@ -598,8 +685,8 @@ MUTATIONS = (
     Mutation(
         "failures-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("failures", "search", "serve")',
-        'if key not in ("search", "serve")',
+        'if key not in ("draft", "failures", "search", "serve")',
+        'if key not in ("draft", "search", "serve")',
         "another number of failures makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_failures.py",),
     ),

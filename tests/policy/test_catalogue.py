@@ -7,7 +7,7 @@ import pytest
 from dpsql.core.ir import types
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
 from dpsql.core.policy.tables import ForeignKey, Key, ValuesDomain
-from dpsql.core.policy.units import RowUnit
+from dpsql.core.policy.units import IdUnit
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.load import parse_policy
 from dpsql.policy.resolve.from_catalogue import complete
@@ -39,9 +39,9 @@ def test_draft_loads_and_fails_closed() -> None:
     text = draft_policy(Catalogue((PEOPLE, VISITS)), name="my clinic", database="clinic.duckdb")
     policy = parse_policy(text, "draft.yaml", SAMPLES)
     assert policy.name == "my_clinic" and policy.database == "clinic.duckdb"
-    assert [t.protection for t in policy.tables.values()] == [
-        RowUnit("people", 1, "add_remove"),
-        RowUnit("visits", 1, "add_remove"),
+    assert policy.draft and [t.protection for t in policy.tables.values()] == [
+        IdUnit("people", "id", "add_remove"),
+        IdUnit("people", "person_id", "add_remove"),
     ]
     visits = policy.tables["visits"]
     assert visits.unique == (Key(("visit_id",)),) and policy.tables["people"].primary_key == Key(("id",))
@@ -50,7 +50,7 @@ def test_draft_loads_and_fails_closed() -> None:
     assert visits.columns["cost"].sql_type == types.decimal(10, 2)
     assert not visits.columns["visit_id"].is_nullable and visits.columns["day"].is_nullable
     assert all(c.bounds is None and c.domain is None for c in visits.columns.values())
-    assert "secret_label" not in text and "Or an id: {column: person_id}" in text
+    assert "secret_label" not in text and "or  {rows: 1},  {column: visit_id},  public: true" in text
 
 
 def test_ids_are_proposed_by_the_names_of_tables_and_of_the_type_of_their_keys() -> None:
@@ -61,15 +61,14 @@ def test_ids_are_proposed_by_the_names_of_tables_and_of_the_type_of_their_keys()
     users = table("users", "UUID")
     log = table("log", "BIGINT", ("user", "VARCHAR"), ("users", "UUID"), ("place", "VARCHAR"), ("User_ID", "VARCHAR"))
     text = draft_policy(Catalogue((log, users)))
-    ids = [line.partition("Or an id: ")[2] for line in text.splitlines() if "Or an id" in line]
+    ids = [line.strip() for line in text.splitlines() if line.startswith(("    unit:", "    #   or"))]
     assert ids == [
-        "{column: user, as: uuid}, {column: users}, {column: User_ID, as: uuid}, {column: id}",
-        "{column: id}",
+        "unit: {column: user, as: uuid}   # DECIDE: who is protected? each user: all rows of one together",
+        "#   or  {column: User_ID, as: uuid},  {column: users},  {rows: 1},  {column: id},  public: true",
+        "unit: {column: id}   # DECIDE: who is protected? each id: in each row another one",
+        "#   or  {rows: 1},  public: true",
     ]
-    unit = text.replace("unit: {rows: 1}", "unit: {column: user, as: uuid}", 1).replace(
-        "user: {type: varchar}", "user: {}"
-    )
-    assert parse_policy(unit).tables["log"].columns["user"].sql_type == types.UUID
+    assert parse_policy(text).tables["log"].columns["user"].sql_type == types.UUID
 
 
 STRUCT = """STRUCT("a b" INTEGER, c STRUCT(d VARCHAR, e ENUM('x, y', '(z')), "q""x" DECIMAL(4,1), l INTEGER[],

@@ -109,4 +109,4 @@ def test_a_draft_says_which_lines_are_undecided() -> None:
     draft = HOSPITAL.replace("UNIT", "patient_id").replace("DELTA", ", delta: 0")
     draft = draft.replace("    max_rows", "    # DECIDE: whose rows are these?\n    max_rows")
     (found,) = parse_policy(draft, "h.yaml").warnings
-    assert found.code == "DP015" and "(line 9)" in found.message
+    assert found.code == "DP016" and "line 9 is not decided" in found.message

@@ -84,9 +84,16 @@ class ReleaseAddress:
     ordered: tuple[Component, ...] = ()
     order: str = ""
     octaves: Mapping[str, str] = field(default_factory=dict)
+    _made: dict[str, ByIdentity[Component, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def address(self, component: Component, keys: str = "") -> str:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
+        made = self._made.setdefault(keys, ByIdentity())
+        if component not in made:
+            made[component] = self._address(component, keys)
+        return made[component]
+
+    def _address(self, component: Component, keys: str) -> str:
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
         own = "" if component.of_unit is None else self.octaves.get(component.of_unit.label, "")
         earlier = self._earlier(component)
@@ -119,7 +126,7 @@ class ReleaseAddress:
         least = f"keys of at least {self.node.min_units}"
         return self.address(self.node.components[self.node.threshold], least)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone."""
         return self._begun.ended(column=self._declared)
@@ -138,6 +145,7 @@ class Addresses:
         self._found: Releases = releases_of(plan.tree)
         self._octaves = {f.octaves.label: f.drawn for f in plan.found}
         self._lists = ByIdentity[KeySource, KeySource]()
+        self._made: dict[int, ReleaseAddress] = {}
 
     def reads(self, place: int) -> frozenset[int]:
         """The releases whose rows a release reads."""
@@ -158,6 +166,13 @@ class Addresses:
 
         With rows, releases of other queries that gave the very same rows lead to the same address.
         """
+        if rows:
+            return self._of(place, rows)
+        if place not in self._made:
+            self._made[place] = self._of(place, rows)
+        return self._made[place]
+
+    def _of(self, place: int, rows: Mapping[int, Rows] | None) -> ReleaseAddress:
         measured = self.plan.releases[place].measured
         below = measured.node.input if rows is None else self._with(measured.node.input, rows)
         units = sorted(measured.contributions)

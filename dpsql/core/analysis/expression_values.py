@@ -10,13 +10,12 @@ from typing import Final
 
 from dpsql.core.functions.cast import cast
 from dpsql.core.functions.function import SignatureError
-from dpsql.core.functions.numbers.arithmetic import ZERO_DIVISOR
-from dpsql.core.functions.registry import OVERFLOW, REGISTRY, apply, literal, lookup
+from dpsql.core.functions.registry import REGISTRY, apply, literal, lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, larger_than
 from dpsql.core.ir.short_text import expression, operand, symbol
 from dpsql.core.ir.step_count import take
-from dpsql.diagnostics.diagnostic import Reason, Span
+from dpsql.diagnostics.diagnostic import Mark, Reason, Span
 from dpsql.diagnostics.errors import Rejected, reject
 
 Env = Mapping[int, Value]
@@ -112,7 +111,7 @@ def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | N
 def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason:
     """A division's reason, with repairs in the query's own words."""
     match expr:
-        case Call(function="div", args=(above, below)) if reason.help == ZERO_DIVISOR.help:
+        case Call(function="div", args=(above, below)) if reason.mark is Mark.ZERO_DIVISOR:
             top = args[1].interval.hi
             low, most = (1, top) if top is not None and top > 1 and top.denominator == 1 else ("lower", "upper")
             kept = f"CLIP({_shown(below)}, {low}, {most})"
@@ -124,7 +123,7 @@ def _named(reason: Reason, expr: Expr | None, args: tuple[Value, ...]) -> Reason
                 ),
             )
         case Call(args=(first, *_)):
-            own = expr if reason.message == OVERFLOW else first
+            own = expr if reason.mark is Mark.OVERFLOW else first
             shown = _shown(own)
             return replace(reason, help=tuple(_X.sub(lambda _: shown, text) for text in reason.help))
         case _:

@@ -29,7 +29,7 @@ from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers.doubles import rounded
 from dpsql.core.numbers.interval import Exact, Interval, everything, exact, point
-from dpsql.diagnostics.diagnostic import Reason
+from dpsql.diagnostics.diagnostic import Mark, Reason
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
     {
@@ -209,11 +209,11 @@ def _applied(function: Function, args: Args) -> Value:
     return Value(result_type, found, held, not finite or function.nullable(args), finite, domain, reach=reach)
 
 
-OVERFLOW: Final = "the value may exceed every DOUBLE, so it has no bounds"
-_OVERFLOW = Reason(
+_OVERFLOW: Final = Reason(
     "DP202",
-    OVERFLOW,
+    "the value may exceed every DOUBLE, so it has no bounds",
     help=("bound the arguments more tightly, or the result:  CLIP(x, lower, upper)",),
+    mark=Mark.OVERFLOW,
 )
 
 

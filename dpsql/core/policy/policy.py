@@ -39,11 +39,13 @@ class Policy:
 
     tables: declared name → Table, in the file's order; closed world: what is not here does not exist.
     units: unit name → Unit, row units included.
+    draft: whether decisions are open, as it says itself; see policy/tools/decisions.py.
     former_units: a unit's name in the ledger → what it is called now; None: it is gone with its tables.
     failures: how many of statements stop private queries. search: whether a query may have a part of its ε find limits
         and bounds. serving: how a server answers.
     hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
-        and whatever `defaults.allow_dearer`, `failures`, `search` and `serve` say, which change no answer and no price.
+        and whatever `defaults.allow_dearer`, `draft`, `failures`, `search` and `serve` say, which change no
+        answer and no price.
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
         where it lies. Two policies are equal if their hashes are.
     document: the normalised content with defaults filled in, as plain JSON-like data.
@@ -60,6 +62,7 @@ class Policy:
     budgets: Budgets
     hash: str
     version: int = 1
+    draft: bool = False
     data_version: str = ""
     database: str | None = None
     prepared_at: str | None = None

@@ -15,6 +15,7 @@ from dpsql.faces.audit.run_audit import RUNS, Audit, audit
 from dpsql.planner.computed import understood
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
+from dpsql.policy.tools.decisions import decided
 from dpsql.service.checks.check import NOMINAL_DELTA
 from dpsql.service.open_data import open_data
 
@@ -33,7 +34,7 @@ def audit_query(
     up, always: of the custodian's data nothing but the schema is looked at.
     Raises CannotOpen (the policy; the data if it contradicts the policy), Rejected, EngineError.
     """
-    loaded = understood(policy if isinstance(policy, Policy) else load_policy(policy))
+    loaded = decided(understood(policy if isinstance(policy, Policy) else load_policy(policy)))
     wanted = settings or QuerySettings()
     if wanted.epsilon is None:
         wanted = replace(wanted, epsilon=EPSILON)

@@ -100,6 +100,7 @@ def query(
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
     consistent_totals: o.ConsistentTotals = False,
+    draft: o.Draft = False,
     fresh: o.Fresh = False,
     format: Annotated[o.Format, typer.Option("--format", help="How to print the answer.")] = o.Format.TABLE,
     dialect: o.Dialect = "duckdb",
@@ -135,7 +136,7 @@ def query(
     policy, sql = policy_and_query(policy, sql, file or batch)
     return command.run(
         policy, sql, file, batch, skip_refused, asked, analyst, ledger, fresh, format, dialect, threads, memory_limit,
-        progress,
+        progress, draft,
     )  # fmt: skip
 
 
@@ -160,6 +161,7 @@ def explain(
     ] = None,
     allow_dearer: o.AllowDearer = None,
     coverage: o.Coverage = False,
+    draft: o.Draft = False,
     consistent_totals: o.ConsistentTotals = False,
     format: Annotated[o.ExplainFormat, typer.Option("--format", help="Text, or JSON.")] = (o.ExplainFormat.TEXT),
     engine_sql: Annotated[bool, typer.Option("--engine-sql", help="Show the SQL that the engine would run, too.")] = (
@@ -173,7 +175,7 @@ def explain(
 
     asked = read_asked(spending, allow_dearer, coverage, consistent_totals)
     policy, sql = policy_and_query(policy, sql, file)
-    return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect)
+    return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect, draft)
 
 
 app.command(epilog=check_options.EXIT_CODES)(check_options.check)

@@ -8,6 +8,12 @@ import sys
 from dpsql.diagnostics.errors import reject
 
 
+def require_new(output: str | None) -> None:
+    """Raises Rejected DP903 for a file that is there already, before anything is done for it."""
+    if output not in (None, "-") and os.path.lexists(str(output)):
+        raise reject("DP903", f"{output!r} exists already", help=["remove it first, or write to another file"])
+
+
 def write_text(text: str, output: str | None) -> None:
     """Write to standard output, or to a file that must not exist yet. Raises Rejected DP903."""
     if output is None or output == "-":

@@ -155,6 +155,9 @@ Ledger: TypeAlias = Annotated[
         show_envvar=False,
     ),
 ]
+Draft: TypeAlias = Annotated[
+    bool, typer.Option("--draft", help="Ask rows made up from the policy, for nothing; it may be a draft.")
+]
 Fresh: TypeAlias = Annotated[
     bool, typer.Option("--fresh", help="Pay for new noise, even where a stored answer would do for nothing.")
 ]

@@ -40,7 +40,17 @@ class AuditLog:
     def __init__(self, path: Path | None, now: Callable[[], dt.datetime] = _now) -> None:
         """path: made if it is not there, readable by its owner alone; None: the standard output."""
         self._path, self._now = path, now
-        self._failing = False
+        self._failing, self._is_torn = False, self._ends_within_a_line()
+
+    def _ends_within_a_line(self) -> bool:
+        """Whether a server before this one was ended, or its disk was full, in the middle of a line."""
+        if self._path is None or not self._path.is_file():  # to open a pipe would wait for who reads it
+            return False
+        try:
+            with self._path.open("rb") as file:
+                return file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+        except OSError:
+            return False
 
     def require(self) -> None:
         """See Recording. Once a line could not be written, one has to be before anything else is charged."""
@@ -59,12 +69,12 @@ class AuditLog:
     def _write(self, data: bytes) -> None:
         try:
             if self._path is None:
-                _append(_STANDARD_OUTPUT, data)
+                self._append(_STANDARD_OUTPUT, data)
                 return
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | NOFOLLOW, 0o600)
             try:
                 _require_room(descriptor)
-                _append(descriptor, data)
+                self._append(descriptor, data)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -74,10 +84,15 @@ class AuditLog:
             raise
         self._failing = False
 
-
-def _append(descriptor: int, data: bytes) -> None:
-    if data and os.write(descriptor, data) != len(data):
-        raise OSError("the line was not written as a whole")
+    def _append(self, descriptor: int, data: bytes) -> None:
+        """Write a line; what there was of one that was not written as a whole stays a line of its own."""
+        if data and self._is_torn:
+            data = b"\n" + data
+        written = os.write(descriptor, data) if data else 0
+        if written:
+            self._is_torn = written < len(data)
+        if written < len(data):
+            raise OSError("the line was not written as a whole")
 
 
 def _require_room(descriptor: int) -> None:

@@ -24,6 +24,7 @@ from dpsql.faces.server.gateway import Gateway
 from dpsql.faces.server.workers.worker_link import Starting, command, connected, started
 from dpsql.faces.server.workers.worker_messages import Ready
 from dpsql.policy.load import load_policy
+from dpsql.policy.tools.decisions import decided
 
 MadeUp = Literal["none", "beside", "only"]
 
@@ -94,6 +95,8 @@ def planned(files: Sequence[str], sockets: Sequence[str], made_up: MadeUp) -> Pl
     own: Sequence[Path | None] = [Path(socket) for socket in sockets] or [None] * len(files)
     of = [_Of(Path(file), load_policy(file), socket) for file, socket in zip(files, own, strict=True)]
     found = Planned(of, made_up)
+    for policy in found.true:
+        decided(policy)
     names = [policy.name for policy in found.true] + [one.made_up for one in found.of if made_up != "none"]
     require_distinct(names, "name:  in one of the policies")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -79,10 +79,10 @@ def limits_told(releases: Sequence[MeasuredRelease], source: Source) -> frozense
     return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r, source)))
 
 
-def clips_told(releases: Sequence[MeasuredRelease], source: Source, beginnings: tuple[str, ...]) -> frozenset[str]:
+def clips_told(releases: Sequence[MeasuredRelease], source: Source, clipped: Collection[str]) -> frozenset[str]:
     """Those that say what is clipped, of what is called so without the query's own words."""
-    both = (pair for r in releases for pair in zip(_clips(r, None), _clips(r, source), strict=True))
-    return frozenset(one_line(told) for plain, told in both if one_line(plain).startswith(beginnings))
+    both = (pair for r in releases for pair in zip(_clipped(r, None), _clipped(r, source), strict=True))
+    return frozenset(one_line(_clip(*told)) for (plain, _), told in both if one_line(plain) in clipped)
 
 
 def thresholds_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
@@ -156,14 +156,23 @@ def _public(release: MeasuredRelease) -> Iterator[str]:
         yield "a row whose value cannot be computed counts as its lower end, for the number of rows is public"
 
 
-def _clips(release: MeasuredRelease, source: Source | None) -> Iterator[str]:
+def _clips(release: MeasuredRelease, source: Source) -> Iterator[str]:
+    return (_clip(what, ends) for what, ends in _clipped(release, source))
+
+
+def _clip(what: str, ends: str) -> str:
+    return f"{what} is clipped to [{ends}]"
+
+
+def _clipped(release: MeasuredRelease, source: Source | None) -> Iterator[tuple[str, str]]:
+    """What is clipped, and the ends."""
     for m in release.measurements:
         c = m.component
         if isinstance(c, QuantileChoice) and (moments := ends(c)) is not None:
-            yield f"{expression(ordered(c)[0])} is clipped to [{', '.join(moments)}]"
+            yield expression(ordered(c)[0]), ", ".join(moments)
         elif isinstance(c, OnGrid) and SATURATED not in (-c.lo, c.hi):
             for arg, low, high in clips_of(c):
-                yield f"{unclipped(arg, source)} is clipped to [{_show(low)}, {_show(high)}]"
+                yield unclipped(arg, source), f"{_show(low)}, {_show(high)}"
 
 
 def clips_of(c: OnGrid) -> Iterator[tuple[Expr, Fraction, Fraction]]:

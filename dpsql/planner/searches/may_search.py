@@ -10,7 +10,7 @@ from dpsql.core.ir.expressions import Call, Column, Expr, transform, walk
 from dpsql.core.ir.nodes import Aggregate, Node, inputs
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.aggregates.searched_clips import searched_in
 from dpsql.frontend.google.privacy_clause import Clause
@@ -82,7 +82,7 @@ def left_open(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Expr | 
 
 def not_searched(found: Diagnostic) -> Diagnostic:
     """A refusal for want of a limit or of bounds of rows that depend on other released numbers."""
-    if not _lacks_limits(found) and not found.message.startswith("AUTO "):
+    if not _lacks_limits(found) and found.mark is not Mark.UNSEARCHED:
         return found
     why = "no search finds it: these rows depend on numbers of another aggregate, which would have to be drawn first"
     return replace(found, notes=(*found.notes, why))

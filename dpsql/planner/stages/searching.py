@@ -230,9 +230,9 @@ def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[
     """What the reader should know before anything is found."""
     releases = [r.measured for r in rest.releases]
     limited = _ranks(rest, [s for s in limits if s.limit.rule is Rule.AVERAGE], any_bounds=True)
-    clips = tuple(f"{one_line(s.limit.what)} is clipped to [" for s in limits if s.limit.rule.of_values)
+    clipped = {one_line(s.limit.what) for s in limits if s.limit.rule.of_values}
     unknown = limits_told(releases, rest.source) | thresholds_told(releases) | _ranks(rest, limits)
-    unknown |= clips_told(releases, rest.source, clips)
+    unknown |= clips_told(releases, rest.source, clipped)
     return (
         f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
         *(note for note in rest.notes if note not in unknown),

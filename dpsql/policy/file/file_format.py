@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dpsql.policy.file.scalars import (
+    Call,
     Count,
     Flag,
     FlagOrAuto,
@@ -207,7 +208,7 @@ class TableFile(_File):
 
     public: Flag = False
     """true: the table holds nothing about any unit and may be read freely."""
-    source: Text | None = None
+    source: Call | None = None
     """read_parquet('…'), read_csv('…') or read_json('…') with literal arguments; paths are relative to the policy. With
     a server: its place there, schema.table, if that is not its name."""
     unit: TableUnitFile | None = None
@@ -338,6 +339,8 @@ class PolicyFile(_File):
     """The version of this format: 1."""
     name: Name
     """A short name; the ledger is called after it. `<name>.public.` and `public.` may stand before a table's name."""
+    draft: Flag | None = None
+    """true: decisions are open, and nothing is answered but from made-up rows (DP016); no part of the policy's hash."""
     data_version: Label | None = None
     """Changed by the custodian with the data: stored answers of another version are not served. The budget stays."""
     database: Text | None = None

@@ -90,13 +90,19 @@ def _flag_or_auto(value: object) -> bool | str:
     return value
 
 
-def _text(value: object) -> str:
+def _text(value: object, most: int = 4096) -> str:
     if not isinstance(value, str):
         hint = "; put it in quotes" if isinstance(value, bool | int | Decimal | float) else ""
         raise wrong(f"must be text, got {shown(value)}{hint}")
-    if not value.strip() or len(value) > 4096 or _CONTROL.search(value.replace("\n", "").replace("\t", "")):
+    if not value.strip() or _CONTROL.search(value.replace("\n", "").replace("\t", "")):
         raise wrong(f"must be text without control characters, got {shown(value)}")
+    if len(value) > most:
+        raise wrong(f"must be no longer than {most:,} characters, and has {len(value):,}")
     return value
+
+
+def _call(value: object) -> str:
+    return _text(value, 1 << 18)  # with the names and types of some thousand columns
 
 
 def _name(value: object) -> str:
@@ -228,6 +234,7 @@ FlagOrAuto = Annotated[
 ]
 Yes = Annotated[bool, PlainValidator(_yes), WithJsonSchema({"const": True})]
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1})]
+Call = Annotated[str, PlainValidator(_call), WithJsonSchema({"type": "string", "minLength": 1})]
 Label = Annotated[str, PlainValidator(_label), WithJsonSchema({"type": ["string", "number"]})]
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
 Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]

@@ -76,6 +76,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         budgets=resolve_budgets(file, list(units), issues),
         hash=digest(_measured(document)),
         version=file.version,
+        draft=file.draft or False,
         data_version=file.data_version or "",
         database=file.database if known else None,
         prepared_at=file.prepared_at,
@@ -98,7 +99,7 @@ def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
     Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
     """
     defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
-    rest = {key: value for key, value in document.items() if key not in ("failures", "search", "serve")}
+    rest = {key: value for key, value in document.items() if key not in ("draft", "failures", "search", "serve")}
     return {**rest, "defaults": defaults}
 
 

@@ -1,46 +1,28 @@
 """A first policy for a database: what the schema says, closed by default, and never a value that was seen.
 
-The draft loads as it stands: every table private, one row as its unit, a small budget. Comments lead the custodian to
-what only a person can decide: whose rows these are, which values can occur.
+Every table is private, with the likeliest unit (`likely_units.py`). Nobody is answered until a person has decided what
+is marked DECIDE (`decisions.py`): whose rows these are, how much may be learned.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dpsql.core.ir.types import TIMESTAMP, Kind, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.derived import Derived
-from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.server_address import names_server
 from dpsql.policy.file.scalars import usable_name
+from dpsql.policy.tools.likely_units import FirstRows, UnitProposal, id_columns, proposals
 from dpsql.policy.tools.struct_fields import fields
+from dpsql.policy.tools.yaml_words import listing, reference, scalar
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORDS = {"null", "true", "false"}
 _MOST_PROPOSED = 50
 """Longest list of an ENUM that is proposed as a domain."""
-_CLOCKS = "   # DECIDE: the clocks of which zone? bounds: [first, last]"
+_CLOCKS = "   # the clocks of UTC: name another zone. bounds: [first, last]"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
-
-
-UNDECIDED = "# DECIDE: whom do you protect?"
-"""Stands in a draft until somebody has decided, and takes the line out."""
-
-
-def undecided(policy: Policy, units: Iterable[str]) -> tuple[str, ...]:
-    """What readers of an answer about these units are told while a policy is as it was drafted, and protects rows."""
-    source = policy.places.source
-    if source is None or UNDECIDED not in source.text:
-        return ()
-    if not any(policy.units[name].kind == "rows" for name in units if name in policy.units):
-        return ()
-    return (
-        "the policy is a draft in which nobody has decided whom it protects: a single row, not a person; somebody with "
-        "n rows is protected n times less",
-    )
 
 
 def draft_policy(
@@ -50,116 +32,174 @@ def draft_policy(
     database: str | None = None,
     sources: Mapping[str, str] | None = None,
     partitions: Mapping[str, frozenset[str]] | None = None,
-    missing: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
-    single: Mapping[str, frozenset[str]] | None = None,
+    told: Mapping[str, Sequence[str]] | None = None,
+    seen: Mapping[str, FirstRows] | None = None,
+    decided: Decided | None = None,
 ) -> str:
-    """YAML text of a policy for these tables; valid, and it fails closed.
+    """YAML text of a policy for these tables; valid, and nobody is answered under it while a decision is open.
 
     name: the policy's name. database: path of the DuckDB file, as it is to stand in the policy. sources: table → its
     `source:` call, for tables that are files. partitions: table → the columns that are names of its folders.
-    missing: table → column → the word that stands for no value in it, and the type that it has without. single: table →
-    the columns that are different in each of its first rows.
+    told: table → lines about how its file is read. seen: table → what its first rows tell. decided: already, by a
+    person.
     """
-    seen = _Seen(partitions or {}, missing or {}, single or {})
-    return "\n".join(_lines(catalogue, name, database, sources or {}, seen)) + "\n"
+    drafted = _Drafted(
+        catalogue, database, sources or {}, partitions or {}, told or {}, seen or {}, decided or Decided()
+    )
+    return "\n".join(drafted.lines(name)) + "\n"
+
+
+def drafted_tables(catalogue: Catalogue, sources: Mapping[str, object]) -> list[CatalogueTable]:
+    """Those of which a person has to say whose rows they are: views of others are left out."""
+    return [t for t in catalogue.tables if usable_name(t.name) and not _is_view(t, sources)]
+
+
+def _is_view(table: CatalogueTable, sources: Mapping[str, object]) -> bool:
+    return bool(table.name not in sources and table.reads[1:] and not table.source)
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was seen besides names and types, as `draft_policy` takes it."""
+class Decided:
+    """What a person has said: units: table → its unit. epsilon: of the budget. Empty: nothing yet."""
 
+    units: Mapping[str, UnitProposal] = field(default_factory=dict)
+    epsilon: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafted:
+    catalogue: Catalogue
+    database: str | None
+    sources: Mapping[str, str]
     partitions: Mapping[str, frozenset[str]]
-    missing: Mapping[str, Mapping[str, tuple[str, str]]]
-    single: Mapping[str, frozenset[str]]
+    told: Mapping[str, Sequence[str]]
+    seen: Mapping[str, FirstRows]
+    decided: Decided
 
-
-def _lines(
-    catalogue: Catalogue,
-    name: str,
-    database: str | None,
-    sources: Mapping[str, str],
-    seen: _Seen,
-) -> Iterator[str]:
-    safe = _NOT_IN_NAME.sub("_", name).lstrip(".-")[:100] or "draft"
-    yield "# yaml-language-server: $schema=./dpsql-policy.schema.json"
-    yield "#   (an editor completes by it; it is made by  dpsql policy schema > dpsql-policy.schema.json)"
-    if any(not source.startswith("read_parquet(") for source in sources.values()):
-        yield "# Drafted from schemas; where a file has none, names and types were guessed from its first rows, and a"
-        yield "#   name may be a row's value: read them before anybody else does. Go through the lines marked DECIDE."
-    else:
-        yield "# Drafted from the schema: no value of the data stands here. Go through the lines marked DECIDE."
-    yield "version: 1"
-    yield f"name: {_scalar(safe)}"
-    if database is not None:
-        yield f"database: {_scalar(database)}"
-    yield "privacy: {neighbours: add_remove, accountant: approx_dp}"
-    yield f"{UNDECIDED} If it is a person with many rows, name the unit and give each of its tables"
-    yield "#   unit: {column: <id>}   or   unit: {path: [{column: <key>, references: table(key)}]}   and"
-    yield "#   max_rows_per_unit: <rows of a person that count>, or where each has one row  primary_key: [<id>]"
-    yield "# units:"
-    yield "#   person: {table: <table of persons>, key: <id>}"
-    yield "# DECIDE for each column: bounds (what may occur, not what does; SUM and AVG need them), domain (the public"
-    yield "#   list of group keys, if there is one). Take out the columns nobody is to ask about."
-    yield "#   Where nobody knows bounds, or the rows of an id:  bounds: search,  max_rows_per_unit: search"
-    shown = [t for t in catalogue.tables if t.name in sources or t.source or not t.reads[1:]]
-    yield "tables:" if any(usable_name(t.name) for t in shown) else "tables: {}"
-    for table in catalogue.tables:
-        source = sources.get(table.name)
-        if source is None and table.reads[1:] and not table.source:
-            yield from _view(table)
+    def lines(self, name: str) -> Iterator[str]:
+        computing = not names_server(self.database)
+        tables = drafted_tables(self.catalogue, self.sources)
+        likely = proposals(self.catalogue, self.seen, computing=computing)
+        chosen = {t.name: self.decided.units.get(t.name, likely[t.name][0]) for t in tables}
+        units = _unit_names(chosen)
+        promised = [(p.unique, t in self.decided.units) for t, p in chosen.items() if p.unique is not None]
+        unique = {key: all(said for other, said in promised if other == key) for key, _ in promised}
+        is_open = set(chosen) - set(self.decided.units) or not self.decided.epsilon
+        yield "# yaml-language-server: $schema=./dpsql-policy.schema.json"
+        yield "#   (an editor completes by it; it is made by  dpsql policy schema > dpsql-policy.schema.json)"
+        if any(not source.startswith("read_parquet(") for source in self.sources.values()):
+            yield "# Made from schemas; where a file has none, names and types were guessed from its first rows, and a"
+            yield "#   name may be a row's value: read them before anybody else does."
         else:
-            yield from _table(table, catalogue, source or table.source or None, seen, not names_server(database))
-    yield "# What a query costs that says nothing else."
-    yield "defaults: {epsilon: 0.1, delta: 1e-8}"
-    yield '# To try this out, until the units are decided:  ledger: ":memory:"  forgets what was spent.'
-    yield "# DECIDE: how much may ever be learned about one unit? The budget is never reset."
-    yield "budgets:"
-    yield "  total: {epsilon: 1, delta: 1e-7}"
+            yield "# Made from the schema: no value of the data stands here."
+        yield "version: 1"
+        yield f"name: {scalar(_NOT_IN_NAME.sub('_', name).lstrip('.-')[:100] or 'draft')}"
+        if is_open:
+            yield "draft: true   # nobody is answered while this stands here: take it out when all is decided"
+        if self.database is not None:
+            yield f"database: {scalar(self.database)}"
+        if units:
+            yield f"units: {{{', '.join(f'{scalar(unit)}: {{}}' for unit in units.values())}}}"
+        yield "# unit: {column: id} protects all rows of one id together; {rows: 1} one row alone: who has n rows is"
+        yield "#   protected n times less. A table about nobody says  public: true  there: everybody may see every row."
+        if len({*units, *(t for t, p in chosen.items() if not p.unit and not p.public)}) > 1:
+            yield "#   Somebody who is in tables of several units has a budget in each: give them one where you can."
+        yield "# Of each column say bounds (what may occur, not what does; SUM and AVG need them), or  bounds: search,"
+        yield "#   and domain (the public list of group keys, if any). Take out the columns nobody is to ask about."
+        yield "tables:" if tables else "tables: {}"
+        for table in self.catalogue.tables:
+            if _is_view(table, self.sources):
+                yield from _view(table)
+            elif table.name not in chosen:
+                yield f"  # {scalar(table.name)[:80]}: not a name a policy can hold"
+            else:
+                yield from self._table(table, chosen, likely[table.name], units, unique, computing)
+        yield "# What a query costs that says nothing else."
+        yield "defaults: {epsilon: 0.1, delta: 1e-8}"
+        yield "# All that may ever be learned about one unit, never reset."
+        yield "budgets:"
+        mark = "" if self.decided.epsilon else "   # DECIDE: how much? 1 is careful, 3 is usual, 10 is much"
+        yield f"  total: {{epsilon: {self.decided.epsilon or 1}, delta: 1e-7}}{mark}"
+
+    def _table(
+        self,
+        table: CatalogueTable,
+        chosen: Mapping[str, UnitProposal],
+        likely: Sequence[UnitProposal],
+        units: Mapping[str, str],
+        unique: Mapping[tuple[str, str], bool],
+        computing: bool,
+    ) -> Iterator[str]:
+        unit, is_open = chosen[table.name], table.name not in self.decided.units
+        known = {c.name: t for c in table.columns if usable_name(c.name) and (t := parse_type(c.type)) is not None}
+        yield f"  {scalar(table.name)}:"
+        if source := self.sources.get(table.name) or table.source:
+            yield f"    source: {scalar(source)}"
+        yield from (f"    # {line}" for line in self.told.get(table.name, ()))
+        line = unit.line(
+            units[unit.unit] if units and len(units) > 1 and unit.unit else "", self._as(unit, chosen, known)
+        )
+        yield f"    {line}" + (f"   # DECIDE: who is protected? {unit.means}" if is_open else "")
+        if is_open:
+            yield f"    #   or  {',  '.join(_short(p) for p in likely if p is not unit)}"
+        if unit.limit:
+            yield f"    {unit.limit}"
+        if table.primary_key and all(c in known for c in table.primary_key):
+            yield f"    primary_key: {listing(table.primary_key)}"
+        keys = [key for key in table.unique if key and all(c in known for c in key)]
+        said = {column: is_said for (name, column), is_said in unique.items() if name == table.name}
+        if keys or said:
+            mark = "" if all(said.values()) else f"   # DECIDE: is each {' and '.join(said)} in one row, now and later?"
+            yield f"    unique: [{', '.join(listing(key) for key in (*keys, *((c,) for c in said)))}]{mark}"
+        yield from _foreign_keys(table, self.catalogue, known)
+        yield "    columns:" if known else "    columns: {}"
+        ids = id_columns(table)
+        held = {c for key in (table.primary_key, *table.unique, *(k.columns for k in table.foreign_keys)) for c in key}
+        for column in table.columns:
+            if column.name == unit.column and known[column.name].kind is Kind.DOUBLE:
+                made = scalar(str(Derived(column.name)))
+                yield f"      {scalar(column.name)}: {{from: {made}, type: bigint}}   # ids that are stored as DOUBLE"
+                continue
+            primary = column.name in table.primary_key
+            line = _column(column, known.get(column.name), primary, column.name in held or not computing)
+            line = line.partition("   # bounds")[0] if column.name in ids else line
+            is_folder = column.name in self.partitions.get(table.name, ())
+            yield f"{line}   # names of folders" if is_folder else line
+            yield from _fields(column, {c.name.casefold() for c in table.columns})
+
+    def _as(self, unit: UnitProposal, chosen: Mapping[str, UnitProposal], known: Mapping[str, SqlType]) -> str:
+        """The type of the unit's ids in other tables, where they are texts here and no texts there."""
+        if not unit.unit or unit.to or known[unit.column].kind is not Kind.VARCHAR:
+            return ""
+        for name, other in chosen.items():
+            table = self.catalogue.table(name)
+            column = None if table is None or other.unit != unit.unit or other.to else table.column(other.column)
+            type_ = None if column is None else parse_type(column.type)
+            if type_ is not None and type_.kind is not Kind.VARCHAR:
+                return "bigint" if type_.kind is Kind.DOUBLE else type_.name.lower()
+        return ""
+
+
+def _short(proposal: UnitProposal) -> str:
+    return proposal.line().removeprefix("unit: ")
+
+
+def _unit_names(chosen: Mapping[str, UnitProposal]) -> dict[str, str]:
+    """What each unit with an id is called; a table whose rows are protected one by one has its own name."""
+    rows = {name.casefold() for name, p in chosen.items() if not p.unit and not p.public}
+    found = dict.fromkeys(p.unit for p in chosen.values() if p.unit)
+    return {unit: f"{unit}_id" if unit in rows else unit for unit in found}
 
 
 def _view(table: CatalogueTable) -> Iterator[str]:
     """A view of other tables is left out: which unit its rows have, and how many of them one unit moves, it hides."""
     names = [base.rpartition('."')[2].rstrip('"') for base in table.reads[1:] if not base.startswith("'")]
     if len(names) < len(table.reads) - 1:
-        yield f"  # {_scalar(table.name)}: a view of files, which a locked database does not open:"
+        yield f"  # {scalar(table.name)}: a view of files, which a locked database does not open:"
         yield "  #   draft these files, or store the view's rows as a table."
         return
-    yield f"  # {_scalar(table.name)}: a view of {', '.join(map(_scalar, names))}. Declare it only with the id"
+    yield f"  # {scalar(table.name)}: a view of {', '.join(map(scalar, names))}. Declare it only with the id"
     yield "  #   of these, and if all that an id has in it comes from rows of that id:  unit: {column: <id>}"
-
-
-def _table(table: CatalogueTable, catalogue: Catalogue, source: str | None, seen: _Seen, makes: bool) -> Iterator[str]:
-    """makes: whether columns may be made of others (`from`), which no server does."""
-    if not usable_name(table.name):
-        yield f"  # {_scalar(table.name)[:80]}: not a name a policy can hold"
-        return
-    known = {c.name: t for c in table.columns if usable_name(c.name) and (t := parse_type(c.type)) is not None}
-    yield f"  {_scalar(table.name)}:"
-    if source is not None:
-        yield f"    source: {_scalar(source)}"
-    partitions, missing = seen.partitions.get(table.name, frozenset()), seen.missing.get(table.name, {})
-    yield from _missing_words(missing)
-    single = [c for c in own_ids(table, catalogue) if c in seen.single.get(table.name, ())]
-    ids = _candidates(table, known, catalogue, single)
-    yield f"    # DECIDE: whose rows are these? One row is protected now.{_candidate_text(ids)}"
-    if single:
-        names = ", ".join(map(_scalar, single))
-        yield f"    #   {names}: different in each of the first rows: as the unit it would protect one row"
-    yield "    #   If the table holds nothing about anybody, replace the unit by  public: true"
-    yield "    unit: {rows: 1}"
-    if table.primary_key and all(c in known for c in table.primary_key):
-        yield f"    primary_key: {_list(table.primary_key)}"
-    unique = [key for key in table.unique if key and all(c in known for c in key)]
-    if unique:
-        yield f"    unique: [{', '.join(_list(key) for key in unique)}]"
-    yield from _foreign_keys(table, catalogue, known)
-    yield "    columns:" if known else "    columns: {}"
-    keys = {c for key in (table.primary_key, *table.unique, *(k.columns for k in table.foreign_keys)) for c in key}
-    for column in table.columns:
-        primary = column.name in table.primary_key
-        line = _column(column, known.get(column.name), primary, column.name in keys or not makes)
-        yield f"{line}   # names of folders" if column.name in partitions else line
-        yield from _fields(column, {c.name.casefold() for c in table.columns})
 
 
 def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[str, SqlType]) -> Iterator[str]:
@@ -172,8 +212,8 @@ def _foreign_keys(table: CatalogueTable, catalogue: Catalogue, known: Mapping[st
         if same and all(
             a is not None and b is not None and parse_type(b.type) == a for a, b in zip(mine, theirs, strict=True)
         ):
-            reference = f"{_reference_name(key.table)}({', '.join(_reference_name(c) for c in key.references)})"
-            lines.append(f"      - {{columns: {_list(key.columns)}, references: {_scalar(reference)}}}")
+            to = f"{reference(key.table)}({', '.join(reference(c) for c in key.references)})"
+            lines.append(f"      - {{columns: {listing(key.columns)}, references: {scalar(to)}}}")
     if lines:
         yield "    foreign_keys:"
         yield from lines
@@ -183,21 +223,21 @@ def _column(column: CatalogueColumn, type: SqlType | None, primary: bool, kept: 
     """kept: whether it has to stay what it is in the data."""
     if type is None:
         if not usable_name(column.name):
-            return f"      # {_scalar(column.name)}: not a name a policy can hold"
+            return f"      # {scalar(column.name)}: not a name a policy can hold"
         kind = re.split(r"[(\[]", column.type)[0].strip() or "unknown"
         if column.why:
-            return f"      # {_scalar(column.name)}: queries cannot use {column.why}"
-        return f"      # {_scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
+            return f"      # {scalar(column.name)}: queries cannot use {column.why}"
+        return f"      # {scalar(column.name)}: of type {kind}, which queries cannot use{_part(column, kind)}"
     if type.kind is Kind.TIMESTAMPTZ and not kept:  # which has no hours and days
-        made = _scalar(str(Derived(column.name, zone="UTC")))
-        return f"      {_scalar(column.name)}: {{from: {made}, type: timestamp}}{_CLOCKS}"
-    parts = [f"type: {_scalar(type.name.lower())}"]
+        made = scalar(str(Derived(column.name, zone="UTC")))
+        return f"      {scalar(column.name)}: {{from: {made}, type: timestamp}}{_CLOCKS}"
+    parts = [f"type: {scalar(type.name.lower())}"]
     if column.nullable == primary:
         parts.append(f"nullable: {'true' if column.nullable else 'false'}")
-    return f"      {_scalar(column.name)}: {{{', '.join(parts)}}}{_undecided(type, column.enumerated)}"
+    return f"      {scalar(column.name)}: {{{', '.join(parts)}}}{_hint(type, column.enumerated)}"
 
 
-def _undecided(type: SqlType, enumerated: tuple[str, ...] = ()) -> str:
+def _hint(type: SqlType, enumerated: tuple[str, ...] = ()) -> str:
     """What a person may say of a column of this type, as a comment behind its line."""
     match type.kind:
         case Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE:
@@ -216,9 +256,9 @@ def _part(column: CatalogueColumn, kind: str) -> str:
     """How a part of a value is made a column."""
     if kind == "STRUCT" and any(fields(column.type)):
         return ", but its fields"
-    name = _reference_name(column.name)
+    name = reference(column.name)
     made = {"STRUCT": f"{name}.field", "JSON": f"{name} ->> '$.field'"}.get(kind)
-    return "" if made is None else f"; a field of it:  field: {{from: {_scalar(made)}, type: varchar}}"
+    return "" if made is None else f"; a field of it:  field: {{from: {scalar(made)}, type: varchar}}"
 
 
 def _fields(column: CatalogueColumn, taken: set[str]) -> Iterator[str]:
@@ -230,9 +270,9 @@ def _fields(column: CatalogueColumn, taken: set[str]) -> Iterator[str]:
         taken.add(name.casefold())
         if usable_name(name):
             zone = "UTC" if type.kind is Kind.TIMESTAMPTZ else ""
-            made, known = _scalar(str(Derived(column.name, path, zone=zone))), TIMESTAMP if zone else type
-            line = f"      {_scalar(name)}: {{from: {made}, type: {_scalar(known.name.lower())}}}"
-            yield line + (_CLOCKS if zone else _undecided(known))
+            made, known = scalar(str(Derived(column.name, path, zone=zone))), TIMESTAMP if zone else type
+            line = f"      {scalar(name)}: {{from: {made}, type: {scalar(known.name.lower())}}}"
+            yield line + (_CLOCKS if zone else _hint(known))
 
 
 def _proposed(values: tuple[str, ...]) -> str:
@@ -241,94 +281,4 @@ def _proposed(values: tuple[str, ...]) -> str:
         return "domain: [a, b]"
     if len(values) > _MOST_PROPOSED:
         return f"domain: [a, b]; its type lists {len(values)} values, which no answer shows unless they stand here"
-    return f"DECIDE: domain: {_list(values)}   which is what its type lists; as a domain it is public"
-
-
-def _missing_words(missing: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    """What to add where a column is a text only because of a word."""
-    for word in dict.fromkeys(word for word, _ in missing.values()):
-        types = ", ".join(f"{_scalar(column)} {type_}" for column, (said, type_) in missing.items() if said == word)
-        yield f"    # DECIDE: does {word} stand for no value? Then add  nullstr = ['', '{word}']  to the source, and"
-        yield f"    #   write there and under columns:  {types}"
-
-
-def own_ids(table: CatalogueTable, catalogue: Catalogue) -> list[str]:
-    """Columns that look like an id, and that no other table refers to or has: they may be of a row alone."""
-    others = [other for other in catalogue.tables if other is not table]
-    elsewhere = {c.name.casefold() for other in others for c in other.columns}
-    referred = any(key.table == table.name for other in others for key in other.foreign_keys)
-    called = any(_called(c.name) in _names_of(table.name) for other in others for c in other.columns)
-    kept = elsewhere | {c.casefold() for c in table.primary_key if referred or called}
-    kept |= {c.casefold() for key in table.foreign_keys for c in key.columns}
-    usable = {c.name for c in table.columns if usable_name(c.name) and (t := parse_type(c.type)) and t.kind in _IDS}
-    return [name for name in _id_names(table, catalogue) if name in usable and name.casefold() not in kept]
-
-
-def _id_names(table: CatalogueTable, catalogue: Catalogue) -> list[str]:
-    """Keys, foreign keys, names that end in id, and those that are called like another table."""
-    owners = [c.name for c in table.columns if _owner(c.name, table, catalogue) is not None]
-    names = [*(c for key in table.foreign_keys for c in key.columns), *owners, *table.primary_key]
-    return list(dict.fromkeys([*names, *(c.name for c in table.columns if c.name.casefold().endswith(_ID_ENDINGS))]))
-
-
-def _candidates(
-    table: CatalogueTable, known: Mapping[str, SqlType], catalogue: Catalogue, single: list[str]
-) -> list[str]:
-    """Columns that look like an id, as the unit of the table, of the type that the key of their table has."""
-    owners = {c.name: owner for c in table.columns if (owner := _owner(c.name, table, catalogue)) is not None}
-    found = []
-    for name in (n for n in _id_names(table, catalogue) if n not in single):
-        type_, theirs = known.get(name), owners.get(name)
-        if type_ is not None and type_.kind in _IDS:
-            as_ = "" if theirs in (None, type_) else f", as: {_scalar(str(theirs).lower())}"
-            found.append(f"{{column: {_scalar(name)}{as_}}}")
-    return found
-
-
-_ID_ENDINGS = ("id", "key", "_no", "num", "number", "nr", "nr.", "nummer")
-_IDS = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
-
-
-def _owner(name: str, table: CatalogueTable, catalogue: Catalogue) -> SqlType | None:
-    """The type of the one key of the table that a column is called after: `user` or `user_id`, of `users`."""
-    called = _called(name)
-    for other in catalogue.tables:
-        key = other.column(other.primary_key[0]) if len(other.primary_key) == 1 else None
-        if other is not table and key is not None and called and called in _names_of(other.name):
-            type_ = parse_type(key.type)
-            return type_ if type_ is not None and type_.kind in _IDS else None
-    return None
-
-
-def _called(column: str) -> str:
-    return column.casefold().removesuffix("id").rstrip("_")
-
-
-def _names_of(table: str) -> tuple[str, str]:
-    """What a column that refers to a table may be called after."""
-    return table.casefold(), table.casefold().removesuffix("s")
-
-
-def _candidate_text(ids: list[str]) -> str:
-    return f" Or an id: {', '.join(ids[:6])}" if ids else ""
-
-
-def _scalar(text: str) -> str:
-    """A YAML scalar that reads back as this text; plain where that is safe."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
-        return text
-    return '"' + "".join(_escape(c) for c in text) + '"'
-
-
-def _escape(c: str) -> str:
-    if c in '"\\':
-        return "\\" + c
-    return c if c.isprintable() and ord(c) < 0x10000 else f"\\U{ord(c):08x}"
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return f"[{', '.join(_scalar(n) for n in names)}]"
-
-
-def _reference_name(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return f"domain: {listing(values)}   which is what its type lists; as a domain it is public"

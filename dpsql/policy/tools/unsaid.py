@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.positions import Loc
-from dpsql.core.policy.units import IdUnit, RowUnit
+from dpsql.core.policy.units import IdUnit
 from dpsql.core.privacy_loss import NO_LOSS
-from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.policy.issues import Issue, listed
-
-_DECIDE = re.compile(r"#.*\bDECIDE\b(?=[: ])")
-"""A line of a draft (draft.py) that waits for somebody to decide."""
+from dpsql.policy.tools.decisions import undecided
 
 
 def unsaid(policy: Policy) -> tuple[Diagnostic, ...]:
-    """What is told of a valid policy: DP007, once, and DP015 for each thing that it may not mean."""
+    """What is told of a valid policy: DP016 of a draft, DP007, once, and DP015 for each
+    thing that it may not mean."""
     doubts = [i.diagnostic(policy.places, "warning") for i in (*_other_ids(policy), *_without_delta(policy))]
-    return (*_nulls(policy), *_draft(policy), *doubts)
+    return (*_nulls(policy), *undecided(policy, "warning"), *doubts)
 
 
 def home_column(policy: Policy, table: str) -> str | None:
@@ -49,22 +47,6 @@ def _other_ids(policy: Policy) -> Iterator[Issue]:
                 ),
                 code="DP015",
             )
-
-
-def _draft(policy: Policy) -> Iterator[Diagnostic]:
-    source = policy.places.source
-    found = [] if source is None else list(_DECIDE.finditer(source.text))
-    if source is None or not found:
-        return
-    lines = [str(source.position(m.start())[0]) for m in found]
-    shown = ", ".join(lines[:8]) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
-    rows = [t.name for t in policy.tables.values() if isinstance(t.protection, RowUnit)]
-    who = f"; a single row is protected in {listed(rows)}, not a person" if rows else ""
-    yield Diagnostic(
-        "DP015", f"this is a draft in which not everything is decided (line {shown}){who}",
-        source, Span(found[0].start(), found[0].end()),
-        help=("decide, and take the word DECIDE out of each line that is decided",), severity="warning",
-    )  # fmt: skip
 
 
 def _without_delta(policy: Policy) -> Iterator[Issue]:

@@ -29,6 +29,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.settings.setting_comments import with_comments, with_said
 from dpsql.planner.summaries.design import require_additive, require_static
 from dpsql.policy.load import load_policy
+from dpsql.policy.tools.decisions import decided
 from dpsql.service.batches import batch_design
 from dpsql.service.batches.batch_design import designed, marginal_settings, read_members, written_in
 from dpsql.service.checks.further_refusals import further
@@ -54,11 +55,13 @@ def check(
     dialect: str = "duckdb",
     limits: str = "declared",
     name: str = "<sql>",
+    draft: bool = False,
 ) -> list[Diagnostic]:
     """Findings about a query, from its text and the policy alone; an empty list if it could be run.
 
     limits: "search" for queries that are asked so. What a search would find is not known here: such queries get a
         warning, DP506.
+    draft: whether a policy may be a draft, in which decisions are open.
     No data is opened and no engine is imported: the result is the same whatever the database holds.
     Raises CannotOpen if the policy itself cannot be loaded; Rejected DP903: an argument of another kind; DP406: other
     limits.
@@ -73,6 +76,8 @@ def check(
         raise reject("DP903", "a check needs a policy", help=["dpsql.check('SELECT …', 'policy.yaml')"])
     values = checked_parameters(sql, parameters, dialect)
     loaded = understood(policy if isinstance(policy, Policy) else load_policy(policy))
+    if not draft:
+        decided(loaded)
     found = examine(Source(sql, name), loaded, values, dialect=dialect, search=searched(limits))
     return list(found.diagnostics)
 

@@ -110,8 +110,9 @@ def verify_policy(
 
         def opening(prepared: bool) -> tuple[Policy, Engine]:
             found, engine = open_data(
-                source, policy, frames, threads, memory_limit, progress, prepared=prepared, optimizers=optimizers
-            )
+                source, policy, frames, threads, memory_limit, progress, prepared=prepared, optimizers=optimizers,
+                drafted=True,
+            )  # fmt: skip
             opened.callback(engine.close)
             return found, engine
 

@@ -7,12 +7,10 @@ be false.* If something opened a path of the policy's document. *Tested by* test
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from dpsql.core.ir.types import INTEGER
-from dpsql.core.ledger.ledger import Ceiling
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.policy import IN_MEMORY, Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain
@@ -20,14 +18,11 @@ from dpsql.core.printing.computed import computed_columns
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.engines.synthetic import SyntheticEngine
 from dpsql.planner.computed import understood
-from dpsql.planner.plan import Charge, Plan
-from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.issues import Issue
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.made_up.ledger import FreeLedger
 from dpsql.service.made_up.made_up_rows import made_up_rows
 from dpsql.service.service import Service
-from dpsql.service.session import Session
 
 FREE: Final = "free: the data is made up"
 
@@ -36,25 +31,6 @@ class MadeUpService(Service):
     """A service over made-up rows: the same plans, refusals, noise and ±; nobody is charged."""
 
     free = FREE
-
-    def session(
-        self,
-        analyst: str | None = None,
-        settings: QuerySettings | None = None,
-        ceilings: Mapping[str, Ceiling] | None = None,
-    ) -> Session:
-        """See `Service.session`."""
-        return _FreeSession(self, analyst, settings, ceilings)
-
-
-class _FreeSession(Session):
-    """Says that nothing is charged, and what would be where the data is true."""
-
-    def charge_to_show(self, plan: Plan, *, fresh: bool = False) -> Charge:
-        """See `Session.charge_to_show`."""
-        true = Charge.of_new(plan).loss
-        more = f"; where it is true this costs {true}, unless its answer is stored" if not plan.known else ""
-        return Charge({}, (FREE + more,))
 
 
 def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUpService, Catalogue]:

@@ -17,6 +17,7 @@ from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.resolve import resolve
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease, assembled
+from dpsql.diagnostics.diagnostic import Mark
 from dpsql.diagnostics.errors import NothingFound, Rejected
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
@@ -44,7 +45,8 @@ def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], cha
         service.facts.check_again(limited)
     except Rejected as refusal:
         spent = f"{charged.spent} was charged; the noisy octaves are kept"
-        raise NothingFound([replace(d, notes=(*d.notes, spent)) for d in refusal.diagnostics]) from None
+        told = [replace(d, notes=(*d.notes, spent), mark=Mark.SAYS_CHARGE) for d in refusal.diagnostics]
+        raise NothingFound(told) from None
     return limited
 
 

@@ -18,6 +18,7 @@ from dpsql.engines.postgres.relations import Wanted
 from dpsql.faces.cli.main import main
 from tests.engines_elsewhere.postgres.servers import Server
 from tests.support.canary import MARKER
+from tests.support.drafts import decide
 
 Make = Callable[[str], str]
 
@@ -216,7 +217,7 @@ def test_a_draft_is_a_policy_that_opens(server: Server, database: Make, tmp_path
     text = draft.read_text(encoding="utf-8")
     assert "at: {type: " in text and "from:" not in text and "parts_1" not in text and "[sad, glad]" in text
     assert "adults: a view of people" in text and "queries cannot use blank-padded text" in text
-    with dpsql.connect(draft, ledger=":memory:") as con:
+    with dpsql.connect(decide(draft), ledger=":memory:") as con:
         assert "ref.codes" in con.tables and con.policy.tables["parts"].columns["day"].sql_type is not None
 
 

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from dpsql.policy.load import load_policy
 from tests.support.command_line import Call, Clinic
+from tests.support.drafts import decide
 
 
 def test_every_mistake_is_shown_with_its_place(dpsql: Call, clinic: Clinic) -> None:
@@ -69,6 +70,7 @@ def test_a_folder_of_partitions_is_drafted_and_answers(
         con.execute(f"COPY ({rows}) TO 'rides' (FORMAT parquet, PARTITION_BY (year, month))")
     (tmp_path / "rides" / "_SUCCESS").write_text("")
     assert dpsql("policy", "init", given, "-o", "draft.yaml").status == 0
+    decide("draft.yaml")
     policy = load_policy(tmp_path / "draft.yaml")
     assert list(policy.tables) == ["rides"] and policy.defaults.epsilon == Fraction(1, 10)
     assert {n: (str(c.type), c.is_nullable) for n, c in policy.tables["rides"].columns.items()} == {
@@ -91,6 +93,7 @@ def test_a_german_csv_is_drafted_and_answers(dpsql: Call, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kunden.csv").write_text("Nr;Straße;Umsatz;Datum\n1;Weg;1,50;31.12.2023\n", encoding="latin-1")
     assert dpsql("policy", "init", "kunden.csv", "-o", "draft.yaml").status == 0
+    decide("draft.yaml")
     columns = load_policy(tmp_path / "draft.yaml").tables["kunden"].columns
     assert [c.type for c in columns.values()] == ["bigint", "varchar", "double", "date"]
     sql = "SELECT SUM(CLIP(Umsatz, 0, 10)) AS s FROM kunden WHERE Datum = '2023-12-31' AND Straße = 'Weg'"
@@ -105,8 +108,9 @@ def test_compressed_files_are_called_as_what_they_hold(
     for name in ("d/part-1.csv.gz", "people.csv.gz"):
         (tmp_path / name).write_bytes(gzip.compress(b"id;v\n1;2,5\n2;3,5\n"))
     assert dpsql("policy", "init", "people.csv.gz", "d", "-o", "draft.yaml").status == 0
+    decide("draft.yaml")
     policy = load_policy(tmp_path / "draft.yaml")
-    assert set(policy.tables) == {"people", "d"} and policy.name == "people"
+    assert set(policy.tables) == {"people", "d"} and policy.name == tmp_path.name, "the folder of both"
     for table in policy.tables:
         assert dpsql("query", "draft.yaml", f"SELECT COUNT(*) FROM {table} WHERE v > 3").status == 0
 
@@ -121,6 +125,7 @@ def test_views_are_left_out_of_a_draft_that_answers(
         con.execute("CREATE VIEW p AS SELECT * FROM 'p.parquet'; CREATE VIEW q AS SELECT x + 1 AS x FROM 'p.parquet'")
     done = dpsql("policy", "init", "d.duckdb", "-o", "draft.yaml")
     assert done.status == 0
+    decide("draft.yaml")
     policy = load_policy(tmp_path / "draft.yaml")
     assert {name: str(table.source) for name, table in policy.tables.items()} == {
         "p": "read_parquet('p.parquet')", "t": "None",

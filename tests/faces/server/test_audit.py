@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,63 @@ def test_a_disk_that_is_nearly_full_is_no_place_for_a_log(tmp_path: Path, monkey
     monkeypatch.setattr(os, "fstatvfs", lambda descriptor: disk)
     with pytest.raises(OSError, match="No space left"):
         AuditLog(tmp_path / "log").require()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from dpsql.faces.server.audit_log import AuditLog
+from dpsql.faces.server.statements import AuditEvent
+
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), hard))
+log, failed = AuditLog(Path(sys.argv[1])), 0
+for number in range(20):
+    try:
+        log.record(AuditEvent("statement", "ana", "", f"SELECT {number}"))
+    except OSError:
+        failed += 1
+try:
+    log.require()
+    print("required")
+except OSError:
+    pass
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+if "again" in sys.argv:
+    log.require()
+    log.record(AuditEvent("statement", "ana", "", "SELECT 'after'"))
+print(failed)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of a file's size")
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 700, 701, 777, 790])
+def test_a_file_that_is_full_holds_every_line_that_was_written_and_those_after_it(
+    tmp_path: Path, size: int, restarted: bool
+) -> None:
+    """Half a line is a line of its own, in the same server and in the next one: it spoils no other."""
+    path = tmp_path / "log"
+    words = [sys.executable, "-c", FULL, str(path), str(size), *([] if restarted else ["again"])]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "required" not in done.stdout
+    if restarted:
+        AuditLog(path).record(AuditEvent("statement", "ana", "", "SELECT 'after'"))
+    whole = list[str]()
+    for line in path.read_text(encoding="ascii").splitlines():
+        with contextlib.suppress(ValueError):
+            whole.append(json.loads(line).get("statement", ""))
+    written = 20 - int(done.stdout)
+    assert [text for text in whole if text] == [*(f"SELECT {n}" for n in range(written)), "SELECT 'after'"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")
+def test_a_device_without_room_is_no_log() -> None:
+    log = AuditLog(Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left"):
+        log.record(AuditEvent("end", "ana", ""))
+    with pytest.raises(OSError, match="No space left"):
+        log.require()
 
 
 def test_standard_output_is_a_log_as_well(capfd: pytest.CaptureFixture[str]) -> None:

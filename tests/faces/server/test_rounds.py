@@ -129,6 +129,38 @@ def test_each_leaves_at_a_declared_moment_whenever_it_is_ready(
     run(test, 1, 5)
 
 
+@pytest.mark.parametrize(("workers", "asks"), [(1, 1), (2, 1), (3, 1), (3, 6)])
+def test_eight_charts_are_there_within_two_moments_beside_five_that_never_stop(workers: int, asks: int) -> None:
+    """Who asks now and then, of one worker; who asks without end as well, of three. See docs/howto/run-a-server.md."""
+
+    async def test(rounds: Rounds) -> None:
+        now = await beside_five(rounds, 0.0, 33.3)  # by then each has had its turn
+        for turn in range(asks):
+            told: Told = []
+            for chart in CHARTS:
+                asking(rounds, told, f"{turn}{chart}", "ana")  # type: ignore[arg-type]
+            asked, now = now, await beside_five(rounds, now, now + 2 * 5 + rounds.pool.pace.gathers)
+            assert len(told_at(told)) == len(CHARTS) and max(at for at, _ in told) <= asked + 10.5
+
+    run(test, size=workers)
+
+
+async def beside_five(rounds: Rounds, now: float, then: float) -> float:
+    """Until then five accounts always have a round waiting, and what draws is ready at once; when that is."""
+    while now < then:
+        for place in range(5):
+            waits = [run for run in rounds.pool._turns if run.ask.account == f"user{place}"]
+            for number in range(MOST_AT_ONCE if len(waits) < MOST_AT_ONCE else 0):
+                asking(rounds, [], f"{place} {number} {now}", f"user{place}")  # type: ignore[arg-type]
+        for worker in rounds.made[1:]:
+            while worker.drawn and worker._reply is not None and not worker._reply.done():
+                worker.reply(Reply(worker.drawn[-1], ANSWER), True)
+                await settle()
+        now = min(now + 0.25, then)
+        await rounds.clock.go_to(now)
+    return now
+
+
 def test_accounts_take_turns_whoever_has_more_waiting() -> None:
     async def test(rounds: Rounds) -> None:
         told: Told = []

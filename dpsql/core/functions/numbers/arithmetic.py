@@ -27,7 +27,7 @@ from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.doubles import rounded
 from dpsql.core.numbers.interval import Exact, Interval
-from dpsql.diagnostics.diagnostic import Reason
+from dpsql.diagnostics.diagnostic import Mark, Reason
 
 ZERO_DIVISOR = Reason(
     "DP202",
@@ -36,6 +36,7 @@ ZERO_DIVISOR = Reason(
         "keep the divisor away from zero: x / CLIP(y, lower, upper)",
         "or bound the quotient: CLIP(x / y, lower, upper)",
     ),
+    mark=Mark.ZERO_DIVISOR,
 )
 
 

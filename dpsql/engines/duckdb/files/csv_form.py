@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from dpsql.core.policy.source import Option, Struct
+from dpsql.core.policy.source import Option, SourceCall, Struct
 from dpsql.engines.duckdb.locked.connections import Connection, start
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,30 +46,64 @@ def csv_options(path: str) -> Options:
     return ()
 
 
-class MissingWord(NamedTuple):
-    """word: what stands for a missing value in a column. type: of the column, if it is read so."""
+class MissingWords(NamedTuple):
+    """options: of the file, with `nullstr`. words: that stand for no value. columns: that are texts only because
+    of them, with the types that they have without."""
 
-    word: str
-    type: str
+    options: Options
+    words: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
 
 
-_MISSING: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-", "?", ".")
+_MISSING: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-", "?", ".", "k.A.", "NaN")
+_FIRST: Final = 20_000
+_FEW: Final = 5
+"""Words of a column that are no numbers; and how often each stands in the first rows at least, to be named."""
+_NUMBER: Final = "[-+]?[0-9][0-9 .,]*([eE][-+]?[0-9]+)?"
 
 
-def missing_words(path: str, options: Options) -> dict[str, MissingWord]:
-    """Columns that these options read as texts, and that have another type if one of `_MISSING` is no value."""
+def missing_words(path: str, options: Options) -> MissingWords | None:
+    """What to read as no value so that columns of numbers, dates and truth are none of texts; None: nothing.
+
+    Those of `_MISSING` that a text column holds, and the few words of a column whose other texts are numbers.
+    """
     columns = dict(options).get("columns")
-    texts = {name for name, type_ in columns.items if type_ == "VARCHAR"} if isinstance(columns, Struct) else set()
+    texts = [name for name, type_ in columns.items if type_ == "VARCHAR"] if isinstance(columns, Struct) else []
+    if not texts or not isinstance(columns, Struct):
+        return None
+    as_texts = Struct(tuple((name, "VARCHAR") for name, _ in columns.items))
+    call = SourceCall("read_csv", (path,), (*((n, v) for n, v in options if n != "columns"), ("columns", as_texts)))
     said = tuple((name, str(value)) for name, value in options if name in ("delim", "encoding", "decimal_separator"))
-    found: dict[str, MissingWord] = {}
-    with start() as connection:
-        for word in _MISSING if texts else ():
-            with contextlib.suppress(duckdb.Error):
-                for column in _sniffed(connection, path, said, f", nullstr = ['', '{word}']")["Columns"]:
-                    name, type_ = str(column["name"]), str(column["type"])
-                    if name in texts and type_ != "VARCHAR":
-                        found.setdefault(name, MissingWord(word, type_))
-    return found
+    with start() as connection, contextlib.suppress(duckdb.Error):
+        connection.execute(f"CREATE TEMP TABLE g AS SELECT * FROM {call.sql()} LIMIT {_FIRST}")
+        words = list(dict.fromkeys(word for text in texts for word in _words(connection, text)))
+        if words:
+            listed = ", ".join("'" + word.replace("'", "''") + "'" for word in ("", *words))
+            found = _sniffed(connection, path, said, f", nullstr = [{listed}]")["Columns"]
+            types = {str(column["name"]): str(column["type"]) for column in found}
+            changed = tuple((n, types[n]) for n in texts if types.get(n, "VARCHAR") != "VARCHAR")
+            new = Struct(tuple((n, dict(changed).get(n, type_)) for n, type_ in columns.items))
+            rest = tuple((n, v) for n, v in options if n != "columns")
+            made = MissingWords((*rest, ("nullstr", ("", *words)), ("columns", new)), tuple(words), changed)
+            return made if changed else None
+    return None
+
+
+def _words(connection: Connection, column: str) -> list[str]:
+    """Texts of a column that may stand for no value."""
+    name = '"' + column.replace('"', '""') + '"'
+    missing = ", ".join(f"'{word}'" for word in _MISSING)
+    number = f"regexp_full_match({name}, '{_NUMBER}')"
+    found = connection.execute(f"SELECT COUNT(*) FILTER ({number}), COUNT({name}) FROM g WHERE {name} <> ''").fetchall()
+    numbers, texts = found[0]
+    of_missing = f"SELECT DISTINCT {name} FROM g WHERE {name} IN ({missing}) ORDER BY 1"
+    words = [str(word) for (word,) in connection.execute(of_missing).fetchall()]
+    if 2 * numbers >= texts:
+        others = f"SELECT {name}, COUNT(*) FROM g WHERE {name} <> '' AND NOT {number}"
+        rows = connection.execute(f"{others} GROUP BY 1 ORDER BY 1 LIMIT {_FEW + 1}").fetchall()
+        if len(rows) <= _FEW and all(n >= _FEW or word in _MISSING for word, n in rows):
+            words += [str(word) for word, _ in rows]
+    return words
 
 
 def _encodings(path: str) -> list[tuple[tuple[str, str], ...]]:

@@ -16,6 +16,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, reject
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
+from dpsql.policy.tools.decisions import decided
 
 
 def checkout_of(path: str | os.PathLike[str]) -> Path | None:
@@ -53,17 +54,22 @@ def require_own(path: str, root: Path, named: str) -> None:
         )  # fmt: skip
 
 
-def load_own(path: str, root: Path | None) -> Policy:
-    """The policy. root: of the configuration that names it, if one does.
+def load_own(path: str, root: Path | None, *, draft: bool = False) -> Policy:
+    """The policy. root: of the configuration that names it, if one does. draft: whether it may be one.
 
     Raises CannotOpen; of one outside of its checkout nothing is told but that it cannot be used.
     """
+
+    def loaded() -> Policy:
+        found = understood(load_policy(path))
+        return found if draft else decided(found)
+
     outside = strays(path, root)
     if not outside and (root is None or not is_special(path)):
-        return understood(load_policy(path))
+        return loaded()
     if os.path.isfile(path):
         with contextlib.suppress(CannotOpen):
-            return understood(load_policy(path))
+            return loaded()
     where = "lies outside of the checkout, so nothing of it is shown" if outside else "is a folder, a pipe or a device"
     message = f"policy {path} is none, or cannot be read: it {where}"
     raise CannotOpen([Diagnostic("DP001", message, help=(f"look at it yourself:  dpsql policy check {path}",))])

@@ -30,7 +30,7 @@ Asked: TypeAlias = dict[str, Any]
 class CheckSettings:
     """What a run goes by. cache: the folder of the cache, None: none. jobs: None: as many as are worth it.
 
-    root: of the checkout, if its configuration names the policy.
+    root: of the checkout, if its configuration names the policy. draft: whether that may be a draft; nothing is cached.
     """
 
     policy: str
@@ -43,6 +43,7 @@ class CheckSettings:
     jobs: int | None
     making: DocumentMaking = field(default_factory=DocumentMaking)
     root: Path | None = None
+    draft: bool = False
 
 
 def settle(asked: Asked, folder: Path) -> CheckSettings:
@@ -74,7 +75,7 @@ def settle(asked: Asked, folder: Path) -> CheckSettings:
     said = _together(filed, given)
     # Without a configuration the current folder may be anybody's: nothing is left there unless it is asked for.
     cache = said.cache_dir or (None if found.file is None else str(root / FOLDER))
-    caching = "cache" not in given and (filed.cache or "cache_dir" in given)
+    caching = "cache" not in given and not said.draft and (filed.cache or "cache_dir" in given)
     return CheckSettings(
         policy,
         TextOptions(
@@ -99,6 +100,7 @@ def settle(asked: Asked, folder: Path) -> CheckSettings:
             tuple(said.template_macros),
         ),
         None if "policy" in given else own,
+        said.draft,
     )
 
 

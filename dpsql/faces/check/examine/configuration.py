@@ -65,6 +65,7 @@ class Configuration:
     """What is said, by a file or by the file and the command line together. None or empty: nothing is."""
 
     policy: str | None = option("path", None, "The policy file. Default: the configuration's.", "POLICY")
+    draft: bool = option("switch", False, "Check against a policy that is a draft, too.", key=False)
     output_format: OutputFormat | None = option("choice", None, "How to print findings. Default: full.")
     dialect: str | None = option("text", None, "The SQL dialect: duckdb (default), postgres, bigquery, …", "NAME")
     select: Sequence[str] = option("codes", (), "Only these of the codes that can be ignored, e.g. DP3,DP412.", "CODES")

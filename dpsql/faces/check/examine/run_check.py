@@ -109,7 +109,7 @@ def _examine(texts: Sequence[str], settings: CheckSettings) -> dict[str, Examina
 
 def load(settings: CheckSettings) -> Policy:
     """The policy. Raises CannotOpen."""
-    return load_own(settings.policy, settings.root)
+    return load_own(settings.policy, settings.root, draft=settings.draft)
 
 
 def _content(policy: str) -> bytes | None:

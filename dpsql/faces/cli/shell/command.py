@@ -67,6 +67,7 @@ class ShellOptions:
     dialect: Annotated[
         str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect that is typed. Default: duckdb.")
     ] = None
+    draft: o.Draft = False
     threads: o.Threads = None
     memory_limit: o.MemoryLimit = None
     quiet: Annotated[

@@ -54,6 +54,7 @@ def run(options: ShellOptions, steps: Sequence[Step]) -> int:
         delta=texts.get("delta"),
         allow_dearer=None if dearer is None else switch(dearer, "allow_dearer"),
         limits=texts.get("limits"),
+        draft=options.draft,
         threads=options.threads,
         memory_limit=options.memory_limit,
     ) as connection:
@@ -137,6 +138,8 @@ def _greet(shell: Shell) -> None:
         who += f", charged to the shared account {shell.connection.analyst}"
     name = one_line(shell.connection.policy.name)
     said = f"dpsql {dpsql.__version__}: policy {name}, {one_line(who)}. \\? for help, \\q to leave."
+    if free := shell.connection.service.free:
+        said += f" {free}."
     print("\n".join(wrapped_lines(said, shell.output.columns)))
     if warnings := unsaid(shell.connection.policy):
         exits.complain(warnings)

@@ -10,7 +10,7 @@ from dpsql.answers.results.answer import Release, half_widths
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
-from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.diagnostic import Diagnostic, Mark
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.server.packed_rows import MOST_BYTES, TooManyBytes, packed
 from dpsql.faces.server.statements import Answer, Value
@@ -104,4 +104,5 @@ def _too_much(what: str, is_paid: bool) -> Diagnostic:
         f"the answer has more than {what}, which the server does not give at one time",
         help=(fewer + stored if is_paid else fewer,),
         notes=("what was charged stays charged" if is_paid else "nothing was spent",),
+        mark=Mark.SAYS_CHARGE if is_paid else None,
     )

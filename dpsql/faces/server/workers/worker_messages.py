@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from dpsql.core.ir.types import NULL, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Source, Span
 from dpsql.faces.server.packed_rows import PackedRows, Pieces
 from dpsql.faces.server.packed_values import pack, unpack
 from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings, Value
@@ -180,6 +180,7 @@ def _diagnostic(d: Diagnostic) -> dict[str, Any]:
         "help": d.help,
         "notes": d.notes,
         "severity": d.severity,
+        "mark": None if d.mark is None else d.mark.name,
     }
 
 
@@ -194,6 +195,7 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
             tuple(d["help"]),
             tuple(d["notes"]),
             d["severity"],
+            mark=None if d["mark"] is None else Mark[d["mark"]],
         )
         for d in found
     )

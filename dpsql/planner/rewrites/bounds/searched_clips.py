@@ -23,6 +23,7 @@ from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.types import BOOLEAN, Kind
 from dpsql.core.ir.walk import transform
 from dpsql.core.policy.tables import MOST_STEPS
+from dpsql.diagnostics.diagnostic import Mark
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 from dpsql.frontend.aggregates.arguments import bound
@@ -52,7 +53,7 @@ def _opened(call: AggregateCall, facts: Facts, searching: Searching | None, ctx:
         return call
     if call.function != "sum" or call.per_group is not None or searching is None:
         raise reject(
-            "DP101", "AUTO is not searched here", span=clip.span,
+            "DP101", "AUTO is not searched here", span=clip.span, mark=Mark.UNSEARCHED,
             label="what is searched is a SUM of private rows of an id",
             help=["write the bounds themselves:  CLIP(x, lower, upper)"],
         )  # fmt: skip

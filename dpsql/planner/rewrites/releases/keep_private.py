@@ -38,6 +38,7 @@ from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Join, Node, Pr
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import with_inputs
 from dpsql.core.value_classes import replace
+from dpsql.diagnostics.diagnostic import Mark
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.aggregates.searched_clips import searched_in
 from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
@@ -94,7 +95,7 @@ def _require_bounds(calls: Sequence[AggregateCall]) -> None:
     clip = next((clip for call in calls if (clip := searched_in(call.arg)) is not None), None)
     if clip is not None:
         raise reject(
-            "DP101", "AUTO is not searched here", span=clip.span,
+            "DP101", "AUTO is not searched here", span=clip.span, mark=Mark.UNSEARCHED,
             label="this is added up for each unit or group, and aggregated again before anything is released",
             help=[
                 "write the bounds themselves:  CLIP(x, lower, upper)",

@@ -10,6 +10,7 @@ import pytest
 from dpsql.diagnostics.codes import CODES
 from dpsql.policy.load import load_policy
 from tests.support.command_line import Call
+from tests.support.drafts import as_decided, decide
 
 
 def test_init_drafts_a_policy_that_loads_and_answers(
@@ -34,11 +35,12 @@ def test_init_drafts_a_policy_that_loads_and_answers(
     policy = load_policy(data / "draft.yaml")
     assert set(policy.tables) == {"people", "parts", "t_2024_people"} and policy.name == "shop"
     assert dpsql("policy", "check", "data/draft.yaml", "--data").status == 0
+    decide(data / "draft.yaml")
     for table in policy.tables:
         assert dpsql("query", "data/draft.yaml", f"SELECT COUNT(*) FROM {table}", "--epsilon", "0.1").status == 0
     again = dpsql("policy", "init", *arguments, "-o", "data/draft.yaml")
     assert again.status == 1 and "exists already" in again.err
-    assert (data / "draft.yaml").read_text(encoding="utf-8") == text
+    assert (data / "draft.yaml").read_text(encoding="utf-8") == as_decided(text)
     done = dpsql("policy", "init", *arguments, "--name", "mine")
     assert "name: mine\n" in done.out and "'data/parts/*.parquet'" in done.out
     assert dpsql("policy", "init", "data/shop.duckdb", clinic_data / "clinic.duckdb").codes == {"DP903"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dpsql.core.policy.catalogue import CatalogueTable
@@ -56,6 +56,11 @@ def named(path: str) -> str:
     return Path(plain).stem if Path(plain).suffix.lower() in _READERS or not _WILD.search(path) else found.name
 
 
+def together(data: Sequence[str]) -> str:
+    """One file or pattern, or the folder that several have in common."""
+    return data[0] if len(data) == 1 else os.path.commonpath([os.path.abspath(path) for path in data])
+
+
 def told(call: SourceCall, table: CatalogueTable | None) -> tuple[tuple[str, Option], ...]:
     """What was guessed of files, as options: a policy must say it, neither rows nor names of folders may decide it."""
     if table is None:
@@ -69,13 +74,18 @@ def told(call: SourceCall, table: CatalogueTable | None) -> tuple[tuple[str, Opt
     return (*types, ("columns", Struct(tuple((c.name, c.type) for c in table.columns if c not in parts))))
 
 
-def missing_in(call: SourceCall) -> Mapping[str, tuple[str, str]]:
-    """Columns that are texts only because a word stands for what is missing: the word, and the type without it."""
+def with_missing_words(call: SourceCall) -> tuple[SourceCall, tuple[str, ...]]:
+    """The call that reads words such as NA as no value, where that makes columns more than texts; and what is said."""
     from dpsql.engines.open import missing_words
 
-    if call.reader != "read_csv":
-        return {}
-    return missing_words(next(iter(_matching(call.paths[0])), call.paths[0]), call.options)
+    path = next(iter(_matching(call.paths[0])), call.paths[0])
+    found = missing_words(path, call.options) if call.reader == "read_csv" else None
+    if found is None:
+        return call, ()
+    columns = ", ".join(f"{name} {type_}" for name, type_ in found.columns[:8])
+    more = f" and {len(found.columns) - 8} more" if found.columns[8:] else ""
+    words = ", ".join(f"'{word}'" for word in found.words)
+    return SourceCall(call.reader, call.paths, found.options), (f"{words} is read as no value:  {columns}{more}",)
 
 
 def partition_columns(call: SourceCall) -> frozenset[str]:

@@ -18,6 +18,7 @@ from dpsql.policy.file.schema import policy_schema
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.load import load_policy
 from dpsql.policy.tools.assumptions import Promised, grouped, promises, protection
+from dpsql.policy.tools.decisions import undecided
 from dpsql.policy.tools.show import describe, show_policy
 from dpsql.policy.tools.unsaid import unsaid
 
@@ -28,18 +29,28 @@ def check(file: str, data: bool) -> int:
     policy: Policy = understood(load_policy(file))
     told: list[str] = []
     if data:
-        from dpsql.api.connection import connect
-        from dpsql.faces.cli.commands.budgets.budget_additions import differences
-
-        with connect(policy) as connection:
-            policy = connection.policy
-            told = list(differences(policy, connection.ledger)) if connection.has_ledger else []
+        policy, told = _with_data(policy)
     if warnings := unsaid(policy):
         complain(warnings)
     print(f"{file}: {summary(policy)}" + (", and the data agrees" if data else ""))
     for line in told:
         print(line)
     return 0
+
+
+def _with_data(policy: Policy) -> tuple[Policy, list[str]]:
+    """The policy with the data's types, and where budgets differ from the ledger's. Raises CannotOpen."""
+    from dpsql.api.connection import connect
+    from dpsql.faces.cli.commands.budgets.budget_additions import differences
+    from dpsql.service.open_data import open_data
+
+    if undecided(policy):
+        found, engine = open_data(policy, None, None, None, None, drafted=True)
+        engine.close()
+        return found, []
+    with connect(policy) as connection:
+        found = connection.policy
+        return found, list(differences(found, connection.ledger)) if connection.has_ledger else []
 
 
 def summary(policy: Policy) -> str:

@@ -27,10 +27,11 @@ def run(
     format: ExplainFormat,
     engine_sql: bool,
     dialect: str,
+    draft: bool,
 ) -> int:
     """Raises dpsql.Error."""
     source = one_query(sql, file)
-    with connect(policy, analyst=analyst, ledger=ledger) as connection:
+    with connect(policy, analyst=analyst, ledger=ledger, draft=draft) as connection:
         try:
             if (text := _other(connection, source, asked)) is not None:
                 if format is ExplainFormat.JSON:

@@ -36,11 +36,18 @@ def run(
     threads: int | None,
     memory_limit: str | None,
     progress: bool,
+    draft: bool,
 ) -> int:
     """Raises dpsql.Error; nothing is charged unless an answer (or DP901) comes."""
     source = one_query(sql, file, batch)
     with connect(
-        policy, analyst=analyst, ledger=ledger, threads=threads, memory_limit=memory_limit, progress=progress
+        policy,
+        analyst=analyst,
+        ledger=ledger,
+        threads=threads,
+        memory_limit=memory_limit,
+        progress=progress,
+        draft=draft,
     ) as connection:
         if batch is not None or batch_statement(source.text) is not None:
             found = connection.batch_of(source.text, source.name, skip_refused=skip_refused)
@@ -91,7 +98,9 @@ def left_after(connection: Connection, release: Release) -> PrivacyLoss | None:
 
 
 def account_remark(connection: Connection, analyst: str | None) -> str:
-    """Says so if the analyst's name is not in the policy, so that the shared account pays."""
+    """Says so if the rows are made up, or the analyst's name is not in the policy, so that the shared account pays."""
+    if connection.service.free:
+        return connection.service.free
     if analyst is None or connection.analyst == analyst:
         return ""
     if not connection.policy.has_account(analyst):

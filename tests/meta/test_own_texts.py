@@ -1,0 +1,88 @@
+"""Nobody reads what dpsql says: a program asks a value, and a text is for people.
+
+Where a finding, a reason or a note has to be told from others, it has a code, a place, a `Mark` or a value of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SAID = frozenset({"message", "help", "notes"})
+"""Attributes that hold what is said."""
+READING = frozenset({"startswith", "endswith", "partition", "rpartition", "removeprefix", "find", "index", "count"})
+LEFT = {
+    "dpsql/diagnostics/render.py": "whether the notes say already that nothing was spent",
+    "dpsql/faces/check/documents/parameter_comments.py": "which of two refusals of one text is about its parameters",
+    "dpsql/faces/server/web/api/problems.py": "whether the notes say already that nothing was spent",
+    "dpsql/frontend/bind/expressions/computed.py": "repairs of a custodian's own expression, named by how they begin",
+    "dpsql/frontend/text/repairs.py": "which names were meant stands in a repair alone",
+    "dpsql/service/batches/batch.py": "notes of texts that nobody has written",
+}
+"""Files that still do, and what they read."""
+
+
+def read_in(tree: ast.AST) -> Iterator[int]:
+    """Lines that compare what is said, look into it, or look for it in a list of sentences."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in READING and _is_said(value):
+                yield node.lineno
+            case ast.Compare(left=left, comparators=others, ops=ops):
+                sides = [left, *others]
+                plain = all(isinstance(op, ast.Is | ast.IsNot) for op in ops)
+                if not plain and any(_is_said(side) and not _is_empty(sides) for side in sides):
+                    yield node.lineno
+            case ast.comprehension(target=ast.Name(id=name), iter=said) if _is_said(said):
+                yield from _looked_into(tree, name, node)
+
+
+def _looked_into(tree: ast.AST, name: str, within: ast.comprehension) -> Iterator[int]:
+    whole = next(n for n in ast.walk(tree) if within in getattr(n, "generators", ()))
+    for node in ast.walk(whole):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=found), attr=way)) if found == name and way in READING:
+                yield node.lineno
+            case ast.Compare(comparators=[ast.Name(id=found)], ops=[ast.In()]) if found == name:
+                yield node.lineno
+
+
+def _is_said(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in SAID
+
+
+def _is_empty(sides: list[ast.expr]) -> bool:
+    return any(isinstance(side, ast.Constant) and not side.value for side in sides)
+
+
+def test_no_file_reads_what_is_said_but_those_that_still_do(root: Path) -> None:
+    found = {
+        str(path.relative_to(root))
+        for path in sorted((root / "dpsql").rglob("*.py"))
+        if any(read_in(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert found == LEFT.keys()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'd.message.startswith("AUTO ")',
+        "reason.help == ZERO.help",
+        '"declare" in d.message',
+        'any("was charged" in n for n in d.notes)',
+        'tuple(h.removeprefix("custodian: ") for h in d.help)',
+    ],
+)
+def test_reading_is_noticed(line: str) -> None:
+    assert list(read_in(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    "line", ["(*d.notes, more)", 'd.label != ""', "tuple(map(one_line, d.help))", "d.mark is None"]
+)
+def test_showing_is_none(line: str) -> None:
+    assert not list(read_in(ast.parse(line)))
