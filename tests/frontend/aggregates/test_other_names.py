@@ -60,7 +60,7 @@ def test_any_value_of_a_person_is_one_of_his() -> None:
         )
         for f in ("any_value", "MIN")
     )
-    assert fingerprint(any_.tree.node) == fingerprint(least.tree.node)
+    assert any_.releases[0].statements[0].sql == least.releases[0].statements[0].sql
 
 
 @pytest.mark.parametrize("called", ["bool_or(i)", "every(id)", "bool_and('x')"])

@@ -107,6 +107,7 @@ class AggregateCollector:
             return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
         if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
             node = node.this
+            span = binder.span(node)
         function = aggregate_name(node)
         if function is None:
             raise reject(
@@ -157,8 +158,9 @@ class AggregateCollector:
         column = self.numbering.column(function, result, span)
         descending = isinstance(node, exp.WithinGroup) and bool(node.expression.expressions[0].args.get("desc"))
         return AggregateCall(
-            function, bound, column, distinct, condition, span, per_group=own.per_group, descending=descending
-        )
+            function, bound, column, distinct, condition, span, per_group=own.per_group, descending=descending,
+            written=written_name(node, binder.source).upper() if _is_other_name(node) else "",
+        )  # fmt: skip
 
     def _quantile(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
         span, found = binder.span(node), quantile(node, binder)
@@ -205,6 +207,11 @@ def _is_logical(node: exp.Expr) -> bool:
     return isinstance(node, (exp.LogicalOr, exp.LogicalAnd)) or (
         isinstance(node, exp.Anonymous) and str(node.this).lower() == "every"
     )
+
+
+def _is_other_name(node: exp.Expr) -> bool:
+    """Of MIN and MAX."""
+    return _is_logical(node) or isinstance(node, exp.AnyValue)
 
 
 _TEXTS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.UUID})
