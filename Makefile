@@ -109,7 +109,7 @@ test-rest: $(VENV)/.installed-dev
 # Of arguments that choose none of these tests nothing is run, which pytest calls 5.
 test-engines: .venv-engines/postgres/.installed .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/postgres/bin/python -m pytest -q --dist loadfile -n $(WORKERS) \
-	    tests/engines_elsewhere/postgres $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
+	    tests/engines_elsewhere/postgres -m "not exhaustive" $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
 	$(SPARK_PYTEST) -m "not long_on_spark" $(PYTEST_ARGS) || [ $$? -eq 5 -a -n "$(PYTEST_ARGS)" ]
 
 # One process, which has one cluster: its two tasks are all that two processors do.
@@ -140,8 +140,9 @@ test-clients: .venv-engines/clients/.installed
 
 test-all: test test-rest
 
-exhaustive: $(VENV)/.installed-dev
+exhaustive: $(VENV)/.installed-dev .venv-engines/postgres/.installed
 	$(PYTEST) -n $(WORKERS) tests/deep -m exhaustive $(PYTEST_ARGS)
+	.venv-engines/postgres/bin/python -m pytest -q -n $(WORKERS) tests/engines_elsewhere/postgres -m exhaustive $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) --ignore=tests/engines_elsewhere --ignore=tests/clients_elsewhere -m "not exhaustive and not processes" --cov --cov-report=term $(PYTEST_ARGS)

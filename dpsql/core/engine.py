@@ -10,7 +10,7 @@ import _thread
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.printing.dialect import Dialect
@@ -116,6 +116,23 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the data. Closing twice is allowed; fetching afterwards raises EngineError."""
+        ...
+
+
+@runtime_checkable
+class AsksAgain(Engine, Protocol):
+    """An engine that may ask a statement that failed a second time, in the same snapshot."""
+
+    def at_hand(self, functions: Sequence[tuple[str, str]]) -> None:
+        """Have these functions in snapshots that begin from now on, if they can be made; name and what makes it."""
+        ...
+
+    def fetch_again(self, sql: str, again: str, functions: Sequence[str]) -> RawTable:
+        """As `fetch`; where a row's value makes the SELECT fail, all rows of `again`, in the same snapshot.
+
+        functions: names of those that `again` calls. It is not asked where one of them is not at hand.
+        Raises: as `fetch`.
+        """
         ...
 
 

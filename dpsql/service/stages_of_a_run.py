@@ -19,6 +19,7 @@ from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.resolve import Resolution
 from dpsql.answers.stored.storing import store
+from dpsql.core.engine import AsksAgain
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.noise.backends import EXACT, backend
 from dpsql.core.release.charge import Charged
@@ -57,6 +58,7 @@ class StagesOfARun:
         self._kept = _Kept(resolution.account)
         self.plan, self._handed = resolution.plan, HandedOn()
         self.charged = Charged.nothing(resolution.given)
+        self._is_untouched = True  # nothing is drawn yet: what fails may be asked again
 
     def answer(self) -> Release:
         """Charge, draw, hand on and store. Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen, EngineError."""
@@ -81,9 +83,12 @@ class StagesOfARun:
 
     def _asking(self, step: Callable[[], None]) -> None:
         """Do a step that asks the engine, if any of it does."""
+        engine = self._service.engine
+        if self._reads_tables and isinstance(engine, AsksAgain):
+            engine.at_hand(_functions(self.plan.first.releases, self._resolution.given))
         with self._running or nullcontext():
             if self._reads_tables:
-                self._service.engine.in_snapshot(step)
+                engine.in_snapshot(step)
             else:
                 step()
 
@@ -124,6 +129,7 @@ class StagesOfARun:
             noisy = (*handed.noisy, self._noisy(planned, handed.noisy, given, charged.receipt))
             handed = replace(handed, noisy=noisy)
             if wanted(planned.measured, given):
+                self._is_untouched = False
                 self._kept.keep(self.plan.first if searching else self.plan, charged, noisy)
         with self._service.post_processing:
             return stage.handed_on(handed, self._service.engine, self._service.scratch)
@@ -135,8 +141,9 @@ class StagesOfARun:
         read = [n for n in before if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, self._service.engine.dialect) for n in read}
         salt = 0 if receipt is None or self._account is None else self._account.ledger.salt
+        engine, noise = self._service.engine, self._noise
         try:
-            return draw_release(planned, self._service.engine, receipt, salt, earlier, given, self._noise)
+            return draw_release(planned, engine, receipt, salt, earlier, given, noise, self._is_untouched)
         except Exception:
             if not (self._service.is_closed or self._service.is_cut):  # which stop what runs
                 self._kept.failed()
@@ -156,6 +163,14 @@ class StagesOfARun:
             *self._service.engine.notes,
             *((FORGETS,) if self._service.forgets and not plan.known else ()),
         )
+
+
+def _functions(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers]) -> list[tuple[str, str]]:
+    """What a second asking calls: only before anything is drawn there may be one."""
+    for planned, held in zip(releases, given, strict=True):
+        if wanted(planned.measured, held):
+            return [f for s in planned.statements if s.again is not None for f in s.again.functions]
+    return []
 
 
 class _Kept:

@@ -10,8 +10,11 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.core.functions.value import Domain, Value
+from dpsql.core.ir.types import HUGEINT
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
+from dpsql.planner.batch.classes import _listed
 from tests.support.built_once import build
 from tests.support.opened_once import opened
 
@@ -219,6 +222,13 @@ def test_other_members_are_refused_by_name_or_left_out(con: dpsql.Connection, sq
     assert answers.refused[1].diagnostics[0].code == code
     with pytest.raises(Rejected):
         answers[1]
+
+
+def test_more_values_than_a_list_can_have_are_refused() -> None:
+    """2⁶³ and more: no Python list or range counts them."""
+    with pytest.raises(Rejected) as refused:
+        _listed(Value(HUGEINT, domain=Domain(range(10**20))), "x", None)
+    assert refused.value.diagnostics[0].code == "DP302"
 
 
 def test_weights_that_depend_on_the_grouping_are_refused(con: dpsql.Connection) -> None:

@@ -130,6 +130,11 @@ class World:
         return tuple(t for t in self.tables if not t.public)
 
 
+BUDGETS: dict[str, dict[str, float]] = {
+    "pure_dp": {"epsilon": 10},
+    "approx_dp": {"epsilon": 10, "delta": 1e-6},
+    "zcdp": {"rho": 10, "delta": 1e-6},
+}
 OPTIMIZED = 8
 """Of so many databases one is read as DuckDB optimizes the statement, and the others as it stands, prepared once:
 DuckDB optimizes anew for each execution, which takes thrice as long as all the rest. The integers are the same."""
@@ -380,15 +385,18 @@ def row_world(rng: random.Random, *, replace_one: bool | None = None) -> World:
     )
 
 
-def world_of(tables: Sequence[Table], neighbours: int, description: str, **defaults: Any) -> World:
+def world_of(
+    tables: Sequence[Table], neighbours: int, description: str, accountant: str = "approx_dp", **defaults: Any
+) -> World:
     """The world of these tables. defaults: of the policy."""
     policy = Policy.model_validate(
         {
             "version": 1,
             "name": "random",
+            "privacy": {"accountant": accountant},
             "tables": {t.name: t.entry for t in tables},
             "defaults": {"max_keys": 10_000, **defaults},
-            "budgets": {"total": {"epsilon": 10, "delta": 1e-6}},
+            "budgets": {"total": BUDGETS[accountant]},
         }
     )
     return World(policy, tuple(tables), neighbours, description)

@@ -291,6 +291,7 @@ class BoundContributions:
         `groups` beside `rows` with truncate_groups or few_groups only. Neither, if each component of the release has a
         limit `of_unit` of its own, or counts ids in at most `groups` groups.
     few_groups: of the groups that are shown, no id can have more than `groups`, so their number needs no scaling.
+    spare_rows, spare_groups: no id seems to be above this limit on rows, or on groups. For readers alone.
     """
 
     input: Node
@@ -301,6 +302,8 @@ class BoundContributions:
     groups: int | None = None
     truncate_groups: bool = False
     few_groups: bool = False
+    spare_rows: bool = field(default=False, compare=False)
+    spare_groups: bool = field(default=False, compare=False)
 
     @property
     def one_group(self) -> bool:
@@ -326,22 +329,9 @@ class Release:
 
 
 Node = (
-    Scan
-    | Values
-    | Filter
-    | Project
-    | Join
-    | SetOperation
-    | Unnest
-    | Truncate
-    | Aggregate
-    | Window
-    | Sort
-    | Limit
-    | GroupKeys
-    | BoundContributions
-    | Release
-)
+    Scan | Values | Filter | Project | Join | SetOperation | Unnest | Truncate | Aggregate | Window | Sort | Limit
+    | GroupKeys | BoundContributions | Release
+)  # fmt: skip
 
 
 _TABLES = (Scan, Values)

@@ -13,6 +13,8 @@ Why: the printed statement gives each row one slice number (`core/printing/shape
     C, Σ ‖vᵢ‖₁/(F·C·Bᵢ) ≤ Σ nᵢ/max(N, C) ≤ 1. Of M and G,
     Σ ‖vᵢ‖₁/(F·G·M·Bᵢ) ≤ Σ over the id's K groups of 1/max(K, G) ≤ 1, and Σ ‖vᵢ‖₂²/(F²·G·M²·Bᵢ²) ≤ K·G/max(K, G)² ≤ 1.
     The rounding of weights takes away only. Such members are COUNTs and the sums paired with them.
+    *Ids that are counted* under a limit (COUNT(DISTINCT id)) make groups of their own: each (id, group) counts in the
+    first slice that it has a row in. So the members move together by what one of them may.
 When it would be false:
     - a slice number that two places compute, or a condition that is read beside it;
     - under a limit, whatever is cut by itself instead of weighed with all rows of the id: a SUM alone,
@@ -20,7 +22,9 @@ When it would be false:
       (as that of a limit found by a search does);
     - components of different bounding nodes;
     - rows or ids that are replaced: what goes leaves one member, and what comes enters another;
-    - presence of ids, and distinct values of which there are few: one id may do all it may do in each member;
+    - an id that counts in two slices of one group; ids and rows in one group: an id may have all its rows in one slice,
+      and count in another;
+    - distinct values of which there are few: one id may do all it may do in each member;
     - a choice among cells, whose price has another form;
     - the count that decides on private keys, whose δ is its own.
 Tested by: tests/deep/core/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py,
@@ -32,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, UnitCount
 from dpsql.core.ir.contributions import PerGroup, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.measures.all_measures import rule
@@ -45,19 +49,21 @@ def parallel_groups(node: Release, contributions: Mapping[str, Contribution]) ->
     """The components of a release in groups of parallel composition. Most groups have one member.
 
     contributions: privacy unit → what one of it can change. The first that each slice of a set has make one group, the
-    second ones another, and so on.
+    second ones another, and so on; those that count ids apart.
     """
     joining = may_join(node, contributions) if node.slices else frozenset()
     found: dict[int, list[int]] = {}
     joined = set()
     for each in node.slices:
-        groups: list[list[int]] = []
-        for own in each.slices:
-            for at, i in enumerate(i for i in own if i in joining):
-                groups[at:at] = [[]] if at == len(groups) else []
-                groups[at].append(i)
-                joined.add(i)
-        found |= {min(group): group for group in groups}
+        for ids in (False, True):
+            groups: list[list[int]] = []
+            for own in each.slices:
+                alike = (i for i in own if i in joining and _counts_ids(node.components[i]) is ids)
+                for at, i in enumerate(alike):
+                    groups[at:at] = [[]] if at == len(groups) else []
+                    groups[at].append(i)
+                    joined.add(i)
+            found |= {min(group): group for group in groups}
     found |= {i: [i] for i in range(len(node.components)) if i not in joined}
     return tuple(tuple(found[first]) for first in sorted(found))
 
@@ -88,11 +94,12 @@ def _weighs_rows(c: Contribution) -> bool:
 
 
 def _weighed_by_all_rows(component: Component) -> bool:
-    """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all."""
+    """Whether the component's weights divide by the numbers of all rows of the id, in its groups and in all; or each
+    (id, group) counts in one slice of a set."""
     if isinstance(component.contribution, PerGroup | UnitTotal):
         return False  # its own total is clipped, or divides: two of them may both be full
     own = rule(component)
-    return own.counts == "rows" and not own.alone(component) and not own.chosen
+    return _counts_ids(component) or (own.counts == "rows" and not own.alone(component) and not own.chosen)
 
 
 def _bounded_by_each_row(component: Component) -> bool:
@@ -101,4 +108,8 @@ def _bounded_by_each_row(component: Component) -> bool:
     And whether c rows are priced as c times that: the values of a small image are not.
     """
     own = isinstance(component.contribution, PerGroup | UnitTotal) or component.values is not None
-    return not own and rule(component).counts != "ids" and not rule(component).chosen
+    return not own and not _counts_ids(component) and not rule(component).chosen
+
+
+def _counts_ids(component: Component) -> bool:
+    return isinstance(component, UnitCount)

@@ -44,10 +44,18 @@ def calendar_ends(d: Dialect, type_: SqlType) -> tuple[str, str] | None:
     return d.constant(ends[0], type_), d.constant(ends[1], type_)
 
 
+def known_to(d: Dialect, a: Value) -> Value:
+    """What a guard may rest on: of what is no constant perhaps its type alone."""
+    if d.believes or a.is_constant:
+        return a
+    held = type_range(a.type)
+    return Value(a.type, held, held)
+
+
 def safe(d: Dialect, sql: str, a: Value) -> str:
     """`sql`, with NULL in place of dates outside the years 1 to 9999."""
     ends = calendar_ends(d, a.type)
-    if is_safe(a) or ends is None:
+    if is_safe(known_to(d, a)) or ends is None:
         return sql
     return d.once(sql, lambda x: f"CASE WHEN {x} BETWEEN {ends[0]} AND {ends[1]} THEN {x} END")
 

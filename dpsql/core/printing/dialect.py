@@ -93,6 +93,11 @@ class Dialect(Protocol):
         """
         ...
 
+    @property
+    def believes(self) -> bool:
+        """Whether guards may rest on what is known of values: where that is false, there is TRY, or a second asking."""
+        return True
+
     # --- whole numbers ---------------------------------------------------------------------------------------------
 
     @property
@@ -215,11 +220,16 @@ class Dialect(Protocol):
 
     @property
     def computes_apart(self) -> bool:
-        """Whether an expression that a SELECT repeats is better a column of a subquery, computed once for each row.
+        """Whether a column of a subquery has one value, wherever and however often the SELECT above reads it.
 
-        Not for an engine that merges the two: it computes what is repeated once anyway, or at each place all the same.
+        Not of an engine that may merge the two, and then computes the column at each place.
         """
         return False
+
+    @property
+    def holds_digits(self) -> bool:
+        """Whether what is computed of DECIMALs has the digits of its type, so that no number of a type has more."""
+        return True
 
     @property
     def barrier(self) -> str:
@@ -305,13 +315,29 @@ class Dialect(Protocol):
         """
         ...
 
-    def attempt(self, sql: str, function: str, args: Args, held: Sequence[Interval], result: Value) -> str:
+    def attempt(
+        self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
+    ) -> str:
         """A printed call, with NULL in place of a failure: of this call, its arguments have had their own.
 
-        As it is where the types alone say that no value can make it fail, or where the spellings see to that. held:
-        where integer arguments lie by the types of columns, constants and exact operators: no other fact is believed.
+        As it is where the types alone say that no value can make it fail, or where the spellings see to that. parts:
+        the printed arguments. held: where integer arguments lie by the types of columns, constants and exact operators:
+        no other fact is believed.
         """
         return sql
+
+    def again(self) -> Again | None:
+        """A dialect of the same engine in which a statement that failed is asked again; None: it is not."""
+        return None
+
+
+class Again(Dialect, Protocol):
+    """Gives NULL in place of what a row makes fail, by functions that are made before a snapshot begins.
+
+    functions: name → the statement that makes it, of all that was printed.
+    """
+
+    functions: dict[str, str]
 
 
 Spelling = Callable[[Dialect, Sequence[str], Args, Value], str]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 from dpsql.core.analysis.expression_values import call
 from dpsql.core.functions.cast import cast
@@ -27,6 +28,9 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.value_classes import value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
+
+if TYPE_CHECKING:
+    from dpsql.core.printing.waist import WaistColumns
 
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
@@ -47,26 +51,13 @@ TableNames = Callable[[str], str]
 class Names:
     """How columns are printed, what is known of their values, and in which dialect they are computed with.
 
-    kept: if given, gets everything that is printed, and says how what is in it is printed (waist.py).
+    apart: gets what is to be a column of a projection, where there is one above the columns (waist.py).
     """
 
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
-    kept: dict[object, Kept] | None = None
-
-
-@value(frozen=True, slots=True)
-class Kept:
-    """A printed piece: its text, what is known of an expression's value, and how to print it over other names.
-
-    held: as of `Dialect.attempt`.
-    """
-
-    sql: str
-    known: Value | None
-    again: Callable[[Names], str]
-    held: Interval = ANYTHING
+    apart: WaistColumns | None = None
 
 
 @dataclass(slots=True)
@@ -88,19 +79,7 @@ def spell(expr: Expr, names: Names) -> tuple[str, Value]:
 
 
 def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
-    if names.kept is None or type(expr) is Column:
-        return _spell(expr, names)
-    found = names.kept.get(id(expr))
-    if found is not None:
-        assert found.known is not None
-        return found.sql, found.known, found.held
-    sql, known, held = _spell(expr, names)
-    # What prints it again holds it, so that no other object gets its number.
-    names.kept[id(expr)] = Kept(sql, known, lambda other: spell(expr, other)[0], held)
-    return sql, known, held
-
-
-def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
+    """And between which ends it lies, as of `Dialect.attempt`."""
     match expr:
         case Column(uid=uid):
             known = names.env[uid]
@@ -109,7 +88,7 @@ def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             known = literal(value, type_)
             return names.dialect.constant(value, type_), known, known.interval
         case Cast(arg=arg, type=target):
-            inner, known, _ = _part(arg, names)
+            inner, known = spell(arg, names)
             try:
                 sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
@@ -125,7 +104,8 @@ def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                 return printed, result, result.interval
             name = REGISTRY[name].name
             try:
-                printed = names.dialect.call(name, [s for s, _, _ in spelled], values, result)
+                parts = [s for s, _, _ in spelled]
+                printed = names.dialect.call(name, parts, values, result)
             except CannotSpell as refusal:
                 raise cannot_compute(name, names.dialect, expr.span, str(refusal)) from None
             take(1 + len(args) + len(printed) // 16, expr.span)
@@ -133,7 +113,8 @@ def _spell(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                 raise too_large(
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
-            return names.dialect.attempt(f"({printed})", name, values, held, result), result, _held(name, held, result)
+            tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
+            return tried, result, _held(name, held, result)
 
 
 def _of_type(known: Value) -> Interval:

@@ -18,9 +18,9 @@ from dpsql.core.ir.nodes import Aggregate, AggregateCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import CannotSpell
-from dpsql.core.printing.expressions import Names, cannot_compute, condition, spell
-from dpsql.core.printing.grid_integers import held_in, quantized
-from dpsql.core.printing.waist import waist
+from dpsql.core.printing.expressions import Names, cannot_compute, spell
+from dpsql.core.printing.grid_integers import clipped_column, held_in, quantized
+from dpsql.core.printing.waist import text, waist
 from dpsql.core.printing.windows import require_known
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
@@ -116,7 +116,7 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
     d, where = names.dialect, _where(c, names)
     if c.arg is None:
         return f"COUNT(*){where}"
-    sql, value = spell(c.arg, names)
+    sql, value = text(c.arg, names)
     match c.function:
         case "count":
             return f"COUNT({'DISTINCT ' if c.distinct else ''}{sql}){where}"
@@ -138,7 +138,7 @@ def _exact_call(c: AggregateCall, names: Names) -> str:
     if value.type.kind is Kind.DOUBLE:
         if c.summed is None:
             raise reject("DP904", "a sum over private rows has no grid", span=c.span)
-        units = quantized(c.summed, names)
+        units = clipped_column(c.summed, names)
         total = f"{d.cast(added(units, INTEGER), DOUBLE)} * {d.constant(float(c.summed.grid), DOUBLE)}"
         if c.function == "sum":
             return f"({total})"
@@ -155,7 +155,7 @@ def _spread(c: AggregateCall, y: ValueSum, names: Names) -> str:
     it is NULL: whatever stands in the products is cut to what rows below that number can give, so that none fails.
     """
     d, where = names.dialect, _where(c, names)
-    units = d.cast(quantized(y, names), BIGINT)
+    units = d.cast(clipped_column(y, names), BIGINT)
     counted = d.wide(f"COUNT({units}){where}")
     few, end = d.wide(str(MOST_ROWS)), d.wide(str(MOST_ROWS * 2**30))
     n = d.least(counted, few)
@@ -170,4 +170,4 @@ def _spread(c: AggregateCall, y: ValueSum, names: Names) -> str:
 
 
 def _where(c: AggregateCall, names: Names) -> str:
-    return "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+    return "" if c.filter is None else f" FILTER (WHERE {text(c.filter, names)[0]})"

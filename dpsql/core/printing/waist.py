@@ -1,86 +1,136 @@
-"""Inner projections: what a SELECT reads several times is computed once, as a column of a subquery.
+"""The waist: what a statement computes of an analyst's texts are columns of projections, and aggregates read these.
 
-A clip reads its argument in every branch, slices read theirs in every FILTER, and DuckDB computes each anew where no
-optimizer looks for repeated text (engines/duckdb/locked/optimizers.py): 1.8 times a query, measured. So the argument is
-a column, and the clip stands above and reads it. Of a square the clipped integer is a column, over one of its argument.
-What is written once, bare columns and constants stay where they are.
+    e: texts: arguments, conditions, keys     i: integers, of columns of e     c: clipped integers, which are multiplied
 
-*Claim.* The integers are those of the SELECT without the projections. *Why.* A column is the text that it stands for,
-of the same row, and no row comes or goes; whatever is printed may be computed of every row, for it is total. *When it
-would be false.* A column that stands for another text: it is found by the expression itself, never by what looks like
-it. *Tested by* tests/core/printing/test_waist.py, tests/deep/core/printing/test_every_shape.py.
+*Claim.* No text that an analyst wrote stands in the SELECT that adds up: it reads columns, each with one value for each
+row. *Why.* What is no bare column and no constant is asked for with the name of its projection, and the SELECT is
+printed over their columns alone. Columns that a table holds, and constants, stay where they are: of them each mention
+is the same value; a projection that would hold nothing else is left out. *When it would be false.* A text that is
+spelled over the names of the SELECT instead of being asked for; an engine that merges projections and computes a text
+at each place where its column is named: DuckDB does not (engines/duckdb/locked/optimizers.py), PostgreSQL not beyond an
+OFFSET, and for Spark the forms name a column once (forms/clip.py). *Tested by* tests/core/printing/test_waist.py,
+tests/engines_elsewhere/postgres/test_waist.py, tests/engines_elsewhere/spark/test_waist.py. Example: `SELECT
+SUM(CASE WHEN i.a0 BETWEEN 0 AND 9 …) FROM (SELECT CAST(… e.a0 …) AS a0 FROM (SELECT x * 2 AS a0 FROM t) AS e) AS i`.
+
+What reads a projection is printed once, with a mark in place of each column's name: which projections there are, and
+so what their columns are called, is known afterwards.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from enum import IntEnum
 
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.step_count import take
+from dpsql.core.ir.types import VARCHAR
 from dpsql.core.printing.block import Block
-from dpsql.core.printing.expressions import Kept, Names
-from dpsql.core.value_classes import replace
+from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.expressions import Names, spell
 
-LEVELS = "ei"
-"""Names of the subqueries, from the outermost on: one of repeated expressions, and one of what these repeat."""
+
+class Level(IntEnum):
+    """Projections from the outermost on. A text is at `TEXTS`, and so on."""
+
+    CLIPPED = 0
+    INTEGERS = 1
+    TEXTS = 2
+
 
 Listed = Callable[[Names], list[str]]
 
-
-def waist(block: Block, listed: Listed, levels: str = LEVELS) -> tuple[list[str], Block]:
-    """What a SELECT lists, and the block that it reads: a subquery, if the list repeats an expression.
-
-    listed: prints the list over these names, each time by the same expressions.
-    """
-    names = block.names
-    if not levels or not names.dialect.computes_apart:
-        return listed(names), block
-    kept: dict[object, Kept] = {}
-    found = listed(replace(names, kept=kept))
-    apart = _repeated("\n".join(found), kept)
-    if not apart:
-        return found, block
-    alias, columns = levels[0], {key: f"a{place}" for place, keys in enumerate(apart) for key in keys}
-    read = ReadColumns(alias)
-    known = {key: replace(kept[key], sql=f"{alias}.{name}") for key, name in columns.items()}
-    outer = Names(read, names.env, names.dialect, known)
-    items = listed(outer)
-    uids, again = sorted(read), [kept[keys[0]].again for keys in apart]
-
-    def below(inner: Names) -> list[str]:
-        own = [f"{inner.sql[uid]} AS {column_name(uid)}" for uid in uids]
-        return [*own, *(f"{print_(inner)} AS a{place}" for place, print_ in enumerate(again))]
-
-    computed, source = waist(block, below, levels[1:])
-    return items, Block(f"(SELECT {', '.join(computed)}\n{source.clause()}) AS {alias}", (), outer)
+_ALIASES = "cie"
+_MARK = re.compile("(\0[012]:\\d+\0)")
+"""A NUL cannot occur in any literal."""
+_COLUMN = re.compile(r'\w+\.(?:\w+|"(?:[^"]|"")*"|`(?:[^`]|``)*`)')
 
 
-def _repeated(text: str, kept: dict[object, Kept]) -> list[list[object]]:
-    """The keys of each text that is written more than once, the longest first, and not only within a longer one."""
-    keys: dict[str, list[object]] = {}
-    for key, each in kept.items():
-        if each.known is None or not each.known.is_constant:
-            keys.setdefault(each.sql, []).append(key)
-    found = []
-    for sql in sorted(keys, key=len, reverse=True):
-        take(1 + len(text) // 1024)
-        if text.count(sql) > 1:
-            found.append(keys[sql])
-            text = text.replace(sql, "\0")
-    return found
+def waist(block: Block, listed: Listed) -> tuple[list[str], Block]:
+    """What a SELECT lists, and the block that it reads: its rows, with the columns that the list asks for."""
+    columns = WaistColumns(block)
+    return columns.placed(listed(Names(columns, block.names.env, block.names.dialect, columns)))
 
 
-class ReadColumns(dict[int, str]):
-    """How the columns of a subquery are printed; knows of which it was asked."""
+def apart(names: Names, level: Level, sql: str) -> str:
+    """A column of the projection of this level, which holds what is printed of columns of lower ones."""
+    return sql if names.apart is None else names.apart.column(level, sql)
 
-    def __init__(self, alias: str) -> None:
+
+def text(expr: Expr, names: Names) -> tuple[str, Value]:
+    """An expression as `spell` has it; what is more than a column of a table, or a constant, as a column of texts."""
+    return spell(expr, names) if names.apart is None or type(expr) is Column else names.apart.text(expr)
+
+
+class WaistColumns(dict[int, str]):
+    """Columns of the projections, by their marks, and among them those of the block, by their numbers."""
+
+    def __init__(self, block: Block) -> None:
         super().__init__()
-        self._alias = alias
+        self.block = block
+        self._marks: tuple[dict[str, str], ...] = ({}, {}, {})
+        self._texts: dict[str, str] = {}
+        self._spelled: dict[int, tuple[Expr, str, Value]] = {}
+        self._needed: set[int] = set()
+        self.near: dict[tuple[object, ...], str] = {}  # columns of integers, of grid_integers.py
 
     def __missing__(self, uid: int) -> str:
-        found = self[uid] = f"{self._alias}.{column_name(uid)}"
+        names = self.block.names
+        sql = names.sql[uid]
+        found = self[uid] = self.column(Level.TEXTS, sql, not _is_column(sql, names.dialect))
         return found
 
+    def column(self, level: Level, sql: str, own: bool = True) -> str:
+        """The mark of a column. own: whether there has to be a projection for it."""
+        marks = self._marks[level]
+        mark = marks.get(sql)
+        if mark is None:
+            mark = marks[sql] = f"\0{level}:{len(marks)}\0"
+            self._texts[mark] = sql
+        if own:
+            self._needed.add(level)
+        return mark
 
-def column_name(uid: int) -> str:
-    """How a subquery calls a column; below 0 are the numbers of slices (`shapes/sliced.py`)."""
-    return f"c{uid}" if uid >= 0 else f"s{-uid - 1}"
+    def text(self, expr: Expr) -> tuple[str, Value]:
+        """A column that holds an expression; itself, if it is constant."""
+        found = self._spelled.get(id(expr))
+        if found is None:
+            sql, known = spell(expr, self.block.names)
+            # It is held, so that no other expression gets its number.
+            mark = sql if known.is_constant else self.column(Level.TEXTS, sql)
+            found = self._spelled[id(expr)] = expr, mark, known
+        return found[1:]
+
+    def placed(self, items: list[str]) -> tuple[list[str], Block]:
+        """The items with names of columns, and the block with the projections that are needed."""
+        lists, names = [items], []
+        for level in sorted(self._needed):
+            alias, shown = _ALIASES[level], dict[str, str]()
+            lists[-1] = [_named(sql, shown, alias) if "\0" in sql else sql for sql in lists[-1]]
+            lists.append([self._texts[m] if m[1] == str(int(level)) else m for m in shown])
+            names.append((alias, shown))
+        lists[-1] = [_named(sql, self._texts) if "\0" in sql else sql for sql in lists[-1]]
+        block = self.block
+        for (alias, shown), texts in zip(reversed(names), reversed(lists), strict=False):
+            take(1 + sum(map(len, texts)) // 64)
+            columns = [f"{sql} AS {name}" for sql, name in zip(texts, shown.values(), strict=True)]
+            source = f"(SELECT {', '.join(columns)}\n{block.clause()}{block.names.dialect.barrier}) AS {alias}"
+            own = {uid: f"{alias}.{shown[mark]}" for uid, mark in self.items() if mark in shown}
+            block = Block(source, (), Names(own, block.names.env, block.names.dialect))
+        return lists[0], block
+
+
+def _named(sql: str, shown: dict[str, str], alias: str = "") -> str:
+    """With the name of a column for each mark, which becomes one of those shown; without an alias with their texts."""
+    pieces = _MARK.split(sql)
+    for i in range(1, len(pieces), 2):
+        name = shown.setdefault(pieces[i], f"a{len(shown)}")
+        pieces[i] = f"{alias}.{name}" if alias else name
+    return "".join(pieces)
+
+
+def _is_column(sql: str, d: Dialect) -> bool:
+    """Whether it is a column of a table or of a subquery, and nothing else."""
+    found = _COLUMN.search(sql)
+    return found is not None and (sql == found[0] or sql == d.column(found[0], VARCHAR))

@@ -7,6 +7,13 @@ type `Noisy` only, and those are made by `NoiseDraws` alone; whatever fails in b
 *When it would be false.* A drawing that hands out what it was told instead of what noise made of it; a receipt of
 another plan.
 *Tested by* tests/core/release/test_two_questions.py, tests/core/release/test_receipts.py.
+
+*Claim.* That a statement is asked a second time moves no answer but that of the id whose row made it fail. *Why.* The
+second text gives what the first one gives, where that gives anything; it sees the same snapshot; and nothing of the
+plan is drawn yet, so that neither the failure nor what follows it depends on noise. *When it would be false.* In a
+newer snapshot: one row decides which data are read. After a draw that is drawn again: what was drawn first decides
+whether it counts. *Tested by* tests/core/release/test_asked_again.py,
+tests/engines_elsewhere/postgres/test_asked_again.py.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from dpsql.core.engine import Engine, RawTable, guarded
+from dpsql.core.engine import AsksAgain, Engine, RawTable, guarded
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.backends import EXACT, Backend
@@ -53,13 +60,19 @@ class EngineAsk:
     """The way to exact integers.
 
     salt: the ledger's secret number, which fixes what is kept where contributions are truncated. earlier: label of a
-    release that statements read → its noisy rows as a query.
+    release that statements read → its noisy rows as a query. again: whether what fails may be asked a second time, now.
     """
 
-    __slots__ = ("_earlier", "_engine", "_salt")
+    __slots__ = ("_again", "_earlier", "_engine", "_salt")
 
-    def __init__(self, engine: Engine, salt: int, earlier: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._engine, self._salt, self._earlier = engine, salt, earlier
+    def __init__(
+        self,
+        engine: Engine,
+        salt: int,
+        earlier: Mapping[str, str] = MappingProxyType({}),
+        again: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._engine, self._salt, self._earlier, self._again = engine, salt, earlier, again
 
     def __call__(self, statement: Statement, **noisy: Noisy) -> RawTable:
         """The statement's rows. Private.
@@ -70,7 +83,12 @@ class EngineAsk:
         if not all(type(value) is Noisy and len(value.integers) == 1 for value in noisy.values()):
             raise TypeError("a statement is filled with single noisy numbers")
         numbers = {name: value.integers[0] for name, value in noisy.items()}
-        return self._engine.fetch(statement.salted(self._salt, self._earlier, numbers))
+        first = statement.salted(self._salt, self._earlier, numbers)
+        if not self._again() or not isinstance(self._engine, AsksAgain) or statement.again is None:
+            return self._engine.fetch(first)
+        again = statement.again
+        called = [name for name, _ in again.functions]
+        return self._engine.fetch_again(first, again.salted(self._salt, self._earlier, numbers), called)
 
 
 class NoiseDraws:
@@ -80,6 +98,11 @@ class NoiseDraws:
 
     def __init__(self, declared: Sequence[Measurement], backend: Backend = EXACT) -> None:
         self._declared, self._backend, self._drawn = declared, backend, set[int]()
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was drawn yet."""
+        return not self._drawn
 
     def __call__(self, place: int, exact: Integers) -> Noisy:
         """The exact integers of a measurement, saturated, with fresh noise of its mechanism on each.
@@ -137,14 +160,17 @@ def drawn(
     salt: int,
     earlier: Mapping[str, str] = MappingProxyType({}),
     backend: Backend = EXACT,
+    is_first: bool = False,
 ) -> T:
     """What a drawing releases.
 
     receipt: proof that the loss of all that is declared is durably charged; without it nothing is asked.
-    backend: who draws the noise. Raises EngineError, whose text never depends on data.
+    backend: who draws the noise. is_first: whether nothing of its plan is drawn yet.
+    Raises EngineError, whose text never depends on data.
     """
     if receipt is None:
         raise AssertionError("noise without a receipt")
-    ask, noise = EngineAsk(engine, salt, earlier), NoiseDraws(drawing.declared, backend)
+    noise = NoiseDraws(drawing.declared, backend)
+    ask = EngineAsk(engine, salt, earlier, lambda: is_first and noise.is_untouched)
     # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
     return guarded(lambda: drawing.draw(ask, noise))

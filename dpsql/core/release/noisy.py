@@ -154,6 +154,7 @@ def draw_release(
     earlier: Mapping[str, str] = MappingProxyType({}),
     given: GivenAnswers = GivenAnswers(),
     backend: Backend = EXACT,
+    is_first: bool = False,
 ) -> NoisyRelease:
     """Fetch a release's exact integers and add the planned noise.
 
@@ -161,14 +162,14 @@ def draw_release(
     salt: the ledger's secret number, which fixes the truncation order.
     earlier: label of a release that this one reads → its noisy rows as a query.
     given: stored answers; no noise is drawn for them, and if nothing else is wanted, nothing is fetched.
-    backend: who draws the noise.
+    backend: who draws the noise. is_first: as of `drawn`.
     Raises EngineError, whose text never depends on data.
     """
     # Without anything to draw no private row is read, not even for public keys or a sum that is always 0: that the
     # engine fails on some data, or takes its time, would be told for free.
     if not wanted(planned.measured, given):
         return assembled(planned, given)
-    return drawn(OneQuestion(planned, given), engine, receipt, salt, earlier, backend)
+    return drawn(OneQuestion(planned, given), engine, receipt, salt, earlier, backend, is_first)
 
 
 @dataclass(frozen=True, slots=True)

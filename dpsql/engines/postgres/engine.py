@@ -26,6 +26,7 @@ from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.postgres import DIALECT
+from dpsql.engines.postgres.asking_again import CAN_MAKE, WITHOUT, make, read_again
 from dpsql.engines.postgres.connecting import begin, connect, dispose, is_alive, settle, version_of
 from dpsql.engines.postgres.reading import read
 from dpsql.engines.postgres.relations import Relation, Schema, Wanted, load
@@ -57,6 +58,7 @@ class PostgresEngine:
         self._stop = Stop()
         self._depth, self._begun, self._closing = 0, False, False
         self._held: list[Connection[Any]] = []
+        self._functions, self._made = dict[str, str](), set[str]()
         self._dispose = weakref.finalize(self, dispose, self._held)
 
     @classmethod
@@ -92,12 +94,25 @@ class PostgresEngine:
         """Run one SELECT, exactly; see `Engine.fetch`."""
         return self.in_snapshot(lambda: self._fetch(sql))
 
-    def _fetch(self, sql: str) -> RawTable:
+    def at_hand(self, functions: Sequence[tuple[str, str]]) -> None:
+        """Make these before the next snapshot; see `AsksAgain.at_hand`."""
+        self._functions.update(functions)
+
+    def fetch_again(self, sql: str, again: str, functions: Sequence[str]) -> RawTable:
+        """Run one SELECT, and another one in the same snapshot where it fails; see `AsksAgain.fetch_again`."""
+        return self.in_snapshot(lambda: self._fetch(sql, again if self._made.issuperset(functions) else ""))
+
+    def _fetch(self, sql: str, again: str = "") -> RawTable:
         self._stop.clear()
         if self._closing:
             self._stop.set()
         with watched(lambda: -1.0) if self._progress else contextlib.nullcontext() as look:
-            return guarded(lambda: read(self._connection, sql, self._stop), self.interrupt, look, self._stop)
+            return guarded(lambda: self._read(sql, again), self.interrupt, look, self._stop)
+
+    def _read(self, sql: str, again: str) -> RawTable:
+        if not again:
+            return read(self._connection, sql, self._stop)
+        return read_again(self._connection, sql, again, self._stop)
 
     def describe(self) -> Catalogue:
         """The schema of what `table_sql` finds, without values or sizes; see `Engine.describe`."""
@@ -157,6 +172,9 @@ class PostgresEngine:
             if not self._held or not is_alive(self._held[0]):
                 dispose(self._held)
                 self._held.append(connect(self._server))
+                self._made.clear()
+            wanted, self._functions = self._functions, {}
+            make(self._connection, self._made, wanted)
             major, self._version = version_of(self._connection)
             begin(self._connection)
             if self._schema is not None and self._wanted is not None and not self._locked(self._schema):
@@ -187,6 +205,8 @@ class PostgresEngine:
         notes = [] if major in TESTED else [f"dpsql is not tested with PostgreSQL {major}"]
         if self._wanted is not None and found.writable:
             notes.append("the role that reads the server may also write its tables; one that may only read is enough")
+        if self._wanted is not None and not self._rows(CAN_MAKE)[0][0]:
+            notes.append(WITHOUT)
         return tuple(notes)
 
     def _roll_back(self) -> None:

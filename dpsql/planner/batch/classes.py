@@ -136,9 +136,9 @@ def _listed(known: Value, name: str, span: Span | None) -> list[LiteralValue]:
             "DP302", f"a batch needs a public list of the values of {name}", span=span,
             help=[f"custodian: declare  {name}: {{domain: […]}}  or whole-number bounds", _ALONE],
         )  # fmt: skip
-    if len(domain.values) > ENUMERABLE:
+    if domain.size > ENUMERABLE:
         raise reject(
-            "DP302", f"{name} has {len(domain.values):,} listed values: a batch takes at most {ENUMERABLE:,}",
+            "DP302", f"{name} has {domain.size:,} listed values: a batch takes at most {ENUMERABLE:,}",
             span=span, help=[_ALONE],
         )  # fmt: skip
     return [*domain.values, *([None] if domain.null else [])]

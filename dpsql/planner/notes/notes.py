@@ -256,30 +256,32 @@ def _keys(release: MeasuredRelease) -> Iterator[str]:
 
 
 def _limits(release: MeasuredRelease) -> list[str]:
-    bounding = release.node.input
-    if not isinstance(bounding, BoundContributions):
+    """The limits that take something away: not those that no id seems to be above."""
+    b = release.node.input
+    if not isinstance(b, BoundContributions):
         return []
-    if all(_whole(c, bounding, release.contribution) for c in release.node.components):
+    if all(_whole(c, b, release.contribution) for c in release.node.components):
         return []
-    unit = release.unit
+    unit, found = release.unit, list[str]()
+    groups = None if b.groups is None or not b.keys or b.few_groups or b.spare_groups else b.groups
+    in_groups = f"at most {groups} group{'s' * (groups != 1)} per {unit}"
     own = [c.per_group is not None or c.of_unit is not None for c in release.node.components if rule(c).counts != "ids"]
-    if (
-        own and all(own) and bounding.rows is None
-    ) or not release.contribution.limits_rows:  # what each may contribute is said below
-        counted = bounding.groups if bounding.keys and not bounding.few_groups else None
-        return [] if counted is None else [f"at most {counted} group{'s' * (counted != 1)} per {unit} counted"]
-    rows, in_one = _counted(release, bounding.rows), _counted(release, bounding.per_group)
-    if bounding.rows is not None:
-        found = [f"at most {rows} per {unit} counted"]
-    elif not bounding.keys or bounding.groups == 1:
-        found = [f"at most {in_one} per {unit} counted"]
-    elif bounding.few_groups:
-        found = [f"at most {in_one} per {unit} and group counted"]
+    if (own and all(own) and b.rows is None) or not release.contribution.limits_rows:  # what each may add is said below
+        return [] if groups is None else [f"{in_groups} counted"]
+    rows, in_one = _counted(release, b.rows), _counted(release, b.per_group)
+    if b.spare_rows:
+        found += [] if groups is None or b.truncate_groups else [f"{in_groups} counted"]
+    elif b.rows is not None:
+        found.append(f"at most {rows} per {unit} counted")
+    elif not b.keys or b.groups == 1:
+        found.append(f"at most {in_one} per {unit} counted")
+    elif groups is None:
+        found.append(f"at most {in_one} per {unit} and group counted")
     else:
-        found = [f"at most {bounding.groups} groups per {unit}, and {in_one} in each, counted"]
-    if bounding.truncate_groups:
-        kept = "1 group" if bounding.groups == 1 else f"{bounding.groups} groups"
-        found.append(f"only {kept} of each {unit} {'is' if bounding.groups == 1 else 'are'} kept")
+        found.append(f"{in_groups}, and {in_one} in each, counted")
+    if b.truncate_groups and groups is not None:
+        kept = "1 group" if groups == 1 else f"{groups} groups"
+        found.append(f"only {kept} of each {unit} {'is' if groups == 1 else 'are'} kept")
     return found
 
 

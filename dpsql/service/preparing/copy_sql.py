@@ -41,11 +41,13 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import TOTAL, limit_of, owner_column, units_column
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import PathUnit
+from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.kept_first import SALT
 from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.core.printing.waist import waist
 from dpsql.planner.rewrites.bounds.read_stored_integers import stored_form
 
 
@@ -97,14 +99,17 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
     most = judged.fact.most_rows(frozenset({owner.uid}))
     assert owner.uid in judged.fact.ids and isinstance(most, Finite) and most.value <= limit.rows, table.name
     emitter = Emitter(dialect, tables, ByIdentity(), Aliases())
-    names = Names({c.uid: f"c{c.uid}" for c in columns}, judged.fact.env, dialect)
+    names = Names({c.uid: f"kept.c{c.uid}" for c in columns}, judged.fact.env, dialect)
     integers = ((name, replace(form, arg=_of(form, columns, name))) for name, form in stored_forms(table).items())
-    listed = ", ".join(
-        [f"c{c.uid} AS {dialect.identifier(c.name)}" for c in columns]
-        + [f"{quantized(form, names)} AS {dialect.identifier(units_column(name).name)}" for name, form in integers]
-    )
+    wanted = [(units_column(name).name, form) for name, form in integers]
+
+    def listed(over: Names) -> list[str]:
+        own = [f"{over.sql[c.uid]} AS {dialect.identifier(c.name)}" for c in columns]
+        return [*own, *(f"{quantized(form, over)} AS {dialect.identifier(name)}" for name, form in wanted)]
+
     inner = emitter.query(judged).replace(SALT, str(salt))
-    return f"SELECT {listed} FROM ({inner}) AS kept"
+    items, block = waist(Block(f"({inner}) AS kept", (), names), listed)
+    return f"SELECT {', '.join(items)}\n{block.clause()}"
 
 
 def stored_forms(table: Table) -> dict[str, ValueSum]:

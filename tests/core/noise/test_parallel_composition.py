@@ -46,6 +46,7 @@ TABLES = """
   replaced: {unit: {rows: 1, neighbours: replace_one}, columns: *columns}
   limited:  {unit: {of: person, column: id}, max_rows_per_unit: 4, columns: *columns}
   promised: {unit: {of: person, column: id}, max_rows_per_unit: {rows: 4, enforce: assume}, columns: *columns}
+  people:   {unit: {of: person, column: id}, primary_key: [id], columns: *columns}
 """
 CAPS = {"pure_dp": "{epsilon: 100}", "approx_dp": "{epsilon: 100, delta: 1e-3}", "zcdp": "{rho: 100, delta: 1e-3}"}
 PIVOT = (
@@ -164,6 +165,31 @@ def test_what_is_cut_by_itself_shares_nothing_under_a_limit(calls: str) -> None:
     found = plan("SELECT " + ", ".join(calls.format(f"status = '{s}'", s) for s in "abc") + " FROM limited")
     assert found.releases[0].measured.parallel_groups == ((0,), (1,), (2,))
     assert losses(found) == [Fraction(1, 3)] * 3
+
+
+IDS = (
+    "SELECT COUNT(DISTINCT t.id) FILTER (WHERE p.status = 'a') AS a, "
+    "COUNT(DISTINCT t.id) FILTER (WHERE p.status = 'b') AS b, "
+    "COUNT(*) FILTER (WHERE p.status = 'c') AS c FROM {} AS t JOIN people AS p ON t.id = p.id"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "groups"),
+    [("people", ((0, 1, 2),)), ("limited", ((0, 1), (2,))), ("promised", ((0,), (1,), (2,)))],
+)
+def test_ids_by_slices_of_a_column_of_theirs_cost_as_one(table: str, groups: tuple[tuple[int, ...], ...]) -> None:
+    """The ids of one row each are rows. Of several rows that count as they are each could be in another slice."""
+    (release,) = plan(IDS.format(table)).releases
+    assert release.measured.parallel_groups == groups
+
+
+def test_under_a_limit_an_id_counts_in_the_first_of_its_slices() -> None:
+    (release,) = plan(IDS.format("limited")).releases
+    (statement,) = release.statements
+    assert "CASE WHEN m0 > 0 THEN 1" in statement.sql and "CASE WHEN m1 > 0 AND m0 = 0 THEN 1" in statement.sql
+    (other,) = plan(IDS.format("limited").replace("p.status", "t.status")).releases
+    assert other.measured.parallel_groups == ((0,), (1,), (2,))  # no column of the id: it may have rows in both
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -18,12 +17,12 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.plan import Plan
-from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, report, violations
-from tests.support.random_databases import Store, Table, World, id_world, row_world, world_of
+from tests.support.random_databases import Store, World, id_world, row_world
 from tests.support.random_queries import random_query
+from tests.support.searched_worlds import found_limit, opened
 
 Limits = dict[str, int | tuple[int, int]]
 WORLDS, QUERIES = 48, 5
@@ -51,7 +50,7 @@ def store() -> Store:
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_random_queries(store: Store, seed: int) -> None:
     rng = random.Random(seed)
-    world = _open(rng, row_world(rng) if seed % 4 == 0 else id_world(rng, replace_one=seed % 2 == 1))
+    world = opened(rng, row_world(rng) if seed % 4 == 0 else id_world(rng, replace_one=seed % 2 == 1))
     store.load(world)
     forms = [rng.choice(FORMS).format(keys="city, flag") for _ in range(2)] if seed % 4 else []
     for sql in (*forms, *(random_query(rng, world) for _ in range(QUERIES))):
@@ -63,7 +62,7 @@ def test_enough_queries_are_searched(store: Store) -> None:
     searched = 0
     for seed in range(1, WORLDS, 4):
         rng = random.Random(seed)
-        world = _open(rng, id_world(rng))
+        world = opened(rng, id_world(rng))
         store.load(world)
         for sql in FORMS:
             try:
@@ -81,7 +80,7 @@ def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings:
         return
     if plan.searches is None:
         return
-    found: Limits = {s.limit.label: _limit(rng, s) for s in plan.searches.limits}
+    found: Limits = {s.limit.label: found_limit(rng, s) for s in plan.searches.limits}
     limited = _compiled(store, world, sql, replace(plan.searches.settings, found=found))
     assert limited.searches is None, sql
     both = cost_of([r.measured for r in (*plan.first.releases, *limited.releases)], world.policy)
@@ -103,41 +102,3 @@ def _compiled(store: Store, world: World, sql: str, settings: QuerySettings) -> 
 
 def _settings(rng: random.Random) -> QuerySettings:
     return QuerySettings(rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5))), Fraction(1, 10**6), search=True)
-
-
-def _limit(rng: random.Random, searched: SearchedLimit) -> int | tuple[int, int]:
-    """One of those that the search can find."""
-    limit = searched.limit
-    if limit.rule is Rule.RANGE:
-        low, high = rng.choice(((-(2**62), 2**62), (-4, 8), (0, 1), (1, 4), (-8, -2)))
-        least, most = limit.within
-        low = low if least is None else max(low, least)
-        high = high if most is None else min(high, most)
-        return (low, high) if low < high else (low, low + 1)
-    k = rng.choice((0, 1, 2, 5, 12, 40)) if limit.rule is Rule.SUM else rng.choice((0, 1, 2, 4))
-    most = 1 << min(k, searched.largest)
-    return most if limit.at_most is None else min(most, limit.at_most)
-
-
-def _open(rng: random.Random, world: World) -> World:
-    """The same data under a policy that leaves most limits and bounds to searches."""
-    tables = [table if table.public else _opened(rng, table) for table in world.tables]
-    return world_of(tables, world.neighbours, f"{world.description}, open")
-
-
-def _opened(rng: random.Random, table: Table) -> Table:
-    columns = []
-    for column in table.columns:
-        own: dict[str, Any] = dict(column.policy)
-        bounds = own.get("bounds")
-        if bounds is not None and column.type in ("INTEGER", "BIGINT", "DOUBLE") and rng.random() < 0.6:
-            own["bounds"] = rng.choice(("search", {"search": True, "within": bounds}, None))
-            if own["bounds"] is None:
-                del own["bounds"]
-        columns.append(replace(column, policy=own))
-    entry: dict[str, Any] = dict(table.policy)
-    if "column" in entry.get("unit", {}) and not isinstance(entry.get("max_rows_per_unit"), dict):
-        for limit in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_group"):
-            if rng.random() < 0.8:
-                entry.pop(limit, None)
-    return replace(table, columns=tuple(columns), policy=entry)

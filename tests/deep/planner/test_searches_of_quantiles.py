@@ -20,17 +20,9 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.public_facts import FactStore
 from tests.deep.core.analysis.test_replace_one import Listed
-from tests.deep.core.noise.test_quantile_neighbours import (
-    DIGITS,
-    GROUPS,
-    Database,
-    Form,
-    changed,
-    decimal,
-    histograms_of,
-    loss_of_group,
-)
+from tests.deep.core.noise.test_quantile_neighbours import GROUPS, Form
 from tests.deep.planner.test_searches import told, vectors
+from tests.support.chosen_losses import DIGITS, Database, changed, decimal, histograms_of, loss_of_group
 from tests.support.random_databases import Column, Row, Store, World, world_of
 
 MEDIAN, BY_GROUP = "SELECT MEDIAN(x) FROM t", "SELECT g, MEDIAN(x) FROM t GROUP BY g"

@@ -13,7 +13,7 @@ from dpsql.core.functions.text.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import DOUBLE, INTEGER, VARCHAR, Kind, SqlType
 from dpsql.core.numbers.interval import Exact
-from dpsql.core.printing.conversions import as_type
+from dpsql.core.printing.conversions import as_type, known_to
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 
 
@@ -123,7 +123,7 @@ def _concatenated(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> 
 
 def near(d: Dialect, sql: str, a: Value) -> str:
     """An integer argument as INTEGER, NULL where it is too far from zero for a position in a text."""
-    if not is_near(a):
+    if not is_near(known_to(d, a)):
         sql = d.once(sql, lambda x: f"CASE WHEN {x} BETWEEN {-FAR} AND {FAR} THEN {x} END")
     return d.cast(sql, INTEGER)
 

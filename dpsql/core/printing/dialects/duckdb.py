@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +25,8 @@ from dpsql.diagnostics.words import with_article
 
 MOST_PLACES = 38
 """Decimal places of the longest DECIMAL."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character."""
 
 
 class DuckDB(Dialect):
@@ -47,7 +50,7 @@ class DuckDB(Dialect):
     def text(self, value: str) -> str:
         if "\0" in value:
             raise reject("DP106", "a text literal cannot contain a NUL character")
-        if any("\ud800" <= c <= "\udfff" for c in value):  # half of a character: no engine takes it
+        if _HALF.search(value):  # no engine takes it
             raise reject("DP106", "a text literal cannot contain half of a surrogate pair")
         return "'" + value.replace("'", "''") + "'"
 
@@ -240,7 +243,9 @@ class DuckDB(Dialect):
             raise CannotSpell
         return spelling(self, sql, args, result)
 
-    def attempt(self, sql: str, function: str, args: Args, held: Sequence[Interval], result: Value) -> str:
+    def attempt(
+        self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
+    ) -> str:
         return attempted(sql, function, args, held, result)
 
 

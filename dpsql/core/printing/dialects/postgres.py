@@ -16,7 +16,7 @@ from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType, integer_type_of
-from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
+from dpsql.core.printing.dialect import Again, CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
 from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
@@ -183,6 +183,10 @@ class Postgres(Dialect):
         return f"{sql}{' DESC' if descending else ' ASC'}{' NULLS FIRST' if nulls_first else ' NULLS LAST'}"
 
     @property
+    def holds_digits(self) -> bool:
+        return False  # a numeric of two columns has as many as it needs
+
+    @property
     def weighs_in_windows(self) -> bool:
         return (
             True  # one worker alone writes and reads a WITH that is read twice; a join besides costs more than a sort
@@ -229,6 +233,11 @@ class Postgres(Dialect):
         # Without a precision, whole numbers would be read as integers.
         whole = result.type.kind is Kind.DECIMAL and not result.type.scale
         return self.cast(printed, result.type) if whole else printed
+
+    def again(self) -> Again | None:
+        from dpsql.core.printing.dialects.postgres_again import PostgresAgain  # which is one of these
+
+        return PostgresAgain()
 
 
 POSTGRES = Postgres()

@@ -17,10 +17,11 @@ from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
+from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.spark_aggregates import aggregate, over, window
 from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, once, rounded, type_name
-from dpsql.core.printing.dialects.spark_functions import FUNCTIONS
+from dpsql.core.printing.dialects.spark_functions import FUNCTIONS, attempted
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
@@ -112,6 +113,10 @@ class Spark(Dialect):
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         return sql if known.type == target else convert(self, sql, known, target)
+
+    @property
+    def believes(self) -> bool:
+        return False
 
     # --- whole numbers ---------------------------------------------------------------------------------------------
 
@@ -238,6 +243,11 @@ class Spark(Dialect):
         if spelling is None:
             raise CannotSpell
         return spelling(self, sql, args, result)
+
+    def attempt(
+        self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
+    ) -> str:
+        return attempted(self, sql, function, parts, args, held, result)
 
 
 SPARK = Spark()

@@ -13,7 +13,7 @@ from typing import Final
 from dpsql.core.functions.signature import is_null, may_fail
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, HUGEINT, VARCHAR, Kind, SqlType, decimal
-from dpsql.core.printing.conversions import as_double, held, of_truth
+from dpsql.core.printing.conversions import as_double, held, known_to, of_truth
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
@@ -81,7 +81,7 @@ def fitting(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case Kind.DOUBLE, Kind.INTEGER:
             return rounded(d, sql if source == DOUBLE else d.cast(sql, DOUBLE), target)
         case Kind.DATE, Kind.TIMESTAMP:
-            if not may_fail(known, target):
+            if not may_fail(known_to(d, known), target):
                 return d.cast(sql, target)
             ends = f"BETWEEN date_from_unix_date({-_FARTHEST}) AND date_from_unix_date({_FARTHEST})"
             return once(sql, lambda x: f"CASE WHEN {x} {ends} THEN {d.cast(x, target)} END")

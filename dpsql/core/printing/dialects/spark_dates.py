@@ -16,7 +16,7 @@ from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, VARCHAR, Kind
-from dpsql.core.printing.conversions import as_time, safe
+from dpsql.core.printing.conversions import as_time, known_to, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.spark_casts import bound, once, tried
 
@@ -181,7 +181,7 @@ def shifted(operator: str) -> Spelling:
         if isinstance(step, dt.timedelta):
             return f"({as_time(d, sql[at], args[at])} {operator} {d.constant(step, args[by].type)})"
         days = sql[by]
-        if not step_is_safe(args[by]):
+        if not step_is_safe(known_to(d, args[by])):
             days = once(days, lambda x: f"CASE WHEN {x} BETWEEN {-MOST_DAYS} AND {MOST_DAYS} THEN {x} END")
         called = "date_add" if operator == "+" else "date_sub"
         return f"{called}({safe(d, sql[at], args[at])}, {d.cast(days, INTEGER)})"

@@ -1,8 +1,13 @@
 """How Spark spells the functions of numbers; those of texts and of dates lie in files beside.
 
-What has no spelling here is refused by name. A spelling holds the guards that make it total: in ANSI mode Spark raises
-an error where a result is out of range. Of a DOUBLE it has a FLOOR of 64 bits only, and its logarithms and powers round
-their last digit otherwise than the C library does.
+What has no spelling here is refused by name. Of a DOUBLE it has a FLOOR of 64 bits only, and its logarithms and powers
+round their last digit otherwise than the C library does.
+
+*Claim.* No row makes a printed expression fail. *Why.* In ANSI mode Spark raises an error where a result is out of
+range: integers are added, subtracted, multiplied and divided by try_add and its like unless the types of columns,
+constants and exact operators say that the result fits; all other spellings hold guards, which rest on types alone
+(`Dialect.believes`). *When it would be false.* A spelling that fails for some value of its arguments' types: Spark has
+no TRY that would catch it. *Tested by* tests/engines_elsewhere/spark/test_hostile_failures.py.
 """
 
 from __future__ import annotations
@@ -19,9 +24,11 @@ from dpsql.core.functions.signature import decimal_for, stored
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, UBIGINT, Kind, SqlType
 from dpsql.core.numbers import interval as iv
+from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.alike import ALIKE, bits, each
+from dpsql.core.printing.dialects.duckdb_total import TOTAL
 from dpsql.core.printing.dialects.spark_casts import LARGEST, bound, half_away, once, tried
 from dpsql.core.printing.dialects.spark_dates import DATES, shifted
 from dpsql.core.printing.dialects.spark_texts import TEXTS
@@ -227,6 +234,60 @@ def _greatest(name: str) -> Spelling:
     return lambda d, sql, args, result: (
         ALIKE[name](d, sql, args, result) if len(args) > 1 else as_type(d, sql[0], args[0], result.type)
     )
+
+
+# --- integers that may not fit ----------------------------------------------------------------------------------------
+
+
+def _careful(name: str) -> Spelling:
+    return lambda d, sql, args, result: f"{name}({', '.join(each(d, sql, args, result.type))})"
+
+
+def _negative(d: Dialect, x: str, result: Value) -> str:
+    return f"try_subtract({d.cast('0', result.type)}, {x})"
+
+
+def _careful_neg(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return _negative(d, as_type(d, sql[0], args[0], result.type), result)
+
+
+def _careful_abs(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    x = as_type(d, sql[0], args[0], result.type)
+    return once(x, lambda x: f"CASE WHEN {x} < 0 THEN {_negative(d, x, result)} ELSE {x} END")
+
+
+def _careful_intdiv(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """A BIGINT divided by -1 is its negative, or does not fit."""
+
+    def body(x: list[str]) -> str:
+        a, b = x
+        whole = tried(f"{a} div NULLIF({b}, 0)", result.type)
+        return f"CASE WHEN {b} = -1 THEN {_negative(d, a, result)} ELSE {whole} END"
+
+    return bound(each(d, sql, args, result.type), body)
+
+
+CAREFUL: Mapping[str, Spelling] = {
+    "add": _careful("try_add"),
+    "sub": _careful("try_subtract"),
+    "mul": _careful("try_multiply"),
+    "neg": _careful_neg,
+    "abs": _careful_abs,
+    "intdiv": _careful_intdiv,
+}
+"""By the first name of the function: how it is spelled where an integer may not fit."""
+
+
+def attempted(
+    d: Dialect, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
+) -> str:
+    """See `Dialect.attempt`."""
+    careful = CAREFUL.get(function)
+    if careful is None or result.type.kind is not Kind.INTEGER or is_dated(args):
+        return sql
+    if result.type != HUGEINT and TOTAL[function](args, held, result):
+        return sql
+    return f"({careful(d, parts, args, result)})"
 
 
 FUNCTIONS: Mapping[str, Spelling] = {

@@ -1,1 +1,1 @@
-"""What makes a price true: operations that stand outermost in what a statement adds up."""
+"""What makes a price true: operations that stand outermost in a statement and read columns of its waist."""

@@ -1,11 +1,11 @@
 """Every row counts (F2): with a public number of rows, one whose value cannot be computed counts as its lower end.
 
 *Claim.* Where the number of rows is public, a row that another one replaces moves a sum of [low, high] by at most
-high - low, and a count by nothing. *Why.* Each row adds an integer of [low, high]: outermost stands what makes low of
-NULL, and a COUNT counts rows. Price and statement read one flag, `Component.counts_every_row`, and nothing else: that
-the planner guessed it from what it knows of the value is no matter. *When it would be false.* A FILTER, which leaves
-rows out; a price that is lowered by what is known of a value (NOT NULL, finite), which may be wrong of what an engine
-computes (1/x where x is rounded to 0). *Tested by* tests/core/printing/test_every_row.py,
+high - low, and a count by nothing. *Why.* Each row adds an integer of [low, high]: what is NULL becomes low before it
+is clipped, and a COUNT counts rows. Price and statement read one flag, `Component.counts_every_row`, and nothing else:
+that the planner guessed it from what it knows of the value is no matter. *When it would be false.* A FILTER, which
+leaves rows out; a price that is lowered by what is known of a value (NOT NULL, finite), which may be wrong of what an
+engine computes (1/x where x is rounded to 0). *Tested by* tests/core/printing/test_every_row.py,
 tests/core/analysis/test_rounding_of_doubles.py, tests/service/test_public_size.py.
 """
 
@@ -15,5 +15,5 @@ from dpsql.core.ir.components import Component
 
 
 def filled(c: Component, units: str, low: str) -> str:
-    """What a row adds, and the lower end where that is NULL, if every row counts."""
+    """A column that is clipped, and the lower end where it is NULL, if every row counts."""
     return f"COALESCE({units}, {low})" if c.counts_every_row else units

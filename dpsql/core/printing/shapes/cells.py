@@ -25,7 +25,7 @@ from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.waist import waist
+from dpsql.core.printing.waist import text, waist
 
 
 def histogram(
@@ -61,7 +61,7 @@ def histogram(
 
     def listed(over: Names) -> list[str]:
         assert c.arg is not None
-        value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else spell(c.arg, over)[0]
+        value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else text(c.arg, over)[0]
         shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
         return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
 

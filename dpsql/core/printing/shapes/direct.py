@@ -23,15 +23,16 @@ from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.expressions import Aliases, Names, TableNames
 from dpsql.core.printing.few_values import at_most_values
-from dpsql.core.printing.grid_integers import comoment, counted_rows, held_in, quantized, uncentered, valid
+from dpsql.core.printing.forms.clip import only
+from dpsql.core.printing.grid_integers import addend, comoment, counted_rows, held_in, quantized, uncentered, valid
 from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, divided, number, places, unfiltered
-from dpsql.core.printing.waist import waist
+from dpsql.core.printing.shapes.sliced import Sets, divided, places, unfiltered, with_numbers
+from dpsql.core.printing.waist import text, waist
 
 
 def direct(
@@ -75,14 +76,13 @@ def _sliced(
     named: dict[int, str] = {}
 
     def listed(names: Names) -> list[str]:
-        columns.clear()
         for i in own:
             named[i] = columns.setdefault(_total(i, components, names, ids), f"a{len(columns)}")
         keys = [f"{names.sql[k.uid]} AS k{i}" for i, k in enumerate(node.keys)]
-        numbers = [f"{number(each, node.components, names)} AS s{i}" for i, each in enumerate(sets)]
+        numbers = [f"{names.sql[-i - 1]} AS s{i}" for i in range(len(sets))]
         return [*keys, *numbers, *(f"{sql} AS {name}" for sql, name in columns.items())]
 
-    items, block = waist(block, listed)
+    items, block = waist(with_numbers(block, sets, node.components), listed)
     inner = f"SELECT {', '.join(items)}\n{block.clause()}{grouping([*node.keys, *sets])}{_having(block, asked)}"
     totals = []
     for i in own:
@@ -117,7 +117,8 @@ def _total(i: int, components: Sequence[Component], names: Names, ids: Sequence[
     now = components[i]
     if c.center == now.center or not isinstance(now, ValueSum):
         return found
-    return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({counted_rows(now, names)}){_where(c, names)}"
+    counting = only(conditions(c, names))
+    return f"{found} - {d.wide(str(c.center - now.center))} * COUNT({counted_rows(now, names)}){counting}"
 
 
 def grouping(keys: Sequence[object]) -> str:
@@ -136,31 +137,34 @@ def total(
 ) -> str:
     """The exact integer of one component over a group of rows; never NULL.
 
-    rising: a sum, as `rising_total` has it. slice_: what stands in place of its filter.
+    rising: a sum, as `rising_total` has it. slice_: of rows under this condition, in place of its filter.
     """
-    where = slice_ or _where(c, names)
+    d, counting = names.dialect, [slice_] if slice_ else conditions(c, names)
+    where = only(counting)
     match c:
         case RowCount():
             return f"COUNT({counted(c, names, components)}){where}"
         case Comoment():
             return comoment(c, names)
-        case ValueSum() if rising:
-            return f"COALESCE({names.dialect.rising_total(quantized(c, names), where)}, 0)"
         case ValueSum() | ProductSum():
-            return f"COALESCE({names.dialect.total(quantized(c, names), held_in(c), where, most=c.magnitude)}, 0)"
+            added, left_out = addend(c, names)
+            where = only([*counting, *left_out])
+            plain = d.total(added, held_in(c), where, most=c.magnitude)
+            return f"COALESCE({d.rising_total(added, where) if rising else plain}, 0)"
         case DistinctCount():
-            return at_most_values(names.dialect, f"COUNT(DISTINCT {spell(c.arg, names)[0]}){where}", c)
+            return at_most_values(d, f"COUNT(DISTINCT {text(c.arg, names)[0]}){where}", c)
         case DistinctSum():
-            added = names.dialect.total(quantized(c, names), held_in(c), where, distinct=True)
-            return at_most_values(names.dialect, f"COALESCE({added}, 0)", c)
+            added = d.total(quantized(c, names), held_in(c), where, distinct=True)
+            return at_most_values(d, f"COALESCE({added}, 0)", c)
         case UnitCount():
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case _:
             raise AssertionError("what is chosen has a histogram of its own")
 
 
-def _where(c: Component, names: Names) -> str:
-    return "" if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
+def conditions(c: Component, names: Names) -> list[str]:
+    """Which rows count in a component, as columns."""
+    return [] if c.filter is None else [text(c.filter, names)[0]]
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from dpsql.core.ir.components import KeySource
@@ -17,13 +17,16 @@ class Statement:
     """One SELECT: first the group columns in order, then one integer per listed component.
 
     cells: it has a row for each group and cell instead, with the first integer of the cell, or the listed value, and
-    what its rows weigh: the histogram of all these components.
+    what its rows weigh: the histogram of all these components. again: the same for an engine that failed on this one.
+    functions: name → the statement that makes it, of all that the text calls and that are made for it.
     """
 
     sql: str
     components: tuple[int, ...]
     shape: str
     cells: Cells | KeySource | None = None
+    again: Statement | None = field(default=None, compare=False)
+    functions: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def salted(
         self,

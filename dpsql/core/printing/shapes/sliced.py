@@ -7,7 +7,8 @@ groups of a slice, whose number is a column of groups by then. So it is for seve
 numbers. Under limits s is a column of a subquery that the engine does not merge with what reads it, each slice counts
 by `FILTER (WHERE s = i)`, and the number of rows of an (id, group) is no less than those of all slices of a set
 together: a row in two slices would weigh two rows; and no component adds more than the rows of its slice can. So the
-price holds there even of an engine that merges them. *When it would be false.* A condition that is read beside the
+price holds there even of an engine that merges them. An (id, group) with rows in several slices counts among the ids of
+the first. *When it would be false.* A condition that is read beside the
 number; a number that is computed in two places; a total that is not the sum of those of its groups, over several sets
 or of no slice (different values, ids: these have statements of their own). *Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
@@ -28,13 +29,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, ValueSum
+from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, condition
-from dpsql.core.printing.waist import Listed, ReadColumns, waist
+from dpsql.core.printing.waist import Listed, waist
 from dpsql.core.value_classes import replace
 
 MOST_CELLS = 1024
@@ -81,20 +82,11 @@ def places(sets: Sets) -> dict[int, tuple[int, int]]:
     return {i: (at, number) for at, each in enumerate(sets) for i, number in each.members.items()}
 
 
-def numbered(block: Block, sets: Sets, components: Sequence[Component], listed: Listed) -> tuple[list[str], Block]:
-    """What a SELECT lists over these rows, where each has its slice of each set as s0, s1, … of a subquery x."""
-    d = block.names.dialect
-    read = ReadColumns("x")
-    outer = Names(read, block.names.env, d)
-    listed(outer)
-
-    def below(names: Names) -> list[str]:
-        own = [f"{names.sql[uid]} AS c{uid}" for uid in sorted(read) if uid >= 0]
-        return [*own, *(f"{number(each, components, names)} AS s{at}" for at, each in enumerate(sets))]
-
-    columns, source = waist(block, below, "yz")
-    apart = f"(SELECT {', '.join(columns)}\n{source.clause()}{d.barrier}) AS x"
-    return waist(Block(apart, (), outer), listed)
+def with_numbers(block: Block, sets: Sets, components: Sequence[Component]) -> Block:
+    """These rows, with the slice of each in the set at place i as column -i - 1."""
+    names = block.names
+    numbers = {-at - 1: number(each, components, names) for at, each in enumerate(sets)}
+    return replace(block, names=Names({**names.sql, **numbers}, names.env, names.dialect))
 
 
 def grouped(block: Block, sets: Sets, components: Sequence[Component], listed: Listed, keys: int) -> str:
@@ -102,7 +94,7 @@ def grouped(block: Block, sets: Sets, components: Sequence[Component], listed: L
 
     With slices, n is no less than what those of a set count together, and none adds more than its rows can.
     """
-    items, block = numbered(block, sets, components, listed) if sets else waist(block, listed)
+    items, block = waist(with_numbers(block, sets, components) if sets else block, listed)
     by = ", ".join(str(i + 1) for i in range(keys))
     found = f"SELECT {', '.join(items)}\n{block.clause()}\nGROUP BY {by}"
     if not sets:
@@ -125,7 +117,14 @@ def rows_of_slices(sets: Sets, components: Sequence[Component]) -> list[list[str
 
 
 def _is_count_of_rows(c: Component) -> bool:
-    return isinstance(c, RowCount) and c.arg is None
+    return isinstance(c, UnitCount) or (isinstance(c, RowCount) and c.arg is None)
+
+
+def is_present(i: int, sets: Sets, components: Sequence[Component]) -> str:
+    """Under limits: whether an id counts in a group, by its rows there: of a set in the first slice that has some."""
+    at, slice_ = places(sets).get(i, (0, 0))
+    earlier = rows_of_slices(sets, components)[at][:slice_] if slice_ else []
+    return f"CASE WHEN {' AND '.join([f'm{i} > 0', *(f'{rows} = 0' for rows in earlier)])} THEN 1 ELSE 0 END"
 
 
 def no_fewer(d: Dialect, rows: Sequence[Sequence[str]]) -> str:
@@ -145,8 +144,8 @@ def within_rows(d: Dialect, i: int, c: Component, rows: str) -> str:
 
 
 def in_slice(at: int, slice_: int, names: Names) -> str:
-    """Behind an aggregate of the rows in a slice of the set at this place."""
-    return f" FILTER (WHERE {names.sql[-at - 1]} = {slice_})"
+    """The condition on rows to be in a slice of the set at this place."""
+    return f"{names.sql[-at - 1]} = {slice_}"
 
 
 def sliced_sets(node: Release, components: Sequence[int]) -> Sets:

@@ -30,15 +30,17 @@ from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, condition, spell
+from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
 from dpsql.core.printing.few_values import kept_values
-from dpsql.core.printing.grid_integers import held_in, quantized
+from dpsql.core.printing.forms.clip import only
+from dpsql.core.printing.grid_integers import clipped_column, held_in
 from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.core.printing.shapes import sliced
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
-from dpsql.core.printing.shapes.direct import grouping, total
+from dpsql.core.printing.shapes.direct import conditions, grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
 from dpsql.core.printing.shapes.weights import (
@@ -51,7 +53,7 @@ from dpsql.core.printing.shapes.weights import (
     over_total,
     scaled,
 )
-from dpsql.core.printing.waist import waist
+from dpsql.core.printing.waist import text, waist
 
 FAR = 2**80
 FAR_OF_DOUBLES = 2**52
@@ -118,7 +120,6 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
     """p: per (id, group). coded: of each key the texts of a list by whose places it is written, if it is."""
     if parts.early is not None:
         return _joined_later(parts, parts.early, components)
-
     sets = sliced_sets(parts.node, components)
 
     def listed(names: Names) -> list[str]:
@@ -131,7 +132,6 @@ def _partials(parts: _Parts, components: tuple[int, ...], coded: Sequence[Sequen
 
 def _joined_later(parts: _Parts, early: Early, components: tuple[int, ...]) -> str:
     """p: per id, then joined to the one row that holds its group."""
-
     sets = sliced_sets(parts.node, components)
 
     def listed(names: Names) -> list[str]:
@@ -148,15 +148,14 @@ def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: 
     listed = ["COUNT(*) AS n"]
     for place, rows in enumerate(rows_of_slices(sets, parts.node.components)):
         more = [(slice_, name) for slice_, name in enumerate(rows) if name.startswith("n")]
-        listed += [f"COUNT(*){in_slice(place, slice_, names)} AS {name}" for slice_, name in more]
+        listed += [f"COUNT(*){only([in_slice(place, slice_, names)])} AS {name}" for slice_, name in more]
     at, plain = places(sets), unfiltered(parts.node.components, sets)
     for i in components:
         c, slice_ = plain[i], in_slice(*at[i], names) if i in at else ""
         if _counts_rows(c) and not slice_:
             continue
         if rule(c).counts == "ids":
-            where = slice_ if c.filter is None else f" FILTER (WHERE {condition(c.filter, names)})"
-            listed.append(f"COUNT(*){where} AS m{i}")
+            listed.append(f"COUNT(*){only([slice_] if slice_ else conditions(c, names))} AS m{i}")
             continue
         sql = total(c, names, plain, [], rising=_rises(c, parts), slice_=slice_)
         end = None if c.of_unit is None else _saturation(c, c.of_unit, parts)
@@ -177,7 +176,8 @@ def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     if parts.truncates:
         steps.append(f"f AS ({_kept(parts, 'p')})")
         shape = "two-level, truncated groups"
-    terms = {i: _weighted(parts.node.components[i], i, parts) for i in components}
+    sets = sliced_sets(parts.node, components)
+    terms = {i: _weighted(parts.node.components[i], i, parts, sets) for i in components}
     source = "f" if parts.truncates else "p"
     if any(term.per_id for term in terms.values()):
         source, shape = _compared(terms, steps, parts), shape + ", weights per id"
@@ -234,14 +234,14 @@ def _statement(
     return f"WITH {head}\n{found}"
 
 
-def _weighted(c: Component, i: int, parts: _Parts) -> WeightedTerm:
+def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
     """The weighted contribution of one (id, group), by its form of bounding: a BIGINT of at most F·r·B."""
     d, b, F, B = parts.dialect, parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups
     partial = "n" if _counts_rows(c) else f"m{i}"
     if rule(c).counts == "ids":
-        present = f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END"
+        present = sliced.is_present(i, sets, parts.node.components)
         if not k_factor:
             return WeightedTerm(present)
         most = largest_contribution(c, parts.limits).in_all
@@ -378,13 +378,12 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     type_ = held_in(c) if isinstance(c, DistinctSum) else spell(c.arg, block.names)[1].type
 
     def listed(names: Names) -> list[str]:
-        value = quantized(c, names) if isinstance(c, DistinctSum) else spell(c.arg, names)[0]
-        counts = () if c.filter is None else (condition(c.filter, names),)
-        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *counts]
+        value = clipped_column(c, names) if isinstance(c, DistinctSum) else text(c.arg, names)[0]
+        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *conditions(c, names)]
 
     (unit, *items), block = waist(block, listed)
-    (*keys, value), conditions = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
-    block = block.filtered(f"{value} IS NOT NULL", *conditions)
+    (*keys, value), counting = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
+    block = block.filtered(f"{value} IS NOT NULL", *counting)
     shown = [f"{unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), f"{value} AS x"]
     steps = [f"b AS (SELECT DISTINCT {', '.join(shown)}\n{block.clause()})"]
     source = "b"

@@ -86,7 +86,17 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
     if bounding is None:
         return node
     most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
+    bounding = _with_spare_limits(bounding, limits, seem)
     return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
+
+
+def _with_spare_limits(b: BoundContributions, limits: _Limits, seem: Columns) -> BoundContributions:
+    """Marked where no id seems to be above a limit, so that nobody is told that something is missing."""
+    assert isinstance(b.input, GroupKeys)
+    most, limit = (limits.few_in_one, b.per_group) if b.rows is None else (limits.few, b.rows)
+    groups = None if b.groups is None or b.few_groups else groups_of_an_id(b.input, seem)
+    spare_groups = b.groups is not None and any(n is not None and n <= b.groups for n in (limits.few, groups))
+    return replace(b, spare_rows=most is not None and limit is not None and most <= limit, spare_groups=spare_groups)
 
 
 def _within(c: Component, most: int | None, facts: Facts) -> Component:
@@ -238,12 +248,15 @@ class _Limits:
     """What bounds a release: rows per id that the tree proves, and C, M, G as given by policy and query.
 
     for_all: whether M limits every component, and is not only a stand-in where each component brings its own bounds.
+    few, few_in_one: the most rows that an id seems to have in all, and in one group.
     """
 
     proven: int | None
     rows: int | None
     per_group: int | None
     groups: int | None
+    few: int | None
+    few_in_one: int | None
     for_all: bool = True
 
     @property
@@ -264,20 +277,22 @@ def _limits(node: Release, keyed: GroupKeys, below: Tagged[Facts], ctx: RewriteC
     known = (proven, rows, None if per_group is None or groups is None else per_group * groups)
     if seem is not None and all(n is None or seem < n for n in known):
         rows = seem
+    few = proven if seem is None or (proven is not None and proven < seem) else seem
+    few_in_one = few
     if one_row_per_group(keyed, facts):
-        per_group = 1
+        per_group = few_in_one = 1
     own = [c for c in node.components if c.per_group is not None]
     if not own:
-        return _Limits(proven, rows, per_group, groups)
+        return _Limits(proven, rows, per_group, groups, few, few_in_one)
     if proven is not None:
         # Totals per id are computed anyway, so what is proven is one more limit.
         rows = proven if rows is None else min(rows, proven)
         if per_group is None or groups is None or per_group * groups > rows:
             per_group = groups = None
     if rows is not None or per_group is not None or _needs_limits(node.components):
-        return _Limits(None, rows, per_group, groups)
+        return _Limits(None, rows, per_group, groups, few, few_in_one)
     most = max((int(c.per_group[1]) for c in own if c.per_group and not rule(c).adds_values), default=1)
-    return _Limits(None, None, most, groups, for_all=False)
+    return _Limits(None, None, most, groups, few, few_in_one, for_all=False)
 
 
 def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | None, int | None]:

@@ -39,7 +39,7 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         return (
             node
             if len(different) == 1
-            else min(different, key=lambda form: error(in_slices(gridded(form, rows), facts), facts))
+            else min(different, key=lambda form: error(in_slices(gridded(form, rows), rows), facts))
         )
 
     return transform(root, Release, change)

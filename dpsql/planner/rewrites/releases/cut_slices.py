@@ -2,7 +2,8 @@
 
 A row counts in the first slice of a set that it satisfies (`core/printing/shapes/sliced.py`), so a wrong guess moves a
 row from one number to another, and no price. Components of one condition are in one slice; a set has two slices or
-more. A CASE that else gives NULL, or adds 0, is a condition, too.
+more. A CASE that else gives NULL, or adds 0, is a condition, too. Ids are counted in slices
+where all rows of an id seem to be in one.
 
 Example:
     >>> before_after(cut_slices, "SELECT COUNT(*) FILTER (WHERE age<9), COUNT(*) FILTER (WHERE age>9) FROM patients")
@@ -17,15 +18,16 @@ from dataclasses import dataclass, field
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.release import contributions
-from dpsql.core.ir.components import Component, DistinctSum, RowCount, ValueSum
-from dpsql.core.ir.expressions import Call, Literal
+from dpsql.core.ir.components import Component, DistinctSum, RowCount, UnitCount, ValueSum
+from dpsql.core.ir.expressions import Call, Literal, columns_of
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.ir.types import BOOLEAN
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.noise.parallel_composition import may_join
 from dpsql.core.value_classes import replace
 from dpsql.planner.exclusive_conditions import ANY, Cases, are_disjoint, cases_of, signed
+from dpsql.planner.functions_of_the_id import functions_of_the_id
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 
@@ -35,7 +37,7 @@ def cut_slices(root: Node, ctx: RewriteContext) -> Node:
     def change(node: Release) -> Node:
         if not any(map(_conditional, node.components)):
             return node
-        return in_slices(node, derive_once(node.input, ctx.analysis).fact)
+        return in_slices(node, derive_once(node.input, ctx.analysis))
 
     return transform(root, Release, change)
 
@@ -49,13 +51,15 @@ class _Slice:
     members: list[int] = field(default_factory=list)
 
 
-def in_slices(node: Release, facts: Facts) -> Release:
-    """The release with slice sets. facts: of its input; its components have their grids."""
+def in_slices(node: Release, rows: Tagged[Facts]) -> Release:
+    """The release with slice sets. rows: its input; its components have their grids."""
     filtered = [_as_filter(c) for c in node.components]
-    joining = may_join(replace(node, components=tuple(filtered)), contributions(node, facts))
+    joining = may_join(replace(node, components=tuple(filtered)), contributions(node, rows.fact))
+    counts_ids = any(isinstance(c, UnitCount) and c.filter is not None for c in filtered)
+    of_id = functions_of_the_id(rows) if counts_ids else frozenset()
     sets: list[list[_Slice]] = []
     for i, c in enumerate(filtered):
-        if i in joining and c.filter is not None:
+        if i in joining and c.filter is not None and (not isinstance(c, UnitCount) or columns_of(c.filter) <= of_id):
             _place(sets, i, signed(c.filter), cases_of(c.filter))
     sets = [each for each in sets if len(each) > 1]
     if not sets:

@@ -19,14 +19,8 @@ from dpsql.core.printing.shapes import cells
 from dpsql.core.release.histograms import Histograms
 from tests.deep.core.analysis.test_replace_one import Listed
 from tests.deep.core.noise.test_mode_neighbours import Choice
-from tests.deep.core.noise.test_quantile_neighbours import (
-    Runs,
-    in_epsilon,
-    in_rho,
-    loss_of_group,
-    observed,
-    renyi_of_group,
-)
+from tests.deep.core.noise.test_quantile_neighbours import in_epsilon, in_rho, observed
+from tests.support.chosen_losses import Runs, loss_of_group, renyi_of_group
 from tests.support.random_databases import Column, Row, World, world_of
 
 EPSILON = Fraction(3)

@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
@@ -23,20 +22,26 @@ import pytest
 
 from dpsql.core.ir import expressions
 from dpsql.core.ir.components import QuantileChoice
-from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
 from dpsql.core.printing.shapes import weighted
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.release import noisy
-from dpsql.core.release.drawing import EngineAsk
-from dpsql.core.release.histograms import Histograms
-from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.service.planning.public_facts import FactStore
 from tests.deep.core.analysis.test_replace_one import Listed
-from tests.support.neighbour_oracle import SALT, plan_of
+from tests.support.chosen_losses import (
+    DIGITS,
+    Database,
+    Runs,
+    changed,
+    decimal,
+    histograms_of,
+    loss_of_group,
+    renyi_of_group,
+)
+from tests.support.neighbour_oracle import plan_of
 from tests.support.random_databases import Column, Row, Store, World, world_of
 
 GROUPS = ("'a'", "'b'", "NULL")
@@ -45,12 +50,8 @@ LOW, MIDDLE, HIGH = "10", "32768", "65525"
 ENDS, AND_NULL = ("-5", "70000"), ("-5", "70000", "NULL")
 """Of the unit itself: beyond the bounds, where they are clipped."""
 QUANTILES = "QUANTILE_DISC(x, 0.5) AS m, QUANTILE_DISC(x, 0.9) AS h, QUANTILE_DISC(x, 0.25) AS l"
-DIGITS = Context(prec=50)
 ORDERS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0)
 EPSILON, RHO = Fraction(1, 3), Fraction(1, 200)
-
-Runs = tuple[tuple[int, int, int], ...]
-"""Of one group: first cell, number of cells, score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +161,6 @@ FORMS = {
 # --- what the SQL says -----------------------------------------------------------------------------------------------
 
 
-def histograms_of(planned: PlannedRelease, store: Store) -> dict[noisy.Key, list[Runs]]:
-    """Key → of each quantile or mode the runs of its cells, for exactly the keys that may be released."""
-    found = noisy._fetch(planned, EngineAsk(store, SALT))
-    sources = key_sources(planned.measured.node)
-    keys = found.keys if sources is None else noisy.public_keys(sources, len(planned.measured.node.keys))
-    shown: dict[noisy.Key, list[Runs]] = {key: [] for key in keys}
-    for m, column in zip(planned.measured.measurements, found.of(keys), strict=True):
-        if not rule(m.component).chosen:
-            continue
-        assert isinstance(column, Histograms)
-        for i, key in enumerate(keys):
-            shown[key].append(tuple(zip(*column.scored(i, m.component), strict=True)))
-    return shown
-
-
 def observed(form: Form) -> tuple[list[Measurement], list[dict[noisy.Key, list[Runs]]]]:
     """The plan's quantiles and the runs on all databases."""
     store, world = Store(), form.world()
@@ -191,55 +177,6 @@ def observed(form: Form) -> tuple[list[Measurement], list[dict[noisy.Key, list[R
 
 
 # --- what follows of it ----------------------------------------------------------------------------------------------
-
-
-@cache
-def cut(a: Runs, b: Runs) -> tuple[tuple[int, int, int], ...]:
-    """How many cells have this score in a and this one in b, for the common cuts of both."""
-    found: dict[tuple[int, int], int] = {}
-    i = j = at = 0
-    while i < len(a) and j < len(b):
-        ends = a[i][0] + a[i][1], b[j][0] + b[j][1]
-        scores = a[i][2], b[j][2]
-        found[scores] = found.get(scores, 0) + min(ends) - at
-        at = min(ends)
-        i, j = i + (ends[0] == at), j + (ends[1] == at)
-    assert (i, j) == (len(a), len(b)), "all cells of both"
-    return tuple((count, s, t) for (s, t), count in found.items())
-
-
-@cache
-def log_sum(runs: Runs, eta: Fraction) -> Decimal:
-    """ln Σ e^(-η·score)."""
-    e = DIGITS.divide(Decimal(-eta.numerator), Decimal(eta.denominator))
-    total = Decimal(0)
-    for _, count, score in runs:
-        total = DIGITS.add(total, DIGITS.multiply(Decimal(count), DIGITS.exp(DIGITS.multiply(e, Decimal(score)))))
-    return DIGITS.ln(total)
-
-
-@cache
-def loss_of_group(a: Runs, b: Runs, eta: Fraction) -> Decimal:
-    """The largest ln P_a(cell)/P_b(cell)."""
-    furthest = max(t - s for _, s, t in cut(a, b))
-    own = DIGITS.divide(Decimal(eta.numerator * furthest), Decimal(eta.denominator))
-    return DIGITS.add(own, DIGITS.subtract(log_sum(b, eta), log_sum(a, eta)))
-
-
-@cache
-def renyi_of_group(a: Runs, b: Runs, eta: Fraction, order: float) -> float:
-    """The Rényi divergence of a from b."""
-    e, of_a, of_b = float(eta), float(log_sum(a, eta)), float(log_sum(b, eta))
-    terms = (count * math.exp(order * (-e * s - of_a) + (1 - order) * (-e * t - of_b)) for count, s, t in cut(a, b))
-    return math.log(math.fsum(terms)) / (order - 1)
-
-
-Database = dict[noisy.Key, list[Runs]]
-
-
-def changed(a: Database, b: Database, i: int) -> list[tuple[Runs, Runs]]:
-    """Runs of the groups that changed. A group that only one of both has is shown with probability δ at most."""
-    return [(a[key][i], b[key][i]) for key in a if key in b and a[key][i] != b[key][i]]
 
 
 def both_ways(form: Form, databases: Sequence[Database], i: int) -> Iterator[list[tuple[Runs, Runs]]]:
@@ -259,10 +196,6 @@ def worst_renyi(form: Form, databases: Sequence[Database], i: int, eta: Fraction
     """The largest Rényi divergence divided by its order."""
     every = {tuple(sorted(m)) for m in both_ways(form, databases, i)}
     return max(math.fsum(renyi_of_group(a, b, eta, order) for a, b in m) / order for m in every for order in ORDERS)
-
-
-def decimal(x: Fraction) -> Decimal:
-    return DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))
 
 
 def in_epsilon(m: Measurement, share: Fraction = EPSILON) -> tuple[Fraction, Decimal]:

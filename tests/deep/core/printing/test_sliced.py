@@ -100,7 +100,7 @@ def test_rows_are_no_fewer_than_those_of_all_slices(monkeypatch: pytest.MonkeyPa
     )
     monkeypatch.setattr(cut_slices, "are_disjoint", lambda a, b: True)
     monkeypatch.setattr(sliced, "number", lambda each, components, names: "0")
-    monkeypatch.setattr(weighted, "in_slice", lambda at, slice_, names: f" FILTER (WHERE {names.sql[-at - 1]} = 0)")
+    monkeypatch.setattr(weighted, "in_slice", lambda at, slice_, names: f"{names.sql[-at - 1]} = 0")
     found, (sizes, _) = enumerated("hostile")
     assert not found and max(sizes) == 2
     monkeypatch.setattr(sliced, "no_fewer", lambda d, rows: "n")
@@ -116,13 +116,41 @@ def test_no_sum_is_above_what_the_rows_of_its_slice_can_add(monkeypatch: pytest.
     plain = weighted.total
 
     def everywhere(c: Component, *given: Any, **more: Any) -> str:
-        return plain(c, *given, **{**more, "slice_": " FILTER (WHERE TRUE)"} if isinstance(c, ValueSum) else more)
+        return plain(c, *given, **{**more, "slice_": "TRUE"} if isinstance(c, ValueSum) else more)
 
     monkeypatch.setattr(weighted, "total", everywhere)
     found, (sizes, _) = enumerated("hostile")
     assert not found and max(sizes) == 2
     monkeypatch.setattr(sliced, "within_rows", lambda d, i, c, rows: f"m{i}")
     found, _ = enumerated("hostile")
+    assert any("together" in problem for problem in found)
+
+
+M: dict[str, Any] = {"max_rows_per_group": 2, "max_groups_per_unit": 1}
+IDS = {
+    "C": (C, "SELECT {} FROM t"),
+    "C, groups": ({"max_rows_per_unit": 1}, "SELECT g, {} FROM t GROUP BY g"),
+    "C, private groups": ({"max_rows_per_unit": 1}, "SELECT h, {} FROM t GROUP BY h"),
+    "M and G": (M, "SELECT h, {} FROM t GROUP BY h"),
+    "M and G, public": (M, "SELECT g, {} FROM t GROUP BY g"),
+}
+
+
+@pytest.mark.parametrize("form", IDS)
+def test_an_id_counts_in_one_slice_of_a_group(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is guessed of its rows; beside slices that count rows, too."""
+    limits, sql = IDS[form]
+    calls = ("COUNT(DISTINCT pid) FILTER (WHERE x >= 0) AS a", "COUNT(DISTINCT pid) FILTER (WHERE x <= 9) AS b",
+             "COUNT(*) FILTER (WHERE x > 0) AS n", "COUNT(DISTINCT pid) FILTER (WHERE x IS NULL) AS c",
+             "COUNT(x) FILTER (WHERE x < 2) AS m")  # fmt: skip
+    monkeypatch.setattr(cut_slices, "functions_of_the_id", lambda rows: frozenset(range(10**6)))
+    monkeypatch.setattr(cut_slices, "are_disjoint", lambda a, b: True)
+    monkeypatch.setitem(FORMS, "hostile", (limits, sql.format(", ".join(calls)), []))
+    found, (sizes, seen) = enumerated("hostile", 2)
+    assert not found, found[:3]
+    assert sizes[-2:] == [2, 3] and any(moved > 0.999 for moved, _ in seen)
+    monkeypatch.setattr(sliced, "is_present", lambda i, sets, components: f"CASE WHEN m{i} > 0 THEN 1 ELSE 0 END")
+    found, _ = enumerated("hostile", 2)  # the twin
     assert any("together" in problem for problem in found)
 
 

@@ -1,0 +1,55 @@
+"""A limit that no id seems to be above is enforced, and told to nobody as something that is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.core.ir.nodes import BoundContributions
+from dpsql.planner.notes.notes import BIAS
+from tests.support.planning import planned, policy
+
+POLICY = policy(
+    """
+people:
+  unit: {column: id}
+  primary_key: [id]
+  columns: {id: {type: bigint}, age: {type: integer, bounds: [0, 100]}, town: {type: varchar}}
+visits:
+  unit: {column: id}
+  max_rows_per_unit: 12
+  columns: {id: {type: bigint}, cost: {type: integer, bounds: [0, 9]}, flag: {type: boolean}}
+"""
+)
+ONE_EACH = "FROM people JOIN (SELECT DISTINCT id AS d, 1 AS one FROM visits) v ON people.id = v.d"
+FLAGS = "FROM (SELECT DISTINCT id, flag FROM visits)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "most"), [(f"SELECT COUNT(*) {ONE_EACH}", 1), (f"SELECT COUNT(*), COUNT(flag) {FLAGS}", 3)]
+)
+def test_no_bias_is_told_where_no_row_can_be_cut(sql: str, most: int) -> None:
+    plan = planned(sql, POLICY)
+    bounding = plan.releases[0].measured.node.input
+    assert isinstance(bounding, BoundContributions) and (bounding.rows or bounding.per_group) == most, (
+        "the guess is enforced all the same"
+    )
+    assert not [note for note in plan.notes if "at most" in note] and BIAS not in plan.notes
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM visits",
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 2) COUNT(*) {FLAGS}",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT id, cost FROM visits)",
+    ],
+)
+def test_a_bias_is_told_where_rows_can_be_cut(sql: str) -> None:
+    plan = planned(sql, POLICY)
+    assert [note for note in plan.notes if "at most" in note] and BIAS in plan.notes
+
+
+def test_clips_are_told_beside_a_limit_that_takes_nothing_away() -> None:
+    notes = planned(f"SELECT AVG(age) {ONE_EACH}", POLICY).notes
+    assert "age is clipped to [0, 100]" in notes and BIAS in notes
+    assert not [note for note in notes if "at most" in note]
