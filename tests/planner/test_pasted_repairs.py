@@ -40,7 +40,6 @@ def repairs(sql: str) -> list[str]:
         ("SELECT SUM(EXP(dist)) FROM flights", "SELECT SUM({}) FROM flights"),
         ("SELECT SUM(TAN(dist)) FROM flights", "SELECT SUM({}) FROM flights"),
         ("SELECT SUM(POW(dist - 10, dist)) FROM flights", "SELECT SUM({}) FROM flights"),
-        ("SELECT approx_count_distinct(note) FROM flights", "SELECT {} FROM flights"),
         ("SELECT SUM(total(dist)) FROM flights", "SELECT {} FROM flights"),
         ("SELECT * FROM flights LIMIT 5", "{}"),
         ("SELECT * FROM flights", "{}"),
