@@ -34,7 +34,8 @@ DIALECTS = ("duckdb", "postgres", "bigquery", "snowflake", "spark", "mysql", "ts
 
 _SAME: tuple[type[exp.Expr], ...] = (
     exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Cast, exp.TryCast,
-    exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max,
+    exp.Count, exp.ApproxDistinct, exp.CountIf,
+    exp.LogicalOr, exp.LogicalAnd, exp.AnyValue, exp.Sum, exp.Avg, exp.Min, exp.Max,
     exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop,
     exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Mode,
     exp.Abs, exp.Sign, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.IntDiv,
@@ -52,7 +53,7 @@ _SAME_IN: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "spark": (exp.SplitPart,),
 }  # fmt: skip
 """Functions that give the same value in one of them."""
-_SAME_NAMES = {"postgres": frozenset({"make_date"})}
+_SAME_NAMES = {"postgres": frozenset({"make_date", "every"})}
 """Functions that sqlglot has no class for, of the same value in one of them."""
 _OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS, *QUANTILES})
 """dpsql's own functions, in every dialect."""
@@ -123,6 +124,8 @@ class _Adapter:
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
+        if isinstance(node, exp.ExplodingGenerateSeries) and isinstance(node.parent, exp.Table):
+            return node
         if list_behind(node) is not None or (isinstance(node, exp.Unnest) and isinstance(node.parent, exp.In)):
             return node
         if isinstance(node, exp.Anonymous):

@@ -45,7 +45,6 @@ GUESSED = {
     "SELECT SUM(cost) FROM visitss v": "SELECT SUM(cost) FROM visits v",
     "SELECT SUM(cost) FROM dbo.visits v": "SELECT SUM(cost) FROM visits v",
     "select smu(cost) from visits": "select sum(cost) from visits",
-    "SELECT approx_count_distinct(code) FROM visits": "SELECT count(distinct code) FROM visits",
     "SELECT COUNT(*) FROM patients WHERE region = \"no'rth\"": "SELECT COUNT(*) FROM patients WHERE region = 'no''rth'",
     "SELECT COUNT(*) FROM patients WHERE region = \"regime\"": "SELECT COUNT(*) FROM patients WHERE region = 'regime'",
     "SELECT COUNT(*) FROM patients WHERE \"regio\" = 'x'": "SELECT COUNT(*) FROM patients WHERE region = 'x'",

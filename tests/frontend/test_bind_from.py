@@ -265,7 +265,7 @@ def test_conditions_see_tables_before_the_comma(engine: duckdb.DuckDBPyConnectio
         ("(a, b)", "DP101", "CROSS JOIN"),
         ("a TABLESAMPLE 10%", "DP101", "all rows"),
         ("a JOIN b USING (x) USING SAMPLE 3", "DP101", ""),
-        ("range(3)", "DP101", "VALUES"),
+        ("read_csv('x')", "DP101", "VALUES"),
         ("'data.csv'", "DP102", ""),
         ("a JOIN b USING (q)", "DP103", ""),
         ("(a JOIN b USING (x)) AS t(p, q, r, s, u, v)", "DP101", "one name"),

@@ -50,6 +50,7 @@ from dpsql.faces.server.workers.worker_link import Starting
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.faces.server.workers.worker_pool import SLICE, Pool
 from dpsql.frontend.bind.expressions.clock import may_ask, moment
+from dpsql.frontend.catalogue.answer_names import shown_names
 from dpsql.frontend.parse import require_length
 from dpsql.frontend.text.summary_statements import CreateSummary
 from dpsql.planner.plan import Plan
@@ -358,7 +359,8 @@ class Gateway:
             except Rejected as refusal:
                 if not _is_previewed(login, refusal):
                     raise
-        return DescribedStatement(sql, columns, found.parameters, text.spoken.command)
+        names = shown_names(text.sql, DIALECT, [name for name, _ in columns])
+        return DescribedStatement(sql, columns, found.parameters, text.spoken.command, names)
 
     def _checked(
         self,

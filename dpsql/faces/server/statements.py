@@ -94,12 +94,21 @@ class DescribedStatement:
     """One statement that will be answered: its text, its columns, and the types of `$1`, `$2`, … in order.
 
     columns: of what gives no rows, empty. command: the first word of its tag; that of rows is followed by their number.
+    names: what PostgreSQL would call the columns, where that is something else.
     """
 
     sql: str
     columns: tuple[tuple[str, SqlType], ...] = ()
     parameters: tuple[SqlType, ...] = ()
     command: str = "SELECT"
+    names: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[tuple[str, SqlType], ...]:
+        """The columns by PostgreSQL's names, for those who speak its protocol."""
+        if len(self.names) != len(self.columns):
+            return self.columns
+        return tuple((name, type_) for name, (_, type_) in zip(self.names, self.columns, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

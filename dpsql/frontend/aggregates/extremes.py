@@ -18,10 +18,10 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Formula:
     text = text if len(text) <= LONGEST else "…"
     text = text if facts.value(call.arg).interval.bounded else f"CLIP({text}, lower, upper)"
     advice = f"close to the {end}:  QUANTILE_DISC({text}, {close})"
-    if not (call.arg.type.numeric or call.arg.type.temporal):
+    if call.written or not (call.arg.type.numeric or call.arg.type.temporal):
         advice = "count the rows of each value with GROUP BY"
     raise reject(
-        "DP101", f"{call.function.upper()} over private rows is not supported", span=call.span,
+        "DP101", f"{call.written or call.function.upper()} over private rows is not supported", span=call.span,
         label="one person decides the answer", help=[advice],
     )  # fmt: skip
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from sqlglot import exp
+
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.bind.expressions.refusals import written_name
+from dpsql.frontend.parse import parse
 
 
 def outputs(tree: exp.Query) -> list[exp.Expr]:
@@ -70,3 +78,43 @@ def type_of_cast(node: exp.Cast) -> tuple[str, str]:
         "varchar": "character varying", "char_": '"char"',
     }.get(base, base)  # fmt: skip
     return (full + "[]", short) if text.endswith("[]") else (full, short)
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def shown_names(text: str, dialect: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of an answer's columns as PostgreSQL gives them: `count`, `sum`, `?column?` where none is written.
+
+    names: those that dpsql gives, with `n_low` and `n_high` behind a number whose interval is shown. A name that the
+    query or the policy gives stays.
+    """
+    if all(map(_PLAIN.fullmatch, names)):
+        return tuple(names)
+    source = Source(text)
+    try:
+        items = outputs(parse(source, dialect).tree)
+    except Rejected:
+        return tuple(names)
+    found: list[str] = []
+    for item in items:
+        own = names[len(found)] if len(found) < len(names) else ""
+        given = isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Star))
+        shown = own if given else _written(item, source)
+        ends = [f"{shown}{end}" for end in _ENDS]
+        with_ends = [f"{own}{end}" for end in _ENDS] == list(names[len(found) + 1 : len(found) + 3])
+        found += [shown, *(ends if with_ends else [])]
+    stars = any(item.is_star for item in items if not isinstance(item, exp.Alias))
+    return tuple(names) if len(found) != len(names) or stars else tuple(found)
+
+
+_ENDS = ("_low", "_high")
+
+
+def _written(node: exp.Expr, source: Source) -> str:
+    """A function by its name in the query: the parser gives several one class."""
+    if isinstance(node, exp.Filter | exp.WithinGroup | exp.Window | exp.Paren | exp.IgnoreNulls):
+        return _written(node.this, source)
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous | exp.Cast | exp.Case | exp.And | exp.Or):
+        return written_name(node, source)
+    return output_name(node)

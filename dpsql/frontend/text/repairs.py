@@ -211,15 +211,6 @@ def _top(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | No
     return Fix("write LIMIT at the end", (_gone(text, tokens, 1, end), limit))
 
 
-def _exact_count(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
-    """APPROX_COUNT_DISTINCT(x) → COUNT(DISTINCT x): no longer approximate."""
-    first, _ = _covered(diagnostic, tokens)
-    if first + 1 >= len(tokens) or tokens[first].text.upper() != "APPROX_COUNT_DISTINCT":
-        return None
-    written = _cased("COUNT(DISTINCT ", tokens[first].text)
-    return Fix("count exactly", (_put(tokens, first, first + 1, written),))
-
-
 _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("DP010", "", _keyword),
     ("DP010", "syntax error: names are not quoted with backticks", _backticks),
@@ -230,7 +221,6 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("DP103", "", _text_in_quotes),
     ("DP103", "", _near_name),
     ("DP105", "", _same_function),
-    ("DP105", "", _exact_count),
     ("DP105", "", _near_name),
     ("DP112", "ORDER BY over", _unsorted),
 )

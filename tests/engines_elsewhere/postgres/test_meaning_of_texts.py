@@ -13,6 +13,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.service.checks.check import static_plan
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.servers import Server
+from tests.frontend.test_answer_names import ITEMS
 from tests.frontend.test_dialects import DATA, MEANINGS, POLICY
 from tests.support.planning import policy
 
@@ -107,3 +108,12 @@ def test_dates_are_written_and_read_as_postgresql_does(bare: Bare, plain: duckdb
         (mine,) = plain.execute(statement).fetchall()
         (own,) = bare.connection.execute(query.encode()).fetchall()
         assert own[0] in mine and own[0] > 0, condition
+
+
+def test_unnamed_columns_are_called_as_postgresql_calls_them(bare: Bare) -> None:
+    rows = "(SELECT 1 AS x, DATE '2024-01-01' AS d) AS t"
+    for item, name in ITEMS.items():
+        grouped = " GROUP BY x, d" if "(x)" not in item and "count" not in item and " OVER" not in item else ""
+        cursor = bare.connection.execute(f"SELECT {item} FROM {rows}{grouped}".encode())
+        assert cursor.description is not None
+        assert cursor.description[0].name == name, item

@@ -341,7 +341,7 @@ class Conversation:
             raise refused.moved(query.at) from None
         offset = portal.statement.offset + (query.at or 0)
         self._out.told_with(answer, variables, portal.asked.notices, offset)
-        return answer
+        return answer if answer.more else replace(answer, columns=described.shown)
 
     async def _give(self, portal: Portal, most: int, describe: bool) -> None:
         answer = portal.answer

@@ -105,7 +105,7 @@ class KeptStatements:
         """The columns of what a statement gives; None if it gives no rows."""
         match prepared.command:
             case c.QueryCommand():
-                return None if prepared.described is None else prepared.described.columns
+                return None if prepared.described is None else prepared.described.shown
             case c.Show(name="all"):
                 return (("name", VARCHAR), ("setting", VARCHAR))
             case c.Show(name=name):
@@ -123,5 +123,5 @@ class KeptStatements:
         if portal.answer is not None:
             return portal.answer.columns
         if portal.cursor or isinstance(portal.statement.command, c.QueryCommand):
-            return None if portal.described is None else portal.described.columns
+            return None if portal.described is None else portal.described.shown
         return self.columns(portal.statement)

@@ -20,6 +20,7 @@ from dpsql.frontend.bind.aggregates.quantiles import quantile, require_ordered, 
 from dpsql.frontend.bind.aggregates.searched_clips import SEARCHING, misplaced, searched_in
 from dpsql.frontend.bind.expressions.expressions import IN_AGGREGATES, ExprBinder, MembershipHandler, SubqueryHandler
 from dpsql.frontend.bind.expressions.function_names import INTERVAL_ENDS, PAIRS, QUANTILES, aggregate_name
+from dpsql.frontend.bind.expressions.refusals import written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
@@ -104,6 +105,9 @@ class AggregateCollector:
             if found.type.kind is not Kind.BOOLEAN or condition is not None:
                 raise reject("DP106", "COUNT_IF needs a condition", span=span, help=["COUNT(*) FILTER (WHERE …)"])
             return AggregateCall("count", None, self.numbering.column("count_if", BIGINT, span), False, found, span)
+        if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+            node = node.this
+            span = binder.span(node)
         function = aggregate_name(node)
         if function is None:
             raise reject(
@@ -115,6 +119,8 @@ class AggregateCollector:
         if function in PAIRS:
             return self._pair(node, function, binder, condition)
         arg, distinct = _argument(node, function, binder), False
+        if isinstance(node, exp.ApproxDistinct):  # exactly: the noise hides the rest
+            distinct = True
         if isinstance(arg, exp.Distinct):
             items = checked(arg, binder.source, "expressions").get("expressions", [])
             several = isinstance(items[0], exp.Tuple) and function != "count" if items else True
@@ -141,14 +147,20 @@ class AggregateCollector:
             raise misplaced(clip_, f"{function.upper()}{' DISTINCT' * distinct} counts or compares")
         if distinct and function in ("min", "max"):
             distinct = False
+        if _is_logical(node) and bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+            raise reject(
+                "DP106", f"{written_name(node, binder.source).upper()} needs a condition, not {bound.type}",
+                span=bound.span or span, help=[f"compare it with something, e.g.  {compared(bound.type)}"],
+            )  # fmt: skip
         result = _result_type(function, bound, arg, binder)
         if own.per_row is not None:
             bound = clip(binder, bound, own.per_row)
         column = self.numbering.column(function, result, span)
         descending = isinstance(node, exp.WithinGroup) and bool(node.expression.expressions[0].args.get("desc"))
         return AggregateCall(
-            function, bound, column, distinct, condition, span, per_group=own.per_group, descending=descending
-        )
+            function, bound, column, distinct, condition, span, per_group=own.per_group, descending=descending,
+            written=written_name(node, binder.source).upper() if _is_other_name(node) else "",
+        )  # fmt: skip
 
     def _quantile(self, node: exp.Expr, function: str, binder: ExprBinder, condition: Expr | None) -> AggregateCall:
         span, found = binder.span(node), quantile(node, binder)
@@ -188,6 +200,18 @@ class AggregateCollector:
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)
         return AggregateCall("count", None, column, False, condition, span, per_group=own.per_group)
+
+
+def _is_logical(node: exp.Expr) -> bool:
+    """BOOL_OR, BOOL_AND and EVERY: the greatest and the least of conditions."""
+    return isinstance(node, (exp.LogicalOr, exp.LogicalAnd)) or (
+        isinstance(node, exp.Anonymous) and str(node.this).lower() == "every"
+    )
+
+
+def _is_other_name(node: exp.Expr) -> bool:
+    """Of MIN and MAX."""
+    return _is_logical(node) or isinstance(node, exp.AnyValue)
 
 
 _TEXTS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.VARCHAR, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.UUID})

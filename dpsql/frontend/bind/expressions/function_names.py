@@ -166,6 +166,10 @@ AGGREGATE_NODES: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "quantile_disc",
     exp.ApproxQuantiles: "quantile_disc",
     exp.Mode: "mode",
+    exp.ApproxDistinct: "count",
+    exp.LogicalOr: "max",
+    exp.LogicalAnd: "min",
+    exp.AnyValue: "min",
 }
 """The parser's classes for aggregates that have one; all others are called by the names in the table of aggregates."""
 
@@ -174,8 +178,10 @@ def aggregate_name(node: exp.Expr) -> str | None:
     """What an aggregate is called in `dpsql.frontend.aggregates.all_aggregates`; None for anything else."""
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
-        return name if name in AGGREGATES else None
+        return name if name in AGGREGATES else "min" if name == "every" else None
     match node:
+        case exp.IgnoreNulls(this=exp.AnyValue() as call):  # as the parser has it
+            node = call
         case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() | exp.Mode() as call):
             node = call
         case exp.Bracket(this=exp.ApproxQuantiles() as call):

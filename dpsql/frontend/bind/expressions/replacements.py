@@ -83,9 +83,7 @@ _ONE_ROW = "it would show a value of a single row; count the rows of each value 
 def of_aggregate(node: exp.AggFunc) -> str:
     """The help for an aggregate that is not supported."""
     match node:
-        case exp.ApproxDistinct():
-            return "count exactly, for the noise hides the rest:  COUNT(DISTINCT x)"
-        case exp.ArrayAgg() | exp.GroupConcat() | exp.AnyValue() | exp.First() | exp.Last():
+        case exp.ArrayAgg() | exp.GroupConcat() | exp.First() | exp.Last():
             return _ONE_ROW
         case _:
             return _AGGREGATES

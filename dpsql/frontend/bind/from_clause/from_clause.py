@@ -21,6 +21,7 @@ from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_nam
 from dpsql.frontend.bind.from_clause.joins import WrittenJoin, bind_join, is_comma, written
 from dpsql.frontend.bind.from_clause.lateral import Tied, lateral, require_kind, require_query
 from dpsql.frontend.bind.from_clause.policy_tables import scan
+from dpsql.frontend.bind.from_clause.series import bind_series
 from dpsql.frontend.bind.from_clause.unnest import bind_unnest, listed, selected
 from dpsql.frontend.bind.from_clause.values import bind_values
 from dpsql.frontend.bind.parameters import Numbering, Parameters
@@ -268,6 +269,9 @@ class FromBinder:
             case exp.Table(this=exp.Values()):  # how sqlglot has it within brackets
                 args = checked(node, self.source, "this", "alias", "joins")
                 relation = bind_values(args["this"], self._binder((), "VALUES"))
+            case exp.Table(this=exp.GenerateSeries() | exp.ExplodingGenerateSeries()):
+                args = checked(node, self.source, "this", "alias", "joins")
+                relation = bind_series(args["this"], node.alias, self._binder((), "FROM"))
             case exp.Table():
                 args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
                 if not isinstance(args["this"], exp.Identifier):

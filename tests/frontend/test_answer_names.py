@@ -1,0 +1,55 @@
+"""Columns without a name are called over the wire as PostgreSQL calls them; names that are given stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.frontend.catalogue.answer_names import shown_names
+
+ITEMS = {
+    "count(*)": "count",
+    "SUM(x)": "sum",
+    "AVG(x) FILTER (WHERE x > 1)": "avg",
+    "1": "?column?",
+    "'a'": "?column?",
+    "x + 1": "?column?",
+    "- x": "?column?",
+    "NOT TRUE": "?column?",
+    "x IN (1, 2)": "?column?",
+    "coalesce(x, 1)": "coalesce",
+    "CASE WHEN x > 1 THEN 2 END": "case",
+    "to_char(d, 'YYYY')": "to_char",
+    "date_trunc('month', d)": "date_trunc",
+    "EXTRACT(year FROM d)": "extract",
+    "x::text": "x",
+    "max(x)::int": "max",
+    "1::bigint": "int8",
+    "sum(sum(x)) OVER ()": "sum",
+    "(count(*))": "count",
+    "stddev(x)": "stddev",
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)": "percentile_cont",
+    'count(*) AS "COUNT(*)"': "COUNT(*)",
+    'x AS "A b"': "A b",
+}
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_names_of_an_answer(dialect: str) -> None:
+    """As PostgreSQL gave them, once asked (tests/engines_elsewhere/postgres/test_meaning_of_texts.py asks again)."""
+    ours = [name if " AS " in item else item.lower() for item, name in ITEMS.items()]
+    assert shown_names(f"SELECT {', '.join(ITEMS)} FROM t", dialect, ours) == tuple(ITEMS.values())
+
+
+def test_ends_of_intervals_follow_their_number() -> None:
+    given = ["count(*)", "count(*)_low", "count(*)_high", "g"]
+    assert shown_names("SELECT count(*), g FROM t GROUP BY g", "duckdb", given) == (
+        "count",
+        "count_low",
+        "count_high",
+        "g",
+    )
+
+
+@pytest.mark.parametrize("text", ["SELECT *, 1 + 1 FROM t", "SELECT t.*, 1 + 1 FROM t", "SELECT", "DESCRIBE t"])
+def test_where_columns_are_not_known_names_stay(text: str) -> None:
+    assert shown_names(text, "duckdb", ["a", "b", "1 + 1"]) == ("a", "b", "1 + 1")
