@@ -1,4 +1,5 @@
-"""An analyst beside five others who take all they get: how long he waits; and a dashboard of eight new charts.
+"""An analyst beside five others who take all they get: how long he waits; a dashboard of eight new charts; and what the
+front takes of memory where each of them keeps all the answers that he gets.
 
     python -m benchmarks.attacks            # four minutes; --quick shows that it runs
 
@@ -17,12 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
 from benchmarks.frame import Figures, Settings, command, table
-from benchmarks.serving import made, rows_of, running
+from benchmarks.serving import Server, made, rows_of, running
 from tests.support.served import PASSWORD, people
 from tests.support.wire_client import Client
 
@@ -43,6 +44,8 @@ ATTACKS: Final[dict[str, str]] = {
     + " AND ".join(f"(amount > {{}} + {n} OR id = {n})" for n in range(400)),
 }  # fmt: skip
 CHARTS: Final = 8
+HOLDS: Final = "SELECT note FROM wide WHERE x > {}"
+"""Four megabytes that hardly shrink."""
 _OPEN: Final = ExitStack()
 
 
@@ -151,10 +154,50 @@ def dashboard(port: int) -> float:
     return time.perf_counter() - began
 
 
+def hold(port: int, name: str, ready: Any) -> None:
+    """Keep answers in cursors over several connections, until no more are given; and then ask on."""
+
+    def ask(own: int) -> None:
+        client = opened(port, name)
+        for number in range(10**9):
+            client.query(f"DECLARE c{number} CURSOR WITH HOLD FOR {HOLDS.replace('{}', f'0.{own}{number:05}')}")
+            client.query(f"FETCH 1 FROM c{number}")
+            if number == 20:
+                ready.release()
+
+    threads = [threading.Thread(target=ask, args=(own,), daemon=True) for own in range(1, CONNECTIONS + 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def held(server: Server) -> Figures:
+    """Megabytes of the front before five attackers hold all that they get, and the most of them then."""
+    context = multiprocessing.get_context("spawn")
+    before, most, ready = server.resident() / 1024, 0.0, context.Semaphore(0)
+    names = [f"user{number}" for number in range(ATTACKERS)]
+    processes = [context.Process(target=hold, args=(server.port, name, ready), daemon=True) for name in names]
+    for process in processes:
+        process.start()
+    try:
+        for _ in range(ATTACKERS * CONNECTIONS):
+            while not ready.acquire(timeout=0.05):
+                most = max(most, server.resident() / 1024)
+        most = max(most, server.resident() / 1024)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+    return {"before": before, "most": most}
+
+
 def policy(folder: Path, name: str, workers: int) -> Path:
     """A policy over the folder's data, with accounts of their own and a public table."""
     with duckdb.connect(str(folder / "town.duckdb")) as connection:
         connection.execute("CREATE OR REPLACE TABLE pub AS SELECT range AS x FROM range(1000)")
+        notes = " || ".join(f"md5('{part}' || range)" for part in range(32))
+        connection.execute(f"CREATE OR REPLACE TABLE wide AS SELECT range + 1 AS x, {notes} AS note FROM range(4000)")
     names = ["ana", *(f"user{number}" for number in range(ATTACKERS))]
     secret = people().secret_of("ana")
     users = [f"  {name}: {{secret: '{secret}', account: {name}, defaults: {{epsilon: 0.001}}}}" for name in names]
@@ -168,6 +211,7 @@ def policy(folder: Path, name: str, workers: int) -> Path:
         "version: 1\nname: town\ndatabase: town.duckdb\nunits:\n  person: {}\ntables:\n"
         f"  full: {{unit: {{column: id}}, max_rows_per_unit: 3, columns: {columns}}}\n"
         "  pub: {public: true, columns: {x: {type: bigint}}}\n"
+        "  wide: {public: true, columns: {x: {type: bigint}, note: {type: varchar}}}\n"
         f"ledger: {name}.ledger.sqlite\nledger_head: {name}.head.json\n"
         "budgets:\n  total: {epsilon: 100000}\n"
         f"  analysts: {{{', '.join(f'{name}: {{epsilon: 99}}' for name in names)}}}\nserve: {{workers: {workers}}}\n",
@@ -189,6 +233,8 @@ def run(settings: Settings) -> Figures:
                 found["attacks"][name] = honest(server.port, seconds, number)
         with running(policy(folder, "dashboard", 1)) as server:
             found["dashboard"] = dashboard(server.port)
+        with running(policy(folder, "held", WORKERS)) as server:
+            found["held"] = held(server)
     return found
 
 
@@ -204,6 +250,8 @@ def markdown(figures: Figures) -> str:
             f"{figures['seconds']:g} s, {figures['cores']} cores, {WORKERS} workers, answers at {MOMENT:g} s:",
             table(("attack", "SHOW budget, ms", "99 % within, ms", "new answers, s", "refused"), rows),
             f"Eight new charts, asked for at once of one worker, are there after {figures['dashboard']:.1f} s.",
+            f"Where each attacker keeps all answers in cursors, the front has {figures['held']['most']:.0f} "
+            f"MB at the most, and {figures['held']['before']:.0f} before.",
         ]
     )
 

@@ -151,10 +151,22 @@ def test_a_pivot_under_a_limit_costs_as_one() -> None:
     assert noise == alone.releases[0].measured.measurements[0].mechanism
 
 
+def test_sums_of_a_pivot_under_a_limit_are_weighed_like_counts() -> None:
+    calls = [f"SUM(x) FILTER (WHERE status = '{s}') AS s{s}" for s in "abc"]
+    (release,) = plan(f"SELECT {', '.join(calls)} FROM limited").releases
+    (alone,) = plan(f"SELECT {calls[0]} FROM limited").releases
+    assert release.measured.parallel_groups == ((0, 1, 2),)
+    assert {c.contribution for c in release.measured.node.components} == {Weighing.BY_ROW}
+    (one,) = alone.measured.measurements
+    assert one.component.contribution is Weighing.ALONE
+    for each in release.measured.measurements:
+        assert isinstance(each.mechanism, DiscreteLaplace) and isinstance(one.mechanism, DiscreteLaplace)
+        assert each.mechanism.scale / each.component.weight == one.mechanism.scale
+
+
 @pytest.mark.parametrize(
     "calls",
     [
-        "SUM(x) FILTER (WHERE {}) AS s{}",
         "COUNT(DISTINCT x) FILTER (WHERE {}) AS s{}",
         "COUNT(DISTINCT id) FILTER (WHERE {}) AS s{}",
         "COUNT(*, contribution_bounds_per_group => (0, 2)) FILTER (WHERE {}) AS s{}",

@@ -59,7 +59,6 @@ def test_guesses_move_no_price_thoroughly(guess: str, part: int, monkeypatch: py
 
 TWINS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], range]] = {
     "nullable": (rows_that_add_nothing, range(3, 99, 8)),
-    "every row": (rows_that_add_nothing, range(11, 99, 8)),
     "intervals": (unclipped, range(2, 40)),
     "disjoint": (filters_back, range(7, 40)),
     "values": (values_unlimited, range(3, 40)),

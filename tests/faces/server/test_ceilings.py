@@ -173,3 +173,16 @@ def test_two_statements_that_looked_at_one_time_do_not_exceed_it_together(tmp_pa
                 session.run(session.plan(f"{COUNT} WHERE amount < 7", epsilon="0.1"))
         second.run(second.plan(f"{COUNT} WHERE amount < 7", epsilon="0.05"))
         assert shop.spent() == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("jump", [dt.timedelta(days=365), -dt.timedelta(days=365), dt.timedelta(hours=2)])
+def test_a_clock_that_jumped_and_was_put_back_frees_nothing(jump: dt.timedelta) -> None:
+    """What was charged while it was wrong, ahead or behind, and before, counts as the entries' own times say."""
+    before = [receipt(hours, {"u": "1"}) for hours in (3, 2, 0.5)]
+    while_wrong = [receipt(0.4 - jump / dt.timedelta(hours=1), {"u": "2"})]
+    after = [receipt(hours, {"u": "4"}) for hours in (0.3, 0.1)]
+    charges, ever = spending([*before, *while_wrong, *after]).of("ana")
+    assert ever == {"u": loss("13")}  # budgets know no clock
+    hour = spent_since(charges, NOW - dt.timedelta(hours=1))
+    assert hour == {"u": loss("11" if jump > dt.timedelta() else "9")}
+    assert [charge.at for charge in charges] == sorted(charge.at for charge in charges if charge.at is not None)

@@ -12,7 +12,7 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import transform
 from dpsql.planner.rewrites.bounds.choose_grids import gridded
-from dpsql.planner.rewrites.releases.cut_slices import in_slices
+from dpsql.planner.rewrites.releases.cut_slices import in_slices, weighed_pivot
 from dpsql.planner.rewrites.releases.same_rows import families
 from dpsql.planner.rewrites.releases.share_sums import shared_sums, sum_forms
 from dpsql.planner.rewrites.releases.size_covariances import size_covariances
@@ -33,7 +33,7 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
         forms = [
             form
             for plain in sum_forms(node, facts)
-            for form in (plain, split_counts(plain, facts), size_covariances(plain, facts))
+            for form in (plain, split_counts(plain, facts), size_covariances(plain, facts), weighed_pivot(plain))
         ]
         different = [form for at, form in enumerate(forms) if all(form is not other for other in forms[:at])]
         return (

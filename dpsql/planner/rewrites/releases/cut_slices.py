@@ -19,8 +19,9 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.release import contributions
 from dpsql.core.ir.components import Component, DistinctSum, RowCount, UnitCount, ValueSum
+from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Call, Literal, columns_of
-from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import Tagged, transform
@@ -68,6 +69,25 @@ def in_slices(node: Release, rows: Tagged[Facts]) -> Release:
     components = tuple(filtered[i] if i in members else c for i, c in enumerate(node.components))
     found = tuple(SliceSet(tuple(tuple(slice_.members) for slice_ in each)) for each in sets)
     return replace(node, components=components, slices=found)
+
+
+def weighed_pivot(node: Release) -> Release:
+    """The release with the sums of a pivot under a limit weighed like counts, so that slices of them cost as one.
+
+    A sum alone is clipped by itself: an id may reach the ends of each.
+    """
+    pivot = [
+        i
+        for i, c in enumerate(node.components)
+        if isinstance(c, ValueSum) and c.contribution is Weighing.ALONE and _as_filter(c).filter is not None
+    ]
+    if not pivot or not isinstance(node.input, BoundContributions):
+        return node
+    changed = [
+        replace(c, contribution=Weighing.BY_ROW) if i in pivot else c  # type: ignore[call-arg]
+        for i, c in enumerate(node.components)
+    ]
+    return replace(node, components=tuple(changed))
 
 
 def _place(sets: list[list[_Slice]], i: int, condition: object, cases: Cases) -> None:

@@ -124,8 +124,9 @@ def ledger(frame: PageFrame, rows: Sequence[Row], failures: Sequence[Row], most:
     return document(
         frame,
         "Ledger",
-        h.p(h.span("in order", class_="tag good"), " The chain was read and checked from its first entry just now; its "
-            "head agreed when the workers opened it.", class_="lead"),
+        h.p(h.span("in order", class_="tag good"), " The chain was read and checked from its first entry, and "
+            "agreed with its head, when its worker began; what came since, just now. To list it checks all of it anew.",
+            class_="lead"),
         h.section(h.dl(facts, class_="facts"), class_="card", aria_label="State of the ledger"),
         h.section(
             h.h2("Failures in the engine", h.span(f"{len(failures):,} of {most.in_total:,}", class_="count")),
