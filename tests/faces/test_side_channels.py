@@ -62,10 +62,10 @@ def test_item_16_error_function(attack: Attack, call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["1 << age", "age >> 1", "factorial(age)", "xor(age, 1)", "bit_count(age)", "gcd(big, 0)"]
+    "call", ["1 << age", "factorial(age)", "bit_count(age)", "gcd(big, 0)", "age >> age", "1 << 70"]
 )
 def test_item_17_functions_that_raise_are_not_registered(attack: Attack, call: str) -> None:
-    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} > 0", "DP101", "DP105")
+    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} > 0", "DP101", "DP105", "DP106")
 
 
 @pytest.mark.parametrize(

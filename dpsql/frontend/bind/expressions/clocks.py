@@ -15,6 +15,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr, Literal
 from dpsql.core.ir.types import TIMESTAMP, TIMESTAMPTZ, Kind
 from dpsql.frontend.bind.expressions import literals
+from dpsql.frontend.bind.expressions.unknown_values import UnknownValue
 from dpsql.frontend.bind.scope import VisibleColumn
 
 
@@ -69,7 +70,7 @@ def _moment(arg: Expr) -> dt.datetime | None:
     match arg:
         case Literal(value=dt.datetime() as value) if arg.type.kind is Kind.TIMESTAMPTZ:
             return value
-        case Literal(value=str() as text):
+        case Literal(value=str() as text) if not isinstance(text, UnknownValue):
             found = literals.from_text(text, TIMESTAMPTZ, arg.span)
             return found.value if found is not None and isinstance(found.value, dt.datetime) else None
     return None

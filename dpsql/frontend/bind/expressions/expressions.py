@@ -252,7 +252,7 @@ class ExprBinder:
         try:
             value = unexplained(name, tuple([self.value(a) for a in args]), span)
         except Rejected:
-            if (clock := as_clock(args, self.entries)) is not None and name in _UNIFYING:
+            if name in _UNIFYING and (clock := as_clock(args, self.entries)) is not None:
                 raise reject(
                     "DP106", f"{symbol(name)}: a moment is compared with a clock", span=span, help=[clock]
                 ) from None
