@@ -2,8 +2,7 @@
 
 NULLs, finite numbers, intervals and ranges of values, how many there are, which conditions exclude each other, which
 columns are functions of the id, how many rows it has, whether every row counts: each guess is falsified at random, and
-all at once, over random statements and those of the fixtures. Where a form is missing that makes a guess true, it is
-found.
+all at once, over random statements. Where a form is missing that makes a guess true, it is found.
 """
 
 from __future__ import annotations
