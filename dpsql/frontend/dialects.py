@@ -76,6 +76,8 @@ _NULL_JOINS = frozenset({"bigquery", "snowflake", "spark", "mysql"})
 _SKIPS_NULL = frozenset({"postgres", "spark", "tsql"})
 """Where GREATEST and LEAST leave NULL out, as in DuckDB."""
 _TRUNCATES = frozenset({"spark", "tsql"})
+_READ_OTHERWISE = re.compile(r"\\[bBwWsSzA]|\[:|\(\?(?!:)|\{\d*,?(25[6-9]|2[6-9]\d|[3-9]\d\d|\d{4,})")
+"""In a pattern of PostgreSQL's what means something else there, or is nothing."""
 """Where a number cast to an integer is cut, not rounded."""
 _HALF_EVEN = frozenset({"postgres"})
 """Where a DOUBLE cast to an integer is rounded half to even, as in DuckDB."""
@@ -185,6 +187,8 @@ class _Adapter:
         pattern, flag = node.expression, node.args.get("flag")
         if self.dialect not in ("postgres", "bigquery") or flag is not None:
             raise self.refuse(node, "use LIKE", what="matching by a regular expression")
+        if self.dialect == "postgres" and (odd := _READ_OTHERWISE.search(pattern.name)) is not None:
+            raise self.refuse(node, "write the characters out:  [A-Za-z0-9_]", what=f"{odd[0]} in a pattern")
         text = exp.Literal.string(pattern.name) if isinstance(pattern, exp.RawString) else pattern.copy()
         options = "s" * (self.dialect == "postgres") + "i" * isinstance(node, exp.RegexpILike)
         flag = exp.Literal.string(options) if options else None
@@ -347,7 +351,7 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.Left: _Adapter.side,
     exp.Right: _Adapter.side,
     exp.Extract: _Adapter.extract,
-    **dict.fromkeys((exp.TimeToStr, exp.StrToDate, exp.StrToTime), _Adapter.by_format),
+    **dict.fromkeys((exp.TimeToStr, exp.ToChar, exp.StrToDate, exp.StrToTime), _Adapter.by_format),
     exp.DateTrunc: _Adapter.truncated,
     exp.TimestampTrunc: _Adapter.truncated,
     exp.DateDiff: _Adapter.apart,

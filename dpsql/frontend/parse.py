@@ -9,9 +9,10 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import sqlglot
-from sqlglot import Token, TokenType, exp
+from sqlglot import Parser, Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -159,13 +160,23 @@ def _reader(dialect: str) -> sqlglot.Dialect:
     return found
 
 
+@cache
+def _parser_class(reader: Any) -> type[Parser]:
+    """PostgreSQL's keeps the format of TO_CHAR as it is written: sqlglot's turns it into the letters of another one."""
+    made: type[Parser] = reader.parser_class
+    if not issubclass(reader, sqlglot.dialects.Postgres):
+        return made
+    formats = {**made.FUNCTIONS, "TO_CHAR": exp.ToChar.from_arg_list}
+    return type("ParserOfFormats", (made,), {"FUNCTIONS": formats})
+
+
 def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:
     """The syntax trees of the statements, as sqlglot reads them. Raises one of UNREADABLE.
 
     Some brackets it reads in two ways (`INT(`, `ARRAY[`), and those within them twice as often: nodes are counted.
     """
     most = MOST_NODES + len(text)
-    parser = reader.parser(max_nodes=most)
+    parser = _parser_class(type(reader))(dialect=reader, max_nodes=most)
     try:
         return parser.parse(tokens, text)
     finally:  # also where it went on, and took what it could not read for something else

@@ -29,11 +29,12 @@ def functions_of_the_id(rows: Tagged[Facts]) -> Columns:
             found |= _computed(keys, below[0])
             if {k.column.uid for k in keys} <= found:
                 found |= {c.column.uid for c in calls}
-        case Join(kind=kind, residual=residual):
-            padded = kind is not JoinKind.INNER and residual is not None  # some rows of an id, and not others
+        case Join(kind=kind, residual=residual, equalities=equalities):
+            together = residual is None and all(columns_of(e.left) <= below[0] for e in equalities)
+            padded = kind is not JoinKind.INNER and not together  # some rows of an id, and not others
             for side, known in [*zip(rows.inputs, below, strict=True)][: 1 if padded else 2]:
                 stored = stored_columns(side.node)
-                alike = bool(stored) and stored <= rows.fact.by_id  # all rows of an id found the same one
+                alike = bool(stored) and not side.fact.ids and stored <= rows.fact.by_id  # all found the same one
                 found |= side.fact.columns.keys() if alike else known
         case GroupKeys(items=items):
             found |= below[0] | _computed(items, below[0])

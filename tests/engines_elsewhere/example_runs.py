@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,12 +82,17 @@ def example_of(policy: str) -> str:
 
 @contextmanager
 def on_both(
-    folder: Path, policy: str, elsewhere: str, portable: Dialect, module: ModuleType, own: tuple[str, ...] = ()
+    folder: Path,
+    policy: str,
+    elsewhere: str,
+    portable: Dialect,
+    modules: Sequence[ModuleType],
+    own: tuple[str, ...] = (),
 ) -> Iterator[tuple[Side, Side]]:
     """One policy on DuckDB and on another engine, with one salt.
 
-    elsewhere: the policy's text there. portable: DuckDB's dialect with the hash of the other engine. module: the other
-    engine's, whose `read` is listened to. own: notes that it gives to each answer.
+    elsewhere: the policy's text there. portable: DuckDB's dialect with the hash of the other engine. modules: of the
+    other engine, whose `read` is listened to. own: notes that it gives to each answer.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_engine.DuckDBEngine, "dialect", portable)
@@ -100,7 +105,7 @@ def on_both(
         both = [
             Side(dpsql.connect(path, ledger=ledger), own) for path, ledger in zip((here, there), ledgers, strict=True)
         ]
-        for engine, side in zip((duckdb_engine, module), both, strict=True):
+        for engine, side in [(duckdb_engine, both[0]), *((module, both[1]) for module in modules)]:
             patch.setattr(engine, "read", listening(engine.read, side.fetched))
         yield both[0], both[1]
         for side in both:

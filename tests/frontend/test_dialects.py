@@ -183,6 +183,10 @@ MEANINGS = [
     ("postgres", "to_char(at, 'Dy DD FMMonth YYYY, HH24:MI')", "Sun 31 March 2024, 23:59"),
     ("postgres", "to_char(d, 'IYYY-\"W\"IW-ID, Q')", "2024-W13-7, 1"),
     ("postgres", "to_char(e, 'Month|')", "February |"),
+    ("postgres", "to_char(CURRENT_DATE, '\"Q\"')", "Q"),
+    ("postgres", "to_char(DATE '2024-03-31', 'YYYY-\"Q\"Q FMMonth')", "2024-Q1 March"),
+    *[("postgres", f"s ~ '{p}'", v) for p, v in (("^A.c$", True), ("a", False), ("[a-c]{2}$", True))],
+    ("postgres", "s ~* 'ABC'", True), ("bigquery", "REGEXP_CONTAINS(s, r'b.$')", True),
     *[(d, "TO_DATE('31.01.2024', 'DD.MM.YYYY') < d", True) for d in ("postgres", "duckdb")],
     *[(d, "TO_TIMESTAMP('2024-03-31 23:59', 'YYYY-MM-DD HH24:MI') < at", True) for d in ("postgres", "duckdb")],
     ("postgres", "EXTRACT(DOW FROM d)", 0), ("postgres", "date_part('isodow', d)", 7),
@@ -219,6 +223,7 @@ REFUSED = [
     *[(d, "CAST(s AS INT)", "text") for d in ("postgres", "spark", "tsql")],
     ("postgres", "n::numeric", "DECIMAL"), ("spark", "CAST(x AS DECIMAL)", "DECIMAL"),
     ("spark", "CAST(d AS TIMESTAMP)", "TIMESTAMPTZ"), ("bigquery", "CAST(d AS TIMESTAMP)", "TIMESTAMPTZ"),
+    *[("postgres", rf"s ~ '{p}'", "pattern") for p in (r"\bA", r"\w", "[[:alpha:]]", "(?i)a", "a{300}")],
     ("postgres", "s::boolean", "BOOLEAN"), ("spark", "CAST(i AS FLOAT)", "FLOAT"),
     *[(d, "d - e", "difference") for d in ("bigquery", "spark", "mysql", "tsql")],
     *[(d, "GREATEST(i, j)", "GREATEST") for d in ("bigquery", "mysql", "snowflake")],
@@ -310,3 +315,16 @@ def test_unknown_dialects() -> None:
             static_plan(Source("SELECT 1 AS x"), POLICY, dialect=dialect)
         assert refusal.value.diagnostics[0].code == "DP903"
     assert static_plan(Source("SELECT 1 AS x"), POLICY, dialect="Postgres")
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+@pytest.mark.parametrize("call", ["GREATEST(d, CURRENT_DATE)", "COALESCE(CURRENT_DATE, d)", "LEAST(CURRENT_DATE, d)"])
+def test_the_clock_in_a_call_is_the_clock_also_where_a_limit_follows(dialect: str, call: str) -> None:
+    sql = f"SELECT COUNT(*) AS n FROM t WHERE {call} > DATE '2000-01-01' LIMIT 5"
+    assert [d for d in dpsql.check(sql, POLICY, dialect=dialect) if d.severity == "error"] == []
+
+
+@pytest.mark.parametrize("form", ['""', "SSSS", "IDDD"])
+def test_a_format_that_says_nothing_or_reads_otherwise_is_refused(form: str) -> None:
+    code, _ = refused(f"SELECT to_char(at, '{form}') AS v FROM t", "postgres")
+    assert code in ("DP106", "DP119")

@@ -105,7 +105,7 @@ def test_rows_with_rows(op: str, connection: duckdb.DuckDBPyConnection) -> None:
             assert truth is rows_compared(op, (i, a), right), (op, i, a, right)
 
 
-@pytest.mark.parametrize("condition", ["(i, a) = (1, 2)", "(i, a) <> (1, 2)", "(i, a) IN ((1, 2), (3, 3))",
+@pytest.mark.parametrize("condition", ["(i, a) = (i, a)", "(i, a) = (1, NULL)", "(i, a) IN ((1, NULL))", "(i, a) = (1, 2)", "(i, a) <> (1, 2)", "(i, a) IN ((1, 2), (3, 3))",
                                        "(i, a) NOT IN ((1, 2), (3, 3))"])  # fmt: skip
 def test_in_duckdbs_dialect_rows_mean_what_duckdb_says(condition: str, connection: duckdb.DuckDBPyConnection) -> None:
     """A NULL in a row is equal to NULL there, so that a comparison is never NULL."""
@@ -146,6 +146,12 @@ def test_what_a_statement_takes_is_told_before_values_are_known() -> None:
     assert takes("SELECT COUNT(*) FROM p WHERE s = ANY($1)") == ["VARCHAR[]"]
     assert takes("SELECT COUNT(*) FROM p WHERE i <> ALL($1) AND s IN ($2,$3)") == ["INTEGER[]", "VARCHAR", "VARCHAR"]
     assert takes("SELECT COUNT(*) FROM p WHERE i = ANY($1::bigint[])") == ["BIGINT[]"]
+
+
+def test_a_list_that_is_null_compares_as_null(connection: duckdb.DuckDBPyConnection) -> None:
+    for condition in ("i = ANY($1)", "i <> ALL($1)"):
+        rows = found(f"SELECT {condition} AS v FROM t", connection, parameters=[None])
+        assert {truth for (truth,) in rows} == {None}
 
 
 @pytest.mark.parametrize(

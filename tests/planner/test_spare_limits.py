@@ -53,3 +53,29 @@ def test_clips_are_told_beside_a_limit_that_takes_nothing_away() -> None:
     notes = planned(f"SELECT AVG(age) {ONE_EACH}", POLICY).notes
     assert "age is clipped to [0, 100]" in notes and BIAS in notes
     assert not [note for note in notes if "at most" in note]
+
+
+PAIRS = "(SELECT DISTINCT id, cost % 2 AS odd FROM visits)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT COUNT(*) FROM {PAIRS} q JOIN people p ON q.id = p.id",
+        f"SELECT COUNT(*) FROM {PAIRS} q LEFT JOIN people p ON q.id = p.id",
+        "SELECT COUNT(*) FROM (SELECT id, cost % 2 AS odd FROM visits GROUP BY id, odd) q JOIN people p ON q.id = p.id",
+    ],
+)
+def test_what_is_computed_of_an_ids_own_rows_is_no_function_of_the_id(sql: str) -> None:
+    """Each id has a row for each value: a limit of one would cut them, and nobody would be told."""
+    bounding = planned(sql, POLICY).releases[0].measured.node.input
+    assert not isinstance(bounding, BoundContributions) or bounding.rows != 1
+
+
+def test_rows_that_an_outer_join_pads_are_no_functions_of_the_id() -> None:
+    """Of an id that has a partner for some of its rows, both groups count it: no slices of one set."""
+    joined = "FROM visits v LEFT JOIN people p ON v.id = p.id AND v.cost = p.age"
+    kinds = "COUNT(DISTINCT v.id) FILTER (WHERE p.id IS NULL), COUNT(DISTINCT v.id) FILTER (WHERE p.id IS NOT NULL)"
+    assert not planned(f"SELECT {kinds} {joined}", POLICY).releases[0].measured.node.slices
+    alike = "FROM visits v LEFT JOIN people p ON v.id = p.id"
+    assert planned(f"SELECT {kinds} {alike}", POLICY).releases[0].measured.node.slices

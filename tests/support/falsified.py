@@ -98,6 +98,7 @@ def _functions(m: pytest.MonkeyPatch, rng: random.Random) -> None:
         return rows.fact.by_id | some if rows.fact.ids else rows.fact.by_id
 
     m.setattr(bound_contributions, "functions_of_the_id", guessed)
+    m.setattr(cut_slices, "functions_of_the_id", guessed)
 
 
 def _every_row(m: pytest.MonkeyPatch, rng: random.Random) -> None:

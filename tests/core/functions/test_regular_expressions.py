@@ -14,7 +14,7 @@ from dpsql.core.functions.text.strings import LONGEST
 from dpsql.core.ir.types import VARCHAR
 
 PARTS = [
-    "a", "b", "é", "日", ".", "^", "$", "|", "(", ")", "(?:", "(?i)", "(?P<x>", "[", "]", "[^", "-", "a-c",
+    "a", "b", "é", "日", ".", "^", "$", "|", "(", ")", "(?:", "(?i)", "(?P<x>", "(?<x>", "[", "]", "[^", "-", "a-c",
     "[:alpha:]", "[[:digit:]]", "*", "+", "?", "??", "{2}", "{2,}", "{1,3}", "{900}", "{", "}", ",", "\\", "\\d",
     "\\W", "\\b", "\\1", "\\.", "\\[", "\\]", "\\Q", "\\p", "(?=", "(?<=", "\\\\", "/", "'", " ", "&&", "{3,1}",
     "\\x", "\\z", "\\C",
@@ -56,7 +56,8 @@ def _fails(con: duckdb.DuckDBPyConnection, pattern: str) -> bool:
     [("(a", "not closed"), ("a)", "nothing opens"), ("[a", "not closed"), (r"(a)\1", r"\\1"),
      ("a(?=b)", "of this kind"), ("a**", "repetition"), ("a{1001}", "repetitions"), ("((a{20}){20}){9}", "repetitions"),
      ("a{3,1}", "before it begins"),
-     ("*a", "backslash"), ("[b-a]", "range"), ("[[:word]]", "name"), ("(?<!a)b", "of this kind"), ("a" * 1001, "1000"),
+     ("*a", "backslash"), ("[b-a]", "range"), ("[[:word]]", "name"), ("(?<!a)b", "of this kind"),
+     ("(?<x>a)", "of this kind"), ("a" * 1001, "1000"),
      (r"\pL", "p"), ("(" * 5000 + ")" * 5000, "1000"), ("\\", "near character 1")],
 )  # fmt: skip
 def test_what_is_not_accepted_is_named(pattern: str, why: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from dpsql.core.ir.types import parse_type
 from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_casts import type_name
+from dpsql.engines.postgres import asking_again
 from dpsql.engines.postgres import engine as postgres_engine
 from tests.engines_elsewhere import example_runs
 from tests.engines_elsewhere.example_runs import POLICIES, Side, example_of, on_both
@@ -77,7 +78,7 @@ def sides(
     text = re.sub(r"    source: read_parquet\(.*\)\n", "", text).replace(
         "\ntables:\n", f"\ndatabase: '{address}'\ntables:\n"
     )
-    with on_both(folder, policy, text, PORTABLE, postgres_engine) as both:
+    with on_both(folder, policy, text, PORTABLE, (postgres_engine, asking_again)) as both:
         yield both
 
 

@@ -36,7 +36,7 @@ def sides(request: pytest.FixtureRequest, folder: Path, server: str) -> Iterator
     text = re.sub(r"read_parquet\('", f"read_parquet('{data}/", text).replace(
         "\ntables:\n", f"\ndatabase: '{server}'\ntables:\n"
     )
-    with on_both(data.parent, policy, text, PORTABLE, spark_engine, (spark_engine.UNLOCKED,)) as both:
+    with on_both(data.parent, policy, text, PORTABLE, (spark_engine,), (spark_engine.UNLOCKED,)) as both:
         yield both
 
 

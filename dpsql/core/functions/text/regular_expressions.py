@@ -21,7 +21,7 @@ _OPTIONS = frozenset("cis")
 _LETTERS = frozenset("dDsSwWbBAztnrfv")
 _SETS = re.compile(r"\[:(alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]")
 _COUNTS = re.compile(r"\{(\d{1,4})(?:(,)(\d{1,4})?)?\}")
-_OPENS = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w*>|\?[is]+\))?", re.ASCII)
+_OPENS = re.compile(r"\((?:\?:|\?P<[A-Za-z_]\w*>|\?[is]+\))?", re.ASCII)
 
 
 class _Pattern:

@@ -42,7 +42,9 @@ _READ: Final = {
     "MS": r"(\d{1,3})", "US": r"(\d{1,6})",
 }  # fmt: skip
 _KNOWN: Final = sorted({*_DIRECTIVES, *_PARTS, *_NAMES, *_READ}, key=len, reverse=True)
-_PATTERN: Final = re.compile(rf"({'|'.join(_KNOWN)})|\"((?:[^\"\\]|\\.)*)\"|([A-Za-z]+)|([^A-Za-z\"]+)", re.DOTALL)
+_PATTERN: Final = re.compile(
+    rf"(?!SSSS|IDDD)({'|'.join(_KNOWN)})|\"((?:[^\"\\]|\\.)*)\"|([A-Za-z]+)|([^A-Za-z\"]+)", re.DOTALL
+)
 _FORMAT: Final = re.compile(r"'((?:[^']|'')*)'", re.DOTALL)
 
 
@@ -103,6 +105,8 @@ def to_char(binder: ExprBinder, subject: exp.Expr, at: Span) -> Expr:
         else:
             more(itself.replace("%", "%%"))
     made = [p if isinstance(p, Expr) else _formatted(binder, x, p, at) for p in pieces if p != ""]
+    if not made:
+        raise _unread("it says nothing", at)
     found = made[0]
     for piece in made[1:]:
         found = binder.call("concat_op", (found, piece), at)

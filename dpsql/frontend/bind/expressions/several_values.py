@@ -122,10 +122,14 @@ def _rows(binder: ExprBinder, node: exp.Expr, name: str, left: Sequence[Expr], r
     at = binder.span(node)
     if len(left) != len(right):
         raise _uneven(len(left), len(right), at)
-    standard = node.meta.get(THREE_VALUED) or (name == "eq" and is_asked(node))
+    standard = node.meta.get(THREE_VALUED)
     if name in ("eq", "ne"):
-        same = "eq" if standard else "is_not_distinct_from"
-        found = _joined(binder, "and", [binder.call(same, p, at) for p in zip(left, right, strict=True)], at)
+
+        def same(pair: tuple[Expr, Expr]) -> Expr:
+            plain = standard or (name == "eq" and is_asked(node) and not all(binder.value(x).nullable for x in pair))
+            return binder.call("eq" if plain else "is_not_distinct_from", pair, at)
+
+        found = _joined(binder, "and", [same(p) for p in zip(left, right, strict=True)], at)
         return found if name == "eq" else binder.call("not", (found,), at)
     if not standard:
         raise reject(
@@ -202,6 +206,8 @@ def _given(binder: ExprBinder, name: str, subject: Expr, at: Span) -> list[Expr]
     if isinstance(parameters.values, Unknowns):
         return [parameters.values.listed(name, list_of(subject.type), at)]
     value = parameters.value(name, at)
+    if value is None:  # a list that is NULL compares as one of a NULL
+        return [literals.from_python(None, at)]
     if isinstance(value, str):
         return _of_text(value, at)
     if not isinstance(value, (list, tuple)):

@@ -17,6 +17,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article
 from dpsql.frontend.bind.expressions import date_formats, lengths_of_time, literals, several_values
+from dpsql.frontend.bind.expressions.clock import DATES, TIMES
 from dpsql.frontend.bind.expressions.clocks import as_clock_of_utc, as_moment
 from dpsql.frontend.bind.expressions.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
@@ -58,6 +59,8 @@ def clock(binder: ExprBinder, node: exp.CurrentDate | exp.CurrentTimestamp | exp
     """CURRENT_DATE, CURRENT_TIMESTAMP, LOCALTIMESTAMP, in UTC."""
     checked(node, binder.source)
     name = written_name(node, binder.source)
+    if name not in DATES | TIMES:  # its place was not found: what was read is the call around it
+        name = node.sql_name().lower()
     found = binder.parameters.clock(name, binder.span(node))
     if found is None:
         raise volatile(name, binder.span(node))

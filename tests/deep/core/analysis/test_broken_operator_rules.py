@@ -449,7 +449,7 @@ def _order_matters(make: Callable[[Plans], Node], worlds: int) -> bool:
 
 
 def plain_sums(m: pytest.MonkeyPatch) -> None:
-    m.setattr(grouped_sql, "quantized", lambda c, names: grouped_sql.spell(c.arg, names)[0])
+    m.setattr(grouped_sql, "clipped_column", lambda c, names: grouped_sql.spell(c.arg, names)[0])
 
 
 def _cut(plans: Plans) -> Node:
