@@ -105,8 +105,13 @@ def test_rows_with_rows(op: str, connection: duckdb.DuckDBPyConnection) -> None:
             assert truth is rows_compared(op, (i, a), right), (op, i, a, right)
 
 
-@pytest.mark.parametrize("condition", ["(i, a) = (i, a)", "(i, a) = (1, NULL)", "(i, a) IN ((1, NULL))", "(i, a) = (1, 2)", "(i, a) <> (1, 2)", "(i, a) IN ((1, 2), (3, 3))",
-                                       "(i, a) NOT IN ((1, 2), (3, 3))"])  # fmt: skip
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(i, a) = (i, a)", "(i, a) = (1, NULL)", "(i, a) IN ((1, NULL))", "(i, a) = (1, 2)", "(i, a) <> (1, 2)",
+        "(i, a) IN ((1, 2), (3, 3))", "(i, a) NOT IN ((1, 2), (3, 3))",
+    ],
+)  # fmt: skip
 def test_in_duckdbs_dialect_rows_mean_what_duckdb_says(condition: str, connection: duckdb.DuckDBPyConnection) -> None:
     """A NULL in a row is equal to NULL there, so that a comparison is never NULL."""
     for sql in (
