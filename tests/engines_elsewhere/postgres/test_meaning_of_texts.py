@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from itertools import product
 
 import duckdb
@@ -72,8 +73,10 @@ def plain() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.fixture(scope="module")
-def bare(one_server: Server) -> Bare:
-    return Bare(one_server, POSTGRES)
+def bare(one_server: Server) -> Iterator[Bare]:
+    opened = Bare(one_server, POSTGRES)
+    yield opened
+    opened.close()
 
 
 def test_texts_mean_in_postgresql_what_they_are_said_to(bare: Bare, plain: duckdb.DuckDBPyConnection) -> None:
