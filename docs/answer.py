@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import cast
 
 from dpsql.faces.cli.commands.demo import COSTS
@@ -23,7 +24,7 @@ NOISY = re.compile(r"(-?[\d.]+) (± [\d.]+)")
 LOSSES = re.compile(r"spent ε ([\d.]+), left ε ([\d.]+)")
 SHOWN = re.compile(r'class="right">(-?[\d.]+)</text>\n<text[^>]*class="noise">± ([\d.]+)</text>')
 WORDS = re.compile(r"\b(SELECT|FROM|JOIN|USING|WHERE|GROUP BY|ORDER BY|AS|COUNT|AVG)\b")
-WIDE, MARGIN, LINE, ROW = 500, 24, 23, 28
+WIDE, MARGIN, LINE, ROW, LETTERS = 500, 24, 23, 28, 64
 COLUMNS = (MARGIN, 180, 380)
 """Where the columns of the answer are: the first begins there; the numbers of the others end there, before their ±."""
 STYLE = """\
@@ -39,7 +40,7 @@ text { fill: #f0f6fc } .word { fill: #79c0ff } .noise { fill: #ffa657 } .say, .h
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the program printed: names of columns, rows of cells, and the remarks below them."""
+    """What the program printed: names of columns, rows of cells, and the remarks below them, the cost first."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -55,8 +56,10 @@ def ask(folder: Path) -> Answer:
         return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, timeout=300).stdout.decode()
 
     printed("demo", "clinic")
-    names, _, *rows, last = printed("query", "clinic/clinic.yaml", QUESTION, *options).strip().splitlines()
-    return Answer(_cells(names), tuple(map(_cells, rows)), tuple(last.partition(")  ")[2].split("; ")))
+    names, _, *lines = printed("query", "clinic/clinic.yaml", QUESTION, *options).strip().splitlines()
+    last = next(n for n, line in enumerate(lines) if line.startswith("("))
+    spent = lines[last].partition(")  ")[2].split("; ")
+    return Answer(_cells(names), tuple(map(_cells, lines[:last])), (*spent, *map(str.strip, lines[last + 1 :])))
 
 
 def _cells(line: str) -> tuple[str, ...]:
@@ -93,9 +96,9 @@ def svg(answer: Answer) -> str:
                 text(place, y, number[1], "right")
                 text(place + 10, y, number[2], "noise")
         y += ROW
-    spent, *limits, level = answer.remarks
-    for note in (f"{level} · {limits[0]}", limits[1]):
-        text(MARGIN, y, escape(note), "say")
+    spent, *notes = answer.remarks
+    for line in (line for note in notes for line in wrap(note, LETTERS)):
+        text(MARGIN, y, escape(line), "say")
         y += 20
     parts.append(f'<path d="M0 {y} h{WIDE}" class="line"/>')
     y += 30

@@ -19,7 +19,7 @@ import pyte
 from tests.support.terminal import Terminal
 
 TARGET = Path(__file__).resolve().parent / "images" / "shell.svg"
-COLUMNS, LINES = 96, 40
+COLUMNS, LINES = 96, 44
 INPUTS = (
     "SELECT region, COUNT(*) AS n, AVG(age) AS age\nFROM patients GROUP BY region;",
     "SELECT SUM(surcharge) AS surcharges FROM visits;",

@@ -6,6 +6,7 @@ plan below an aggregate goes through the whole rewrite, and its integers are com
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import random
 from collections import Counter
@@ -283,6 +284,8 @@ def _settled(v: Any) -> Any:
     """Equal exactly where SQL's GROUP BY takes two values for equal."""
     if isinstance(v, float):
         return "nan" if math.isnan(v) else v + 0.0
+    if isinstance(v, dt.date):  # of rows they are read as texts
+        return str(v)
     return tuple(map(_settled, v)) if isinstance(v, list) else v
 
 

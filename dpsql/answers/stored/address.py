@@ -5,12 +5,13 @@ the same ledger's salt, and noise that was enough for one is enough for the othe
 that the integers are computed from: the version of the rules that make statements of plans; the finished plan below the
 release with its columns numbered by occurrence (what else the query selects, and what it calls it, has no part in it),
 its group keys with their public lists, the bounding of contributions, the component with its clip, grid, center, weight
-and filter, and of a slice those before it in its set, in order; the octaves that its limits were found
-in, by id: whether others found the same limit is told to nobody who has not got theirs; the rows of the releases that
-it reads, as values; and where the engine's order decides what is kept, whose order it is. Parameters are constants of
-the plan. Of the policy it is what declares the rows: the database with its `data_version`, the tables that are scanned,
-and by name the columns that occur, each with the scan that it is of (rests_on.py). A column that occurs nowhere in what
-is hashed is read by no statement; those nodes whose statements order rows by all of their columns, named nowhere, are
+and filter, and of a slice those before it in its set, in order, that a row may satisfy, too; the octaves that its
+limits were found in, by id: whether others found the same limit is told to nobody who has not got theirs; the rows of
+the releases that it reads, as values; and where the engine's order decides what is kept, whose order it is. Parameters
+are constants of the plan. Of the policy it is what declares the rows: the database with its `data_version`, the tables
+that are scanned, and by name the columns that occur, each with the scan that it is of (rests_on.py). A column that
+occurs nowhere in what is hashed is read by no statement; those nodes whose statements order rows by all of their
+columns, named nowhere, are
 hashed with all of them. Noise and price take no part: an answer
 carries its own. So a value more in a domain, a budget or an analyst loses no answer, and one whose key list grows is
 another question. *When it would be false.* If a statement computed anything that plan, declarations and `RULES` do not
@@ -28,11 +29,14 @@ from functools import cached_property
 from hashlib import sha256
 
 from dpsql.answers.stored.rests_on import of_column, of_data, of_table
+from dpsql.core.analysis.facts import Columns
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, KeySource, ListChoice
-from dpsql.core.ir.expressions import Expr, LiteralValue
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue
+from dpsql.core.ir.expressions import walk as parts_of
 from dpsql.core.ir.fingerprint import Numbered
 from dpsql.core.ir.nodes import (
     GroupKeys,
@@ -50,6 +54,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.slice_sets import before
 from dpsql.core.ir.walk import walk, with_inputs
 from dpsql.core.policy.policy import Policy
+from dpsql.planner.exclusive_conditions import are_disjoint, cases_of
 from dpsql.planner.plan import Plan
 
 RULES = 3
@@ -66,6 +71,23 @@ Rows = Sequence[tuple[LiteralValue, ...]]
 
 Scanned = tuple[int, str, str]
 """A column of a table: the place of its scan among those of a release, the table's name and its own."""
+
+
+_COMPARES = frozenset({"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null"})
+
+
+def _is_plain(condition: Expr, stored: Columns) -> bool:
+    """Whether it compares stored columns with literals, and computes nothing: it means the same wherever it stands."""
+
+    def plain(part: Expr) -> bool:
+        match part:
+            case Column(uid=uid):
+                return uid in stored
+            case Call(function=name):
+                return name in _COMPARES
+        return isinstance(part, Literal)
+
+    return all(map(plain, parts_of(condition)))
 
 
 @dataclass(frozen=True)
@@ -102,12 +124,17 @@ class ReleaseAddress:
         return self._begun.ended(order, keys, own, component, *earlier, column=self._declared)
 
     def _earlier(self, component: Component) -> tuple[Expr, ...]:
-        """The conditions before a component's own in its slice set, in order: each may take rows from it. Those behind
-        take none.
+        """The conditions before a component's own in its slice set, in order, but for those that exclude it by stored
+        columns: each other one may take rows from it. Those behind take none.
         """
         if component not in self.node.components:
             return ()
-        return before(self.node.slices, self.node.components, self.node.components.index(component))
+        others = before(self.node.slices, self.node.components, self.node.components.index(component))
+        stored = stored_columns(self.node.input) if others else frozenset()
+        if component.filter is None or not _is_plain(component.filter, stored):
+            return others
+        cases = cases_of(component.filter)
+        return tuple(c for c in others if not (_is_plain(c, stored) and are_disjoint(cases, cases_of(c))))
 
     @cached_property
     def _begun(self) -> Numbered:

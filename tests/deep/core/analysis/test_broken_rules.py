@@ -25,10 +25,12 @@ import dpsql.core.analysis.rules.release as release_rule
 import dpsql.core.noise.calibration as allocate
 import dpsql.core.printing.grid_integers as quantize
 import dpsql.core.printing.relational_nodes as relations
+import dpsql.core.printing.shapes.direct as direct
 import dpsql.planner.rewrites.bounds.bound_contributions as bound_contributions
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.ir.components import Component, DistinctCount, ProductSum, ValueSum
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys
+from dpsql.core.ir.types import FLOAT
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
 from dpsql.core.numbers.cap import ONE, Finite
@@ -142,17 +144,30 @@ def _few_groups_always(m: pytest.MonkeyPatch) -> None:
 
 
 def _no_clip(m: pytest.MonkeyPatch) -> None:
-    original = quantize.quantized
-    for module in ("dpsql.core.printing.shapes.direct.quantized", "dpsql.core.printing.grid_integers.quantized"):
-        m.setattr(module, lambda c, names: original(replace(c, lo=4 * c.lo - 4, hi=4 * c.hi + 4), names))
+    """Of a column, of the rows that a FILTER leaves, and of what is rounded below them: all are at wider ends."""
+    for form in (quantize.addend, quantize.quantized):
+
+        def mutated(c: Any, names: Any, form: Any = form) -> Any:
+            return form(replace(c, lo=4 * c.lo - 4, hi=4 * c.hi + 4), names)
+
+        m.setattr(direct, form.__name__, mutated)
 
 
 def _float_arithmetic(m: pytest.MonkeyPatch) -> None:
-    # CAST(x AS DOUBLE) back to the column's own type
-    original = quantize._from_double
-    m.setattr(
-        quantize, "_from_double", lambda d, sql, *more: original(d, sql.replace(" AS DOUBLE)", " AS FLOAT)"), *more)
-    )
+    """Of FLOATs, whose units may then lie beyond the ends; what asks for that above is left out."""
+    near, from_double = quantize._near, quantize._from_double
+
+    def of_floats(d: Any, sql: str, c: Any) -> str:
+        return from_double(d, d.cast(sql, FLOAT), c).replace(" AS DOUBLE)", " AS FLOAT)")
+
+    def mutated(c: Any, sql: str, value: Any, names: Any) -> Any:
+        with pytest.MonkeyPatch.context() as own:
+            if value.type == FLOAT:
+                own.setattr(quantize, "_from_double", of_floats)
+            return near(c, sql, value, names)
+
+    m.setattr(quantize, "_near", mutated)
+    m.setattr(quantize, "within", lambda y, low, high: "TRUE")
 
 
 def _infinite_keys(m: pytest.MonkeyPatch) -> None:
@@ -209,6 +224,8 @@ AVERAGES = (
     "SELECT AVG(y - 4) FROM visits",
 )
 QUALIFY = re.compile(r"QUALIFY ROW_NUMBER\(\) OVER \(.*?\) <= \d+")
+WITHIN = re.compile(r" FILTER \(WHERE i\.a\d+ BETWEEN -?\d+ AND -?\d+\)")
+"""What a SUM leaves out of a column that was clipped below."""
 
 MUTANTS: dict[str, Mutant] = {
     "sensitivity M instead of M·G": Mutant(id_world, GROUPED, _claim(_m_instead_of_m_times_g)),
@@ -239,7 +256,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "few groups, always": Mutant(id_world, GROUPED, _few_groups_always),
     "no clip": Mutant(row_world, ("SELECT SUM(x), AVG(y) FROM log",), _no_clip),
-    "FLOAT arithmetic": Mutant(id_world, ("SELECT AVG(x) FROM people", "SELECT AVG(y) FROM people"), _float_arithmetic),
+    "FLOAT arithmetic": Mutant(row_world, ("SELECT AVG(x) FROM log", "SELECT AVG(y) FROM log"), _float_arithmetic),
     "a join on something other than the id": Mutant(
         id_world, ("SELECT COUNT(*) FROM people a JOIN people b ON a.code = b.code",), _any_join
     ),
@@ -267,7 +284,12 @@ MUTANTS: dict[str, Mutant] = {
     "the centre added": Mutant(
         row_world,
         ("SELECT AVG(x) FROM log", "SELECT AVG(y) FROM log"),
-        sql=lambda s: re.sub(r" - (-?\d+)", r" + (\1)", s),
+        sql=lambda s: re.sub(r" - (-?\d+)", r" + (\1)", WITHIN.sub("", s)),
+    ),
+    "the centre of a total added": Mutant(
+        row_world,
+        ("SELECT AVG(x) FROM log", "SELECT AVG(y) FROM log"),
+        sql=lambda s: re.sub(r" - (CAST\(-?\d+ AS HUGEINT\) \* COUNT)", r" + \1", s),
     ),
     "rows without an id kept": Mutant(
         id_world, ("SELECT COUNT(*) FROM visits", *GROUPED), sql=lambda s: s.replace('t1."pid" IS NOT NULL', "TRUE")

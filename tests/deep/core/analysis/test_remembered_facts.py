@@ -11,8 +11,8 @@ from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.rules.scan import _scan
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Expr
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.expressions.expressions import ExprBinder, _TypesOnly
@@ -23,23 +23,24 @@ from tests.support.random_databases import Store, World, random_world
 from tests.support.random_queries import random_query
 
 
-class Forgetful(ByIdentity[Any, Any]):
+class Forgetful(dict[int, Any]):
     """Holds what was put in last, and says that it holds nothing."""
 
     def __contains__(self, key: object) -> bool:
         return False
 
-    def get(self, key: object) -> None:
-        return None
+    def get(self, key: object, default: Any = None) -> Any:
+        return default
 
 
 def _begin(ctx: Context, *, drafting: bool = False) -> Derivation:
-    return Derivation(ctx.policy, ctx.public, ctx.max_keys, drafting, Forgetful(), Forgetful())
+    return Derivation(ctx.policy, ctx.public, ctx.max_keys, drafting, Forgetful())
 
 
 def _forgetful(m: pytest.MonkeyPatch) -> None:
     """Every fact and every value is found out each time."""
     m.setattr(Derivation, "begin", _begin)
+    m.setattr("dpsql.core.analysis.derive.scan", lambda node, ctx: _scan(node, ctx.table(node.table), ctx))
     m.setattr(Derivation, "fact", lambda self, node: derive(node, self).fact)
     m.setattr(Facts, "value", lambda self, expr: evaluate(expr, {uid: self.env[uid] for uid in self.columns}))
     m.setattr(ExprBinder, "value", lambda self, expr: evaluate(expr, _TypesOnly(expr)))

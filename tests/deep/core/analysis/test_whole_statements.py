@@ -15,6 +15,7 @@ import pytest
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.printing import grid_integers, relational_nodes
 from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.forms import clip
 from dpsql.core.printing.shapes import direct, weighted
 from dpsql.core.printing.shapes.weights import WeightedTerm
 from tests.support.prepared_statements import attacked_copies
@@ -59,8 +60,9 @@ def test_nothing_moves_beyond_its_price_in_many_copies() -> None:
 
 
 def unclipped(m: pytest.MonkeyPatch) -> None:
-    """F1, of integers and decimals."""
-    m.setattr(grid_integers, "_within", lambda sql, low, high: sql)
+    """F1, of integers and decimals: a DOUBLE is clipped before it is rounded, too."""
+    m.setattr(grid_integers, "clipped", lambda d, c, y, low, high: clip.filled(c, y, low))
+    m.setattr(grid_integers, "within", lambda y, low, high: "TRUE")
 
 
 def rows_unlimited(m: pytest.MonkeyPatch) -> None:
@@ -116,7 +118,8 @@ def windows_of_all(m: pytest.MonkeyPatch) -> None:
 
 def rows_that_add_nothing(m: pytest.MonkeyPatch) -> None:
     """F2."""
-    m.setattr(grid_integers, "filled", lambda c, units, low: units)
+    for module in (clip, grid_integers):
+        m.setattr(module, "filled", lambda c, units, low: units)
 
 
 TWINS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], int]] = {

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from dpsql.core.ir.components import Component, RowCount, UnitCount
-from dpsql.core.noise import parallel_composition
-from dpsql.core.printing.shapes import direct, weighted
+from dpsql.core.noise import calibration, measurement, parallel_composition
+from dpsql.core.printing.shapes import direct, sliced, weighted
 from dpsql.planner.rewrites.releases import cut_slices
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.service.planning.public_facts import FactStore
@@ -128,6 +128,7 @@ PAIRS = (
 )
 PARTS = "COUNT(*) FILTER (WHERE x < 0) AS n1, AVG(x) FILTER (WHERE x > 0) AS m, COUNT(*) FILTER (WHERE x IS NULL) AS n2"
 IDS = "COUNT(DISTINCT pid) FILTER (WHERE g = 'a') AS n, COUNT(DISTINCT pid) FILTER (WHERE g = 'b') AS m"
+IDS_AND_ROWS = "COUNT(DISTINCT pid) FILTER (WHERE g = 'a') AS n, COUNT(*) FILTER (WHERE g = 'b') AS m"
 OWN = ", ".join(
     f"COUNT(*, contribution_bounds_per_group => (0, 1)) FILTER (WHERE {f}) AS n{i}"
     for i, f in enumerate(("x < 0", "x > 0", "x IS NULL"))
@@ -161,6 +162,7 @@ FORMS: dict[str, tuple[dict[str, Any], str, list[int]]] = {
     "C, cases": (C, f"SELECT {CASES} FROM t", [1, 1, 2]),
     "C, distinct": (C, f"SELECT {DISTINCT} FROM t", [1, 1]),
     "C, ids": (C, f"SELECT {IDS} FROM t", [1, 1]),
+    "C, ids and rows": (C, f"SELECT {IDS_AND_ROWS} FROM t", [1, 1]),
     "C, own bounds": ({"max_rows_per_unit": 3}, f"SELECT {OWN} FROM t", [1, 1, 1]),
     "C, own bounds, the query's G": (
         {"max_rows_per_unit": 3},
@@ -232,6 +234,40 @@ def test_replaced_ids_have_no_parallel_groups(form: str) -> None:
     assert not found and max(sizes) == 1
 
 
+def _ids_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner guesses of every column that it is one of the id: ids are counted in slices, too."""
+    monkeypatch.setattr(cut_slices, "functions_of_the_id", lambda rows: frozenset(range(10**6)))
+
+
+@pytest.mark.parametrize(("form", "sizes"), [("C, ids", [2]), ("C, ids and rows", [1, 1]), ("promised, ids", [1, 1])])
+def test_ids_in_slices_move_together_by_no_more_than_one(
+    form: str, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a limit ids that are counted are as one, if their slices are of one set; ids and rows are not.
+
+    Nor are ids whose rows count as they are: each row may be in another slice.
+    """
+    _ids_in_slices(monkeypatch)
+    found, (sizes_, seen) = enumerated(form)
+    assert not found, found[:3]
+    assert sizes_ == sizes
+    assert max(sizes) == 1 or {moved for moved, _ in seen} == {0, 1}
+
+
+def test_ids_that_count_in_each_of_their_slices_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: the statement without the earlier slices, in which an id counts wherever it has a row."""
+    _ids_in_slices(monkeypatch)
+    real = sliced.is_present
+
+    def is_present(i: int, sets: sliced.Sets, components: Any) -> str:
+        """As if each slice were the first of its set."""
+        return real(i, (), components)
+
+    monkeypatch.setattr(sliced, "is_present", is_present)
+    found, (sizes, _) = enumerated("C, ids")
+    assert max(sizes) > 1 and any("together" in line for line in found)
+
+
 # --- mutants ---------------------------------------------------------------------------------------------------------
 
 
@@ -259,7 +295,7 @@ def _without(**named: Any) -> Callable[[Any], Any]:
         ("M and G, one", parallel_composition, "_weighs_rows", lambda c: c.scaled, {"neighbours": "replace_one"}),
         ("M and G, sums", parallel_composition, "_counts_rows", _without(scaled=False, scaled_over_groups=False), {}),
         ("promised, ids", parallel_composition, "_bounded_by_each_row", _joined, {}),
-        ("C, ids", parallel_composition, "_weighed_by_all_rows", _joined, {}),
+        ("C, ids and rows", parallel_composition, "_counts_ids", _joined, {}),
         ("C", parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row, {}),
         ("C, cases", parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row, {}),
         ("C, distinct", parallel_composition, "_weighed_by_all_rows", parallel_composition._bounded_by_each_row, {}),
@@ -272,7 +308,7 @@ def _without(**named: Any) -> Callable[[Any], Any]:
         "replaced ids, M and G",
         "sums as rows",
         "presence of ids",
-        "presence of ids, C",
+        "ids and rows",
         "a sum alone",
         "cases of a sum alone",
         "distinct values",
@@ -282,8 +318,17 @@ def _without(**named: Any) -> Callable[[Any], Any]:
 def test_parallel_groups_where_there_must_be_none_are_noticed(
     form: str, owner: Any, name: str, wrong: Any, unit: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _ids_in_slices(monkeypatch)
     monkeypatch.setattr(owner, name, wrong)
     found, (sizes, _) = enumerated(form, **unit)
+    assert max(sizes) > 1 and any("together" in line for line in found)
+
+
+def test_parallel_ids_without_slices_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No set has them: an id may count in both."""
+    for owner in (calibration, measurement):
+        monkeypatch.setattr(owner, "parallel_groups", lambda node, units: (tuple(range(len(node.components))),))
+    found, (sizes, _) = enumerated("C, ids")
     assert max(sizes) > 1 and any("together" in line for line in found)
 
 
@@ -295,10 +340,10 @@ def test_weights_that_divide_by_the_rows_of_a_filter_are_noticed(form: str, monk
     assert max(sizes) > 1 and any("together" in line for line in found)
 
 
-def _own_divisor(c: Component, i: int, parts: Any) -> weighted.WeightedTerm:
+def _own_divisor(c: Component, i: int, parts: Any, sets: sliced.Sets) -> weighted.WeightedTerm:
     limit = parts.bounding.rows or parts.bounding.per_group
     if not isinstance(c, RowCount) or c.filter is None:
-        return _TERM(c, i, parts)
+        return _TERM(c, i, parts, sets)
     own = f"({c.weight * limit} * m{i}) // CASE WHEN m{i} > {limit} THEN m{i} ELSE {limit} END"
     return weighted.WeightedTerm(own, columns={f"m{i}": f"m{i}"})
 

@@ -47,7 +47,7 @@ SPELLED = {
     "is_not_distinct_from": "({} IS NOT DISTINCT FROM {})", "and": "({} AND {})", "or": "({} OR {})",
     "not": "(NOT {})", "is_null": "({} IS NULL)", "is_not_null": "({} IS NOT NULL)", "is_true": "({} IS TRUE)",
     "is_not_true": "({} IS NOT TRUE)", "is_false": "({} IS FALSE)", "is_not_false": "({} IS NOT FALSE)",
-    "concat_op": "({} || {})",
+    "concat_op": "({} || {})", "bits_and": "({} & {})", "bits_or": "({} | {})", "bits_xor": "xor({}, {})",
 }  # fmt: skip
 
 

@@ -19,9 +19,10 @@ import dpsql.core.noise.calibration as allocate
 import dpsql.core.noise.partition_selection as threshold_module
 import dpsql.core.printing.grid_integers as quantize
 import dpsql.core.printing.relational_nodes as relations
+import dpsql.core.printing.shapes.direct as direct
 import dpsql.core.printing.shapes.weighted as weighted
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, QuantileChoice
+from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.noise.backends import ExactBackend
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import DiscreteLaplace, Exponential, KeyThreshold
@@ -70,13 +71,13 @@ def smaller_slope(m: pytest.MonkeyPatch) -> None:
 
 
 def no_clip(m: pytest.MonkeyPatch) -> None:
-    original = quantize.quantized
+    """Of a column, and of the rows that a FILTER leaves."""
+    for form in (quantize.addend, quantize.quantized):
 
-    def wide(c: Component, names: Any) -> str:
-        return original(replace(c, lo=4 * c.lo - 4, hi=4 * c.hi + 4), names)
+        def wide(c: Any, names: Any, form: Any = form) -> Any:
+            return form(replace(c, lo=4 * c.lo - 4, hi=4 * c.hi + 4), names)
 
-    for module in ("dpsql.core.printing.shapes.direct.quantized", "dpsql.core.printing.grid_integers.quantized"):
-        m.setattr(module, wide)
+        m.setattr(direct, form.__name__, wide)
 
 
 def all_groups(m: pytest.MonkeyPatch) -> None:
