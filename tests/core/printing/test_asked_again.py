@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import re
+from textwrap import indent
 
 import pytest
 
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.policy.load import parse_policy
+from tests.core.printing.test_attempts import LOG
 from tests.core.printing.test_attempts import POLICY as ON_DUCKDB
 from tests.support.planning import HEAD, UNITS, planned
 
 POLICY = parse_policy(
-    HEAD.replace("test.duckdb", "postgresql://reader@server/shop")
-    + UNITS
-    + """tables:
-  log:
-    unit: {rows: 1}
-    columns:
-      i: {type: bigint}
-      n: {type: integer, bounds: [0, 10]}
-      y: {type: double, bounds: [-3, 3]}
-      p: {type: "decimal(9,2)", bounds: [0, 50]}
-      w: {type: "decimal(38,0)", bounds: [0, 9]}
-      d: {type: date, bounds: [2024-01-01, 2024-12-31]}
-      t: {type: timestamp}
-      s: {type: varchar}
-""",
+    HEAD.replace("test.duckdb", "postgresql://reader@server/shop") + UNITS + "tables:\n" + indent(LOG, "  "),
     "test.yaml",
 )
 BARE = [

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 from dpsql.policy.load import parse_policy
+from tests.core.printing.test_attempts import LOG
 from tests.support.planning import HEAD, UNITS, planned
 
 POLICY = parse_policy(
-    HEAD.replace("test.duckdb", "sc://cluster")
-    + UNITS
-    + """tables:
-  log:
-    unit: {rows: 1}
-    columns:
-      i: {type: bigint}
-      n: {type: integer, bounds: [0, 10]}
-      y: {type: double, bounds: [-3, 3]}
-      d: {type: date, bounds: [2024-01-01, 2024-12-31]}
-      s: {type: varchar}
-""",
+    HEAD.replace("test.duckdb", "sc://cluster") + UNITS + "tables:\n" + indent(LOG, "  "),
     "test.yaml",
 )
 PLAIN = ["n + n > 3", "i BETWEEN 3 AND 9", "y * 2 + y > 1", "lower(s) = 'a'", "n % 3 = 1"]

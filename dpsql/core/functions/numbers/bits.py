@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from dpsql.core.functions.function import Args, Function, SignatureError
+from dpsql.core.functions.function import Args, Function, SignatureError, no_domain
 from dpsql.core.functions.signature import count, if_null, integer, stored, strict
-from dpsql.core.functions.value import Domain, Scalar
+from dpsql.core.functions.value import Domain
 from dpsql.core.ir.types import BIGINT, INTEGER, SqlType, integer_type_for
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
@@ -62,37 +62,28 @@ def _masked(args: Args) -> Domain | None:
     return None
 
 
-def _both(f: Callable[[int, int], int]) -> Callable[..., Scalar]:
-    return strict(f)
+def _operator(
+    name: str,
+    written: str,
+    summary: str,
+    python: Callable[[int, int], int],
+    interval: Callable[[Args], Interval] = _all_bits,
+    domain: Callable[[Args], Domain | None] = no_domain,
+) -> Function:
+    return Function(
+        (name,),
+        f"{written}: integer, integer → integer",
+        summary,
+        type=_type,
+        interval=interval,
+        domain=domain,
+        python=strict(python),
+        operator=True,
+    )
 
 
 FUNCTIONS = (
-    Function(
-        ("bits_and",),
-        "x & y: integer, integer → integer",
-        "The bits that both have.",
-        type=_type,
-        interval=_and,
-        domain=_masked,
-        python=_both(operator.and_),
-        operator=True,
-    ),
-    Function(
-        ("bits_or",),
-        "x | y: integer, integer → integer",
-        "The bits that either has.",
-        type=_type,
-        interval=_all_bits,
-        python=_both(operator.or_),
-        operator=True,
-    ),
-    Function(
-        ("bits_xor",),
-        "xor(x, y): integer, integer → integer",
-        "The bits that one of them has.",
-        type=_type,
-        interval=_all_bits,
-        python=_both(operator.xor),
-        operator=True,
-    ),
+    _operator("bits_and", "x & y", "The bits that both have.", operator.and_, _and, _masked),
+    _operator("bits_or", "x | y", "The bits that either has.", operator.or_),
+    _operator("bits_xor", "xor(x, y)", "The bits that one of them has.", operator.xor),
 )
