@@ -187,8 +187,11 @@ class _Adapter:
         pattern, flag = node.expression, node.args.get("flag")
         if self.dialect not in ("postgres", "bigquery") or flag is not None:
             raise self.refuse(node, "use LIKE", what="matching by a regular expression")
-        if self.dialect == "postgres" and (odd := _READ_OTHERWISE.search(pattern.name)) is not None:
-            raise self.refuse(node, "write the characters out:  [A-Za-z0-9_]", what=f"{odd[0]} in a pattern")
+        if self.dialect == "postgres":
+            if not isinstance(pattern, exp.Literal):  # a value that comes later may be read otherwise, too
+                raise self.refuse(node, "write the pattern itself:  x ~ '^a.*b$'", what="a pattern that is no literal")
+            if (odd := _READ_OTHERWISE.search(pattern.name)) is not None:
+                raise self.refuse(node, "write the characters out:  [A-Za-z0-9_]", what=f"{odd[0]} in a pattern")
         text = exp.Literal.string(pattern.name) if isinstance(pattern, exp.RawString) else pattern.copy()
         options = "s" * (self.dialect == "postgres") + "i" * isinstance(node, exp.RegexpILike)
         flag = exp.Literal.string(options) if options else None

@@ -223,6 +223,7 @@ REFUSED = [
     *[(d, "CAST(s AS INT)", "text") for d in ("postgres", "spark", "tsql")],
     ("postgres", "n::numeric", "DECIMAL"), ("spark", "CAST(x AS DECIMAL)", "DECIMAL"),
     ("spark", "CAST(d AS TIMESTAMP)", "TIMESTAMPTZ"), ("bigquery", "CAST(d AS TIMESTAMP)", "TIMESTAMPTZ"),
+    ("postgres", "s ~ r", "pattern"), ("postgres", "s ~ ('a' || 'b')", "pattern"),
     *[("postgres", rf"s ~ '{p}'", "pattern") for p in (r"\bA", r"\w", "[[:alpha:]]", "(?i)a", "a{300}")],
     ("postgres", "s::boolean", "BOOLEAN"), ("spark", "CAST(i AS FLOAT)", "FLOAT"),
     *[(d, "d - e", "difference") for d in ("bigquery", "spark", "mysql", "tsql")],
