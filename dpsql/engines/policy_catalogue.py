@@ -27,14 +27,18 @@ class CatalogueRelation:
 
 
 class TooMuch(Exception):
-    """A question took too long or too much memory, or cannot be answered."""
+    """A question took too long or too much memory."""
+
+
+class DoesNotFit(Exception):
+    """A question names a column that there is not, or its types do not fit: the column, "" if it is not that."""
 
 
 class CatalogueDatabase(Protocol):
     """Relations and functions, and SELECTs over them. One question at a time, from any thread."""
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """All rows of one SELECT. Raises TooMuch."""
+        """All rows of one SELECT. Raises TooMuch, DoesNotFit."""
         ...
 
     def close(self) -> None:

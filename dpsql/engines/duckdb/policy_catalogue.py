@@ -5,6 +5,7 @@ It is locked like the others, holds no data at all, and has little memory and on
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,7 +15,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.locked.connections import lock_down, start
-from dpsql.engines.policy_catalogue import CatalogueFunction, CatalogueRelation, TooMuch
+from dpsql.engines.policy_catalogue import CatalogueFunction, CatalogueRelation, DoesNotFit, TooMuch
 from dpsql.engines.resources import EngineResources
 
 SECONDS: Final = 1.0
@@ -23,6 +24,7 @@ MOST_VALUES: Final = 500_000
 """Values of an answer: columns times rows."""
 MOST_CHARACTERS: Final = 10_000_000
 """Of the texts of an answer."""
+_NO_COLUMN: Final = re.compile(r'(?:Referenced column|a column named) "([^"]*)"')
 
 
 class DuckDBCatalogue:
@@ -50,7 +52,7 @@ class DuckDBCatalogue:
         lock_down(self._connection, ())
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """All rows of one SELECT. Raises TooMuch."""
+        """All rows of one SELECT. Raises TooMuch, DoesNotFit."""
         rows: list[tuple[Any, ...]]
         with self._lock:
             late = threading.Timer(SECONDS, self._connection.interrupt)
@@ -59,6 +61,9 @@ class DuckDBCatalogue:
                 result = self._connection.execute(sql)
                 most = MOST_VALUES // max(len(result.description or ()), 1)
                 rows = result.fetchmany(most + 1)
+            except (duckdb.BinderException, duckdb.ConversionException) as error:
+                named = _NO_COLUMN.search(str(error))
+                raise DoesNotFit(named[1] if named else "") from None
             except duckdb.Error:
                 raise TooMuch from None
             finally:

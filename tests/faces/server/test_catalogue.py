@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.engines.policy_catalogue import TooMuch
+from dpsql.engines.policy_catalogue import DoesNotFit, TooMuch
 from dpsql.faces.server.catalogue.login_catalogue import LoginCatalogue
 from dpsql.frontend.catalogue.known import NotListed
 from dpsql.policy.load import load_policy
@@ -138,7 +138,7 @@ def test_names_of_a_with_reach_nothing_else(catalogue: LoginCatalogue) -> None:
     assert catalogue.answer(inside).rows == own
     inner = "WITH duckdb_settings AS (SELECT 'x' AS name) SELECT name FROM duckdb_settings"
     outside = f"SELECT ({inner}), x.name FROM duckdb_settings x"
-    with pytest.raises((NotListed, TooMuch)):
+    with pytest.raises((NotListed, TooMuch, DoesNotFit)):
         catalogue.answer(outside)
 
 
@@ -165,7 +165,7 @@ def test_words_in_any_order_are_answered_or_refused(catalogue: LoginCatalogue, w
     """No text raises anything else."""
     sql = "SELECT " + " ".join(words)
     LoginCatalogue.concerns(sql)
-    with contextlib.suppress(NotListed, TooMuch):
+    with contextlib.suppress(NotListed, TooMuch, DoesNotFit):
         catalogue.answer(sql)
 
 

@@ -86,6 +86,23 @@ def test_each_login_sees_its_own_name(catalogue: CatalogueOfLogins) -> None:
     assert list(ask(catalogue, "SELECT current_user", login=BO).rows) == [("bo",)]
 
 
+@pytest.mark.parametrize(
+    ("sql", "column"),
+    [
+        ("SELECT nosuch FROM pg_class", "nosuch"), ("SELECT a.nosuch FROM pg_attribute a", "nosuch"),
+        ("SELECT relname FROM pg_class ORDER BY nosuch", "nosuch"), ("SELECT relname + 1 FROM pg_class", ""),
+        ("SELECT relname, count(*) FROM pg_class", ""), ("SELECT 'x'::int FROM pg_class", ""),
+    ],
+)  # fmt: skip
+def test_a_column_that_there_is_not_is_named(catalogue: CatalogueOfLogins, sql: str, column: str) -> None:
+    """Who looks whether a column is there does not take it for a question that was too long."""
+    with pytest.raises(Refused) as refused:
+        ask(catalogue, sql)
+    (found,) = refused.value.diagnostics
+    assert found.code == ("DP103" if column else "DP101")
+    assert f"column {column} does not exist" == found.message if column else "do not fit" in found.message
+
+
 @pytest.mark.parametrize("sql", ["SELECT * FROM pg_catalog.pg_unheard_of", "SELECT pg_sleep(5)", "SELECT pg_ FROM"])
 def test_a_refusal_says_what_is_not_listed(catalogue: CatalogueOfLogins, sql: str) -> None:
     with pytest.raises(Refused) as refused:

@@ -16,7 +16,7 @@ from dpsql.core.ir import types as t
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.engines.policy_catalogue import TooMuch
+from dpsql.engines.policy_catalogue import DoesNotFit, TooMuch
 from dpsql.faces.server.catalogue.login_catalogue import LoginCatalogue
 from dpsql.faces.server.statements import Answer, DescribedStatement, Login, Refused, StatementSettings, Value
 from dpsql.frontend.catalogue.known import NotListed
@@ -111,6 +111,10 @@ class CatalogueOfLogins:
     def _guarded(step: Callable[[], T]) -> T:
         try:
             return step()
+        except DoesNotFit as column:
+            if str(column):
+                raise Refused([Diagnostic("DP103", f"column {column} does not exist", help=("SHOW TABLES",))]) from None
+            message, repair = "columns or types in this question about the catalogue do not fit", "SHOW TABLES"
         except NotListed as what:
             message, repair = f"{what} is not on the list of what may be asked of the catalogue", "SHOW TABLES"
         except TooMuch:

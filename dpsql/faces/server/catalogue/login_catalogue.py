@@ -96,7 +96,7 @@ class LoginCatalogue:
             raise NotListed("this spelling") from None
 
     def answer(self, sql: str, values: Sequence[str | None] = ()) -> SchemaAnswer:
-        """The answer. values: one text for each of `$1`, …; None is NULL. Raises NotListed, TooMuch."""
+        """The answer. values: one text for each of `$1`, …; None is NULL. Raises NotListed, TooMuch, DoesNotFit."""
         question = self.read(sql, values)
         if question.sql is None:
             return SchemaAnswer(question.columns, (), question.missing)
