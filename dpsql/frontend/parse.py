@@ -9,10 +9,10 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import pairwise
 
 import sqlglot
-from sqlglot import Parser, Token, TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -160,14 +160,33 @@ def _reader(dialect: str) -> sqlglot.Dialect:
     return found
 
 
-@cache
-def _parser_class(reader: Any) -> type[Parser]:
-    """PostgreSQL's keeps the format of TO_CHAR as it is written: sqlglot's turns it into the letters of another one."""
-    made: type[Parser] = reader.parser_class
-    if not issubclass(reader, sqlglot.dialects.Postgres):
-        return made
-    formats = {**made.FUNCTIONS, "TO_CHAR": exp.ToChar.from_arg_list}
-    return type("ParserOfFormats", (made,), {"FUNCTIONS": formats})
+_WRITTEN = "TO_CHAR\0"
+"""PostgreSQL's TO_CHAR among its tokens: sqlglot would turn its format into the letters of another one.
+
+A name that no text can hold. (The compiled parser cannot be given another table of functions.)
+"""
+
+
+def _formats_as_written(tokens: list[Token]) -> list[Token]:
+    found = list(tokens)
+    for i, (t, after) in enumerate(pairwise(tokens)):
+        if after.token_type is TokenType.L_PAREN and t.text.upper() == "TO_CHAR" and t.token_type in _NAMES:
+            found[i] = Token(_VAR, _WRITTEN, t.line, t.col, t.start, t.end, t.comments)
+    return found
+
+
+def _named(tree: exp.Expr) -> exp.Expr:
+    """The tree with ToChar again for what `_formats_as_written` kept from the parser."""
+    for node in list(tree.find_all(exp.Anonymous, exp.Identifier)):
+        if node.name == _WRITTEN and isinstance(node, exp.Identifier):  # the name of a table, with its columns
+            node.set("this", "to_char")
+        elif node.name == _WRITTEN:
+            made = exp.ToChar.from_arg_list(node.expressions)
+            made.meta.update(node.meta)
+            made.comments = node.comments
+            tree = made if node is tree else tree
+            node.replace(made)
+    return tree
 
 
 def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:
@@ -176,9 +195,11 @@ def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[ex
     Some brackets it reads in two ways (`INT(`, `ARRAY[`), and those within them twice as often: nodes are counted.
     """
     most = MOST_NODES + len(text)
-    parser = _parser_class(type(reader))(dialect=reader, max_nodes=most)
+    parser = reader.parser(max_nodes=most)
+    kept = isinstance(reader, sqlglot.dialects.Postgres)
     try:
-        return parser.parse(tokens, text)
+        trees = parser.parse(_formats_as_written(tokens) if kept else tokens, text)
+        return [_named(tree) if kept and tree is not None else tree for tree in trees]
     finally:  # also where it went on, and took what it could not read for something else
         if parser._node_count > most:
             raise RecursionError
@@ -252,6 +273,7 @@ def _numbered(tokens: list[Token]) -> list[Token]:
 
 
 _VAR, _JOIN = TokenType.VAR, TokenType.JOIN
+_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _BY = {"GROUP": TokenType.GROUP_BY, "ORDER": TokenType.ORDER_BY}
 
 
