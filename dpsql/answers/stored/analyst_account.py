@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
+from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.ledger.failures import LOOK, too_many
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
@@ -69,6 +70,10 @@ class AnalystAccount:
         """What to tell whoever is not refused for failures, though there are too many."""
         why = None if self.named else too_many(self._failure_cap, self.analyst, self.ledger.failures())
         return () if why is None else (f"{why}: with a name, and at a server, private queries are refused; {LOOK}",)
+
+    def older_answers_told(self) -> tuple[str, ...]:
+        """What to tell of the answers that he has of an older dpsql, once."""
+        return told_once(self.store, self.analyst, lambda: self.ledger.received(self.analyst))
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""

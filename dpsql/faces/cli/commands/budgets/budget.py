@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.answers.results.cell_texts import Cell, cell
+from dpsql.answers.stored.analyst_account import answers_beside
+from dpsql.answers.stored.older_answers import in_all
 from dpsql.core.ledger.failures import counted, look_at, too_many
 from dpsql.core.ledger.ledger import Entry, EntryKind, Failure, FailureCap, Ledger, Receipt
 from dpsql.core.policy.policy import Policy
@@ -83,6 +85,7 @@ def run(
         lower = [] if found is None else list(budget_additions.differences(loaded, found))
         accounts, everything = read_accounts(loaded, found, analyst)
         failed = _failed(loaded, found, everything, analyst) if failures else None
+        lower += () if found is None else in_all(answers_beside(found))
     finally:
         if found is not None:
             found.close()
