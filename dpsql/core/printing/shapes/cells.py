@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.ir.components import Component, KeySource, ListChoice, QuantileChoice
-from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.components import KeySource, ListChoice, QuantileChoice
+from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import cells_of
@@ -25,25 +25,31 @@ from dpsql.core.printing.expressions import Names, condition, spell
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.sliced import Sets, unfiltered, with_numbers
 from dpsql.core.printing.waist import text, waist
 
 
 def histogram(
     block: Block,
-    keys: Sequence[Column],
-    c: Component,
+    node: Release,
     numbers: tuple[int, ...],
     unit: Sequence[int] = (),
     weights: Sequence[str] = (),
     full: int = 0,
+    sets: Sets = (),
 ) -> Statement:
     """One histogram.
 
-    unit: of the id at most, where rows have weights, or ids are counted: its column. weights: steps of a
+    numbers: of the components that are chosen by it. sets: the one that they are in slices of, whose numbers are a
+    column. unit: of the id at most, where rows have weights, or ids are counted: its column. weights: steps of a
     WITH of which the last is w, with columns u, k0 … and ww. full: the weight of rows that w does not know; 0: they do
     not count.
     """
-    d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
+    d, keys = block.names.dialect, node.keys
+    names = [f"k{i}" for i in range(len(keys))]
+    c, *_ = (unfiltered(node.components, sets)[i] for i in numbers)
+    if sets:
+        block = with_numbers(block, sets, node.components)
     if c.filter is not None:
         block = block.filtered(condition(c.filter, block.names))
     cells: Cells | KeySource
@@ -63,7 +69,8 @@ def histogram(
         assert c.arg is not None
         value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else text(c.arg, over)[0]
         shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
-        return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
+        slice_ = [f"{over.sql[-1]} AS s"] if sets else []
+        return [*shown, *slice_, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
 
     items, block = waist(block, listed)
     rows = f"(SELECT {', '.join(items)}\n{block.clause()}) AS r"
@@ -72,14 +79,18 @@ def histogram(
         same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])
         rows += f"\n{'LEFT ' if full else ''}JOIN w ON {same}"
         counted = d.total(f"COALESCE(w.ww, {full})" if full else "w.ww", BIGINT)
-    shown = [*(f"r.{name}" for name in names), f"{cell} AS c", f"{counted} AS m"]
-    by = ", ".join(str(i + 1) for i in range(len(names) + 1))
+    groups = [*(f"r.{name}" for name in names), *(["r.s"] if sets else []), f"{cell} AS c"]
+    shown = [*groups, f"{counted} AS m"]
+    by = ", ".join(str(i + 1) for i in range(len(groups)))
     present = "" if ids else "\nWHERE r.y IS NOT NULL"  # NULL can be a key, and no value
+    if sets:
+        own = sorted({sets[0].members[i] for i in numbers})
+        present += f" AND r.s IN ({', '.join(map(str, own))})"
     steps = ",\n".join(weights)
     head = f"WITH {steps}\n" if weights else ""
     sql = f"{head}SELECT {', '.join(shown)}\nFROM {rows}{present}\nGROUP BY {by}"
     shape = "units by value" if ids else "histogram by cells, weights per id" if weights else "histogram by cells"
-    return Statement(sql, numbers, shape, cells)
+    return Statement(sql, numbers, shape, cells, tuple(sets[0].members[i] for i in numbers) if sets else ())
 
 
 def start(d: Dialect, y: str, cells: Cells) -> str:
