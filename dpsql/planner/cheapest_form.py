@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.costs.expected_error import total_error
@@ -15,6 +15,7 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
+from dpsql.planner.searches.limits_to_search import Searching
 from dpsql.planner.searches.may_search import not_searched, says_auto
 from dpsql.planner.searches.search_share import searching_of
 from dpsql.planner.stages.query_to_plan import QueryToPlan
@@ -44,13 +45,17 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
 
     error: how the form of its sums is chosen; None: plain sums.
     """
-    plan, rooted = _planned(query, error)
-    if query.settings.family or plan.searches is None or not rooted:
+    rewritten, searching = _rewritten(query, error)
+    if searching is None or not searching.wanted:
+        return plan_of_stages(rewritten, query)
+    plan = with_limits_searched(rewritten, query, searching)
+    if query.settings.family or plan.searches is None or not searching.rooted:
         return plan
     # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
     gaussian = plan.searches.settings.family == DiscreteGaussian.name
     try:
-        roots, _ = _planned(replace(query, settings=replace(query.settings, family=DiscreteGaussian.name)), error)
+        query = replace(query, settings=replace(query.settings, family=DiscreteGaussian.name))
+        roots = _quietest(query, error)
     except Rejected:
         if gaussian:
             raise
@@ -58,19 +63,16 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
     return roots if gaussian or error_of_limits(roots) < error_of_limits(plan) else plan
 
 
-def _planned(query: QueryToPlan, error: Error | None) -> tuple[Plan, bool]:
-    """One form of the query, rewritten and planned; and whether limits are on roots of squares, or might be."""
+def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching | None]:
+    """One form of the query, and what it leaves to searches."""
     settings, parsed = query.settings, query.parsed
     auto = says_auto(query.bound.root, parsed.source.text)
     searching = searching_of(settings, query.policy, auto, parsed.clause is not None)
     draft = Derivation.begin(query.ctx, drafting=True)
     try:
         ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals)
-        rewritten = rewrite(query.bound.root, ctx)
+        return rewrite(query.bound.root, ctx), searching
     except Rejected as refusal:
         if searching is not None and searching.withheld:
             refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
         raise
-    if searching is None or not searching.wanted:
-        return plan_of_stages(rewritten, query), False
-    return with_limits_searched(rewritten, query, searching), searching.rooted
