@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from operator import is_
 from typing import Generic, TypeVar
 
@@ -66,18 +66,16 @@ def walk(node: Node) -> list[Node]:
     return found
 
 
-def children_first(node: Node, known: Container[int]) -> Iterator[Node]:
-    """The node and all below it that are not known, each once its inputs are, the left one first.
-
-    known: by their `id`; whoever asks for the next one has made the last one known.
-    """
+def children_first(node: Node, known: Container[int]) -> list[Node]:
+    """The node and all below it that are not known by their `id`, each behind its inputs, the left one first."""
+    found: list[Node] = []
     waiting = [node]
     while waiting:
-        missing = [child for child in inputs(waiting[-1]) if id(child) not in known]
-        if missing:
-            waiting += missing[::-1]
-        elif id(found := waiting.pop()) not in known:
-            yield found
+        node = waiting.pop()
+        if id(node) not in known:
+            found.append(node)
+            waiting += inputs(node)
+    return found[::-1]
 
 
 def arguments(call: AggregateCall) -> tuple[Expr, ...]:
