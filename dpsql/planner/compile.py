@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.facts import Facts
@@ -37,6 +38,7 @@ from dpsql.planner.searches.may_search import not_searched, says_auto, with_sear
 from dpsql.planner.searches.search_share import searching_of
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan, bound_query
+from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import error_of_limits
 from dpsql.planner.with_limits_searched import with_limits_searched
 
@@ -65,7 +67,7 @@ def compile_query(
     steps.begin()
     try:
         query = bound_query(source, ctx, settings, parameters, target, tables)
-        return _cheapest(query)
+        return _to_be_shown(_cheapest(query), query.settings)
     except Rejected as refusal:
         found = refusal.diagnostics if query is None else rows_wanted(refusal.diagnostics, query.bound.root, source)
         if would_be_searched(found, policy, settings):
@@ -79,6 +81,20 @@ def compile_query(
         raise reject("DP010", "the statement is nested too deeply", source=source) from None
     finally:
         steps.end()
+
+
+ANYWAY: Final = "or run it all the same: /* dpsql: anyway=on */ SELECT …"
+
+
+def _to_be_shown(plan: Plan, settings: QuerySettings) -> Plan:
+    """Refuse a plan of which no group could be shown, before it is paid for. Raises Rejected DP305."""
+    refused = [w for w in plan.warnings if w.severity == "error"]
+    if not refused:
+        return plan
+    # Once limits were found it is paid for.
+    if not (settings.anyway or settings.nominal or settings.found):
+        raise Rejected([replace(w, help=(*w.help, ANYWAY)) for w in refused])
+    return replace(plan, stages=tuple(s.as_warnings() if isinstance(s, Releasing) else s for s in plan.stages))
 
 
 Error = Callable[[Release, Facts], float]

@@ -3740,6 +3740,14 @@ MUTATIONS = (
         ("tests/core/noise/test_calibration.py",),
     ),
     Mutation(
+        "no-group-is-no-refusal",
+        "dpsql/planner/compile.py",
+        "    if not refused:",
+        "    if True:",
+        "a query of which no group could be shown is paid for",
+        ("tests/planner/test_warnings.py",),
+    ),
+    Mutation(
         "public-size-of-no-rows",
         "dpsql/core/noise/calibration.py",
         "return 0 if counts_nothing(component, below) else known(",

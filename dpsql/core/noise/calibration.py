@@ -1,8 +1,8 @@
 """Splitting a query's ε and δ over everything it measures, and calibrating each part.
 
 ε is per query: a query that asks for 1 pays 1, whatever the number of its columns. All noise of a query is of one
-family, Laplace or Gaussian: whichever makes the total error Σ wᵢ·ln(variance of component i) smaller; but where keys are
-private the one that shows them from fewer units on, if by more than a tenth: what is hidden has no error.
+family, Laplace or Gaussian: whichever makes the total error Σ wᵢ·ln(variance of component i) smaller; but where keys
+are private the one that shows them from fewer units on, if by more than a tenth: what is hidden has no error.
 
 *Shares.* Component i of weight wᵢ gets the part wᵢ/Σw of ε (or of ρ). *Why:* its variance is proportional to 1/εᵢ² (to
 1/ρᵢ), so the total error is a constant minus 2·Σ wᵢ·ln εᵢ, and Σ wᵢ·ln(εᵢ/wᵢ) ≤ Σw·ln(Σεᵢ/Σw) by Jensen's inequality,
