@@ -29,6 +29,8 @@ def without_pivots(tree: exp.Expr, source: Source) -> exp.Expr:
     """The tree with a SELECT in place of each PIVOT and UNPIVOT. Raises Rejected DP101 for what has no such form."""
     for node in reversed(list(tree.find_all(exp.Pivot))):  # what a pivot reads before the pivot
         above = node.parent
+        if node.args.get("default_on_null"):
+            raise _outside(node.expressions[0], "PIVOT with DEFAULT ON NULL", source)
         if isinstance(above, exp.Table | exp.Subquery) and node.arg_key == "pivots":
             if len(above.args["pivots"]) > 1:
                 raise _outside(node, "one PIVOT of another", source)
@@ -40,6 +42,7 @@ def without_pivots(tree: exp.Expr, source: Source) -> exp.Expr:
             above.replace(exp.Subquery(this=_select(node, rows, source), alias=alias, joins=joins))
         else:
             made = _select(node, node.this.copy(), source)
+            made.set("with_", node.args.get("with_"))
             tree = made if node is tree else tree
             node.replace(made)
     return tree
@@ -47,7 +50,7 @@ def without_pivots(tree: exp.Expr, source: Source) -> exp.Expr:
 
 def _outside(node: exp.Expr, what: str, source: Source) -> Rejected:
     return reject(
-        "DP101", f"{what} is outside the accepted SQL", span=span_of(node, source.text),
+        "DP101", f"{what} is outside the accepted SQL", span=span_of(node, source.text), source=source,
         help=["use one aggregate for each value:  COUNT(*) FILTER (WHERE x = 'a')"],
     )  # fmt: skip
 
@@ -61,19 +64,22 @@ def _pivoted(node: exp.Pivot, rows: exp.Expr, source: Source) -> exp.Select:
     calls = node.args.get("using") or node.expressions
     if not calls or not all(isinstance(i, exp.In) and i.expressions for i in lists):
         unlisted = next((i for i in lists if not isinstance(i, exp.In) or not i.expressions), node)
+        key = unlisted.this if isinstance(unlisted, exp.In) else unlisted
         raise reject(
-            "DP101", "PIVOT without a list of values is outside the accepted SQL",
-            span=span_of(unlisted, source.text), help=[f"list them:  {_text(unlisted.this if isinstance(unlisted, exp.In) else unlisted, source)} IN ('a', 'b')"],
+            "DP101", "PIVOT without a list of values is outside the accepted SQL", span=span_of(key, source.text),
+            source=source,
+            help=[f"list them:  {_text(key, source)} IN ('a', 'b')"],
         )  # fmt: skip
     combinations = list(product(*(i.expressions for i in lists)))
     if len(combinations) * len(calls) > MOST_COLUMNS:
         raise _outside(node, f"a PIVOT of more than {MOST_COLUMNS:,} columns", source)
-    names = [c.name for c in node.args.get("columns") or ()]
+    theirs = node.args.get("columns") if node.args.get("prefixed_pivot_columns") else ()  # of a dialect of its own
+    names = [c.name for c in theirs or ()]
     items: list[exp.Expr] = []
     for values in combinations:
         for call in calls:
             made = _sliced(call, [(i.this, v) for i, v in zip(lists, values, strict=True)], source)
-            written = "_".join(v.alias_or_name for v in values)
+            written = "_".join(v.alias_or_name or v.sql("duckdb").lower() for v in values)
             several = len(calls) > 1 or isinstance(call, exp.Alias)
             name = f"{written}_{call.alias or call.sql('duckdb').lower()}" if several else written
             items.append(exp.alias_(made, names[len(items)] if len(names) > len(items) else name, quoted=True))
