@@ -43,11 +43,9 @@ def test_what_is_named_twice_is_kept(engine: duckdb.DuckDBPyConnection) -> None:
     assert len(kept) > len(READ_ONCE)
     assert [s for s in read_once(DUCKDB) if scans(engine, s) != 1] == []
     assert any(scans(engine, s.replace("AS MATERIALIZED", "AS NOT MATERIALIZED")) > 1 for s in kept), "the broken twin"
-    for statement in kept:
-        name = re.search(r"(\w+) AS MATERIALIZED", statement)
-        assert name is not None and len(re.findall(rf"\b{name[1]}\b(?=[\s)]|$)", statement)) > 1
-        twice = set(re.findall(r"\b([a-z]) AS \(", statement)) & {"r", "q"}
-        assert not twice, "read twice, and not said to be kept"
+    for statement in read_once(DUCKDB):  # and it is said, where DuckDB would keep it anyhow
+        for name in re.findall(r"\b([rq]) AS \(", statement):
+            assert len(re.findall(rf"(?:FROM|JOIN) {name}\b", statement)) == 1
 
 
 @pytest.mark.parametrize("sql", READ_ONCE)
