@@ -3777,6 +3777,22 @@ MUTATIONS = (
         ("tests/planner/test_unread.py",),
     ),
     Mutation(
+        "family-by-variance-alone",
+        "dpsql/core/noise/calibration.py",
+        "return shown if _thresholds(shown) <",
+        "return quiet if _thresholds(shown) <",
+        "private keys are hidden for the sake of quieter numbers",
+        ("tests/core/noise/test_calibration.py",),
+    ),
+    Mutation(
+        "no-group-is-no-refusal",
+        "dpsql/planner/compile.py",
+        "    if not refused:",
+        "    if True:",
+        "a query of which no group could be shown is paid for",
+        ("tests/planner/test_warnings.py",),
+    ),
+    Mutation(
         "public-size-of-no-rows",
         "dpsql/core/noise/calibration.py",
         "return 0 if counts_nothing(component, below) else known(",
@@ -4278,8 +4294,8 @@ MUTATIONS = (
     Mutation(
         "stages-drawn-before-they-are-charged",
         "dpsql/service/stages_of_a_run.py",
-        "        self._charge()\n        self._fold()\n",
-        "        self._fold()\n        self._charge()\n",
+        "        else:\n            self._charge()\n",
+        "",
         "numbers are drawn before they are charged",
         ("tests/service/test_stages.py",),
     ),
