@@ -28,7 +28,80 @@ RACE = "only processes that race show it"
 DEATH = "only a process that dies shows it"
 POWER = "only power cuts at many moments show it"
 
+GROWING = ("tests/planner/test_growing.py",)
+CLOSINGS = ("tests/core/ledger/test_closings.py",)
+
 MUTATIONS = (
+    # --- tables that grow ---
+    *(
+        Mutation(name, path, old, new, breaks, tests)
+        for name, path, old, new, breaks, tests in (
+            (
+                "periods-not-printed",
+                "dpsql/core/printing/relational_nodes.py",
+                "source = self.tables(table) if node.periods is None else self._of_periods(node, node.periods, env)",
+                "source = self.tables(table)",
+                "a scan reads rows of periods that it does not name",
+                GROWING,
+            ),
+            (
+                "periods-without-an-end",
+                "dpsql/core/ir/periods.py",
+                "            if last is not None:",
+                "            if last is None:",
+                "a scan reads rows that are later than its periods",
+                GROWING,
+            ),
+            (
+                "periods-never-said",
+                "dpsql/core/analysis/rules/scan.py",
+                "if node.periods is not None or not (table.grows is None or ctx.drafting):",
+                "if node.periods is not None:",
+                "a scan of a growing table that says nothing of its periods is priced, and reads all rows",
+                GROWING,
+            ),
+            (
+                "periods-that-are-not-closed",
+                "dpsql/core/analysis/rules/scan.py",
+                "or not covers(allowed, read.days):",
+                "or not covers(read.days, read.days):",
+                "a scan reads periods that nobody has closed",
+                GROWING,
+            ),
+            (
+                "parts-of-periods",
+                "dpsql/core/analysis/rules/scan.py",
+                "read.days != grows.whole(read.days)",
+                "False",
+                "a part of a month is read, and a part of it is told apart",
+                GROWING,
+            ),
+            (
+                "periods-by-another-column",
+                "dpsql/core/analysis/rules/scan.py",
+                "grows is None or read.by != grows.by",
+                "grows is None",
+                "a scan tells periods by another column than the policy says",
+                GROWING,
+            ),
+            (
+                "rows-change-their-period",
+                "dpsql/core/ledger/closings.py",
+                "if any(said.get(name) != own[name] for name in _WAY):",
+                "if said.get('every') != own['every']:",
+                "a policy comes to tell the period of a row by another column, which gives it a second budget",
+                CLOSINGS,
+            ),
+            (
+                "rows-change-their-period-by-a-name",
+                "dpsql/core/ledger/closings.py",
+                "unit == table.unit and (alone or",
+                "unit == table.unit and (",
+                "under another name of its table a row has a second period, and a second budget",
+                CLOSINGS,
+            ),
+        )
+    ),
     # --- open decisions of a draft ---
     *(
         Mutation(name, path, old, new, breaks, ("tests/faces/cli/test_open_decisions.py",))
