@@ -41,7 +41,7 @@ from dpsql.core.ir.nodes import (
     inputs,
 )
 from dpsql.core.ir.step_count import take
-from dpsql.core.ir.walk import Tagged
+from dpsql.core.ir.walk import Tagged, children_first
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.core.value_classes import replace
 
@@ -60,18 +60,15 @@ def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
 
     Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
     """
-    known = found.facts.get(id(node))
-    if known is None:
-        below = tuple([derive_once(child, found) for child in inputs(node)])
-        facts = _facts(node, tuple([t.fact for t in below]), found)
+    known = found.facts
+    for new in () if id(node) in known else children_first(node, known):
+        below = tuple([known[id(child)] for child in inputs(new)])
+        given = tuple([t.fact for t in below])
+        facts, empty = _rule(new, given, found), no_rows(new, given)
+        facts = facts if facts.empty is empty else replace(facts, empty=empty)
         take(1 + len(facts.columns))
-        known = found.facts[id(node)] = Tagged(node, facts, below)
-    return known
-
-
-def _facts(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:
-    found, empty = _rule(node, below, ctx), no_rows(node, below)
-    return found if found.empty is empty else replace(found, empty=empty)
+        known[id(new)] = Tagged(new, facts, below)
+    return known[id(node)]
 
 
 def _rule(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:

@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.core.ir.nodes import Release
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.printing.shapes import direct, sliced, weighted
+from dpsql.core.printing.shapes import direct, sliced, weighed_rows
 from dpsql.planner.rewrites.releases import cut_slices
 from dpsql.service.planning.public_facts import FactStore
 from tests.deep.core.noise.test_quantile_neighbours import (
@@ -140,7 +140,7 @@ def test_a_wrong_guess_costs_nothing_and_filters_are_found(
 
 def test_weights_of_the_rows_of_a_slice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that weigh as much as if the id had no others: each member reaches its own claim."""
-    monkeypatch.setattr(weighted, "scaled", lambda d, partial, factor, magnitude, floors: str(2**20))
+    monkeypatch.setattr(weighed_rows, "scaled", lambda d, partial, factor, magnitude, floors: str(2**20))
     form = Form({"max_rows_per_unit": 1}, f"SELECT {BY_G} FROM t", rows=3, full=1, values=("-5", "70000"))
     size, epsilon, _ = losses(form)
     assert size == 3 and epsilon > 1.9
