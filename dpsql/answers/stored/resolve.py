@@ -26,6 +26,7 @@ from dpsql.core.privacy_loss import largest
 from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import GivenAnswers, assembled, wanted
 from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.diagnostics.note import Note
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.found import found_by
 
@@ -44,14 +45,14 @@ class Resolution:
     given: tuple[GivenAnswers, ...]
     received: tuple[StoredAnswer, ...]
     price: Price
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     printed: Resolution | None = field(default=None, compare=False)
     _store: _ReadOnce | None = field(default=None, compare=False, repr=False)
 
     @property
     def charge(self) -> Charge:
         """As EXPLAIN and `cost` tell it."""
-        return Charge(self.price.in_account, self.notes)
+        return Charge(self.price.in_account, self.notes, self.price.new)
 
     @property
     def draws(self) -> bool:
@@ -165,7 +166,7 @@ def _useful(plan: Plan, choice: ChosenAnswers, held: Collection[str]) -> ChosenA
     return replace(choice, given=tuple(given))
 
 
-def _priced(plan: Plan, account: AnalystAccount, choice: ChosenAnswers, notes: tuple[str, ...] = ()) -> Resolution:
+def _priced(plan: Plan, account: AnalystAccount, choice: ChosenAnswers, notes: tuple[Note, ...] = ()) -> Resolution:
     cost = _price(plan, account, choice)
     told = (*notes_of_given(plan.first, choice, cost.received), *notes)
     return Resolution(plan, account, choice.given, choice.received, cost, told)

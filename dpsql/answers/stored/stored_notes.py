@@ -8,12 +8,12 @@ from dpsql.answers.stored.choosing import ChosenAnswers
 from dpsql.core.ir.recipes import Output
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.noisy import wanted
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
 
 
-def notes_of_given(plan: Plan, choice: ChosenAnswers, cost: Mapping[str, PrivacyLoss]) -> tuple[str, ...]:
+def notes_of_given(plan: Plan, choice: ChosenAnswers, cost: Mapping[str, PrivacyLoss]) -> tuple[Note, ...]:
     """`n, mean answered from 2026-11-20`: one note for each day that answers are from.
 
     Where other numbers of the query are drawn or paid for, the last of these notes says that they cost nothing; else
@@ -38,7 +38,7 @@ def notes_of_given(plan: Plan, choice: ChosenAnswers, cost: Mapping[str, Privacy
         notes.append(f"{', '.join(names)} answered from {day}, new to this account")
     if first:
         notes.append(f"stored answers that are new to this account cost it {price}, and the total budget nothing")
-    return tuple(map(one_line, notes))  # names of columns are the analyst's
+    return tuple(Note(told, Rank.SOURCE) for told in notes)
 
 
 def _names(plan: Plan, place: int, choice: ChosenAnswers) -> list[tuple[int, str]]:

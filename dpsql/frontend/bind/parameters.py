@@ -12,6 +12,7 @@ from dpsql.core.ir.expressions import Column, Literal
 from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.note import Note
 from dpsql.diagnostics.words import in_digits, small
 from dpsql.frontend.bind.expressions import clock, literals
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
@@ -78,7 +79,7 @@ class Parameters:
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
     asked: dt.datetime = field(default_factory=clock.moment)
     used: set[str] = field(default_factory=set)
-    told: dict[str, None] = field(default_factory=dict)
+    told: dict[Note, None] = field(default_factory=dict)
     dialect: str = "duckdb"
 
     def clock(self, name: str, span: Span) -> Literal | None:

@@ -19,6 +19,7 @@ from dpsql.core.privacy_loss import largest, show_spent
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import printable
+from dpsql.diagnostics.note import in_order
 from dpsql.planner.costs.expected_error import scale
 from dpsql.planner.costs.named_outputs import chosen_columns
 from dpsql.planner.explain.components import (
@@ -55,7 +56,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     intervals = interval_lines(plan.columns, plan.post)
     lines += ["", *intervals] if intervals else []
     lines += ["", f"cost: {_cost(plan, charge)}"]
-    lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
+    lines += [f"note: {note}" for note in in_order((*charge.notes, *plan.notes))]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
         named = [*((f"search {r.label}", r) for r in searches), *((r.label, r) for r in plan.releases)]

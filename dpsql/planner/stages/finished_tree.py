@@ -17,6 +17,7 @@ from dpsql.core.analysis.whole_plan import (
 from dpsql.core.ir.nodes import Node
 from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.walk import Tagged
+from dpsql.diagnostics.note import Note
 from dpsql.planner.costs.named_outputs import outputs_named
 from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.notes.unread import Unread
@@ -34,7 +35,7 @@ class FinishedTree:
     """
 
     read: Tagged[Facts]
-    unread: tuple[str, ...]
+    unread: tuple[Note, ...]
     releases: Releases
     asked: Releases
     numbers: Iterator[int]

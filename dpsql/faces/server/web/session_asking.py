@@ -11,7 +11,9 @@ from itertools import count
 from typing import Any, Final
 
 from dpsql.core.ir.types import SqlType
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.note import Note
 from dpsql.faces.server.front.asking import Asking
 from dpsql.faces.server.statements import (
     TOO_MANY,
@@ -91,18 +93,18 @@ class GivenRows:
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a statement would cost now. errors: column → ±, None where it depends on the data; of a summary the ± of a
-    cell, by what is counted; of a batch the tree tells them. left: in words.
+    cell, by what is counted; of a batch the tree tells them. left: None for no limit.
 
     is_nominal: nobody has said an ε, so that price and errors are those of ε 1, which no run would take.
     tree: operators of the plan, each with its depth and what is said of it; of a batch or a summary the lines of its
     EXPLAIN. plan: the data of EXPLAIN (FORMAT JSON), of a query alone.
     """
 
-    price: str
+    price: PrivacyLoss
     errors: Mapping[str, float | None]
-    left: str
+    left: PrivacyLoss | None
     times: int | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     tree: tuple[tuple[int, str, str], ...] = ()
     plan: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
@@ -170,15 +172,15 @@ class Asker:
         said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
         unsaid = command != CREATE and not (any(said) or clause or self._has_default)  # a summary is refused without
         return Cost(
-            str(first[0]),
+            priced.charged,
             {name: width if isinstance(width, float) else None for name, width in errors.items()},
-            str(first[3]),
+            priced.left,
             times,
             priced.notices,
             operators,
             plan,
             priced.plan,
-            unsaid and str(first[0]) != "ε 0",
+            unsaid and priced.charged != NO_LOSS,
         )
 
     def note(self, sql: str) -> None:

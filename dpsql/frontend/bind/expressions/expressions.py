@@ -19,6 +19,7 @@ from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.aggregates.searched_clips import misplaced, says_auto, searched_clip
@@ -271,13 +272,14 @@ class ExprBinder:
         if target.temporal and found is not None and literals.is_shifted(text):
             if self.parameters.dialect not in ("duckdb", "postgres"):
                 return None
-            self.parameters.told[f"{text!r} is read without its offset, for a {target} has none"] = None
+            told = f"{text!r} is read without its offset, for a {target} has none"
+            self.parameters.told[Note(told, Rank.SOURCE)] = None
         if (
             target.kind is Kind.TIMESTAMPTZ
             and found is not None
             and literals.without_zone(text.strip()) == text.strip()
         ):
-            self.parameters.told[f"{text!r} is read by the clock of UTC"] = None
+            self.parameters.told[Note(f"{text!r} is read by the clock of UTC", Rank.SOURCE)] = None
         return found
 
     def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from starlette.responses import Response
 
+from dpsql.core.privacy_loss import PrivacyLoss, show_left, show_spent
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import anchor, one_line
@@ -24,8 +25,6 @@ _STATUS: Final = {
     "DP904": 500,
 }  # fmt: skip
 """HTTP's word for each code; 422, understood and refused, for all others."""
-_PART: Final = re.compile(r"([εδρ]) ([0-9.]+(?:e[+-]?[0-9]+)?)")
-_NAMES: Final = {"ε": "epsilon", "δ": "delta", "ρ": "rho"}
 
 
 def refusal(refused: Refused) -> Response:
@@ -91,9 +90,11 @@ def _span(found: Diagnostic) -> dict[str, int] | None:
     return {"start": place.start, "end": place.end, "line": line, "column": column}
 
 
-def loss(text: str) -> dict[str, float] | None:
-    """`ε 0.5 δ 1e-8` as numbers; None for a text without amounts ("no limit")."""
-    parts = _PART.findall(text)
-    if not parts:
-        return None if text == "no limit" else dict(NOTHING)
-    return {**NOTHING, **{_NAMES[symbol]: float(amount) for symbol, amount in parts}}
+def spent(loss: PrivacyLoss) -> dict[str, float]:
+    """Amounts, rounded up."""
+    return {part: float(show_spent(amount)) for part, amount in asdict(loss).items()}
+
+
+def left(loss: PrivacyLoss | None) -> dict[str, float] | None:
+    """What is left, rounded down; None for no limit."""
+    return None if loss is None else {part: float(show_left(amount)) for part, amount in asdict(loss).items()}

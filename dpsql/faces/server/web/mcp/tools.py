@@ -157,7 +157,7 @@ async def _query(asked: ToolCall, question: Question) -> ToolAnswer:
     def told() -> ToolAnswer:
         data = answers.given(given)
         lines = [line for rows in data["answers"] or [data] for line in (*_lines_of(rows), "")]
-        notes = [one_line(note) for note in data["notes"]]
+        notes = [_told(note) for note in data["notes"]]
         warnings = [f"warning {w['code']}: {w['message']}" for w in data["warnings"]]
         return ToolAnswer(data, "\n".join([*lines, *notes, *warnings]).strip())
 
@@ -199,7 +199,11 @@ def _priced(data: Mapping[str, Any]) -> list[str]:
     errors = [
         f"{name} ± {'known with the answer' if w is None else _short(w)} (95 %)" for name, w in data["errors"].items()
     ]
-    return [f"price {price}; left {_loss(data['left'])}{times}", *errors, *data["notes"]]
+    return [f"price {price}; left {_loss(data['left'])}{times}", *errors, *map(_told, data["notes"])]
+
+
+def _told(note: Mapping[str, str]) -> str:
+    return f"{note['rank']}: {note['text']}"
 
 
 def _loss(loss: Mapping[str, float] | None) -> str:
