@@ -10,7 +10,7 @@ from typing import Any
 
 from dpsql.core.ir.expressions import Column, Literal
 from dpsql.core.ir.types import SqlType
-from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.diagnostic import Mark, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.note import Note
 from dpsql.diagnostics.words import in_digits, small
@@ -64,11 +64,6 @@ class Numbering:
         return Column(number, name, type_, span)
 
 
-def no_value(name: str) -> str:
-    """The message of the DP013 about a parameter that no value was given for; other DP013 are about values."""
-    return f"no value was given for parameter ${name}"
-
-
 @dataclass(slots=True)
 class Parameters:
     """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
@@ -120,7 +115,8 @@ class Parameters:
         )
         how = "parameters={'name': value} for $name" if not name.isdigit() else "parameters=[value, …] for ? and $1"
         return reject(
-            "DP013", no_value(name), span=span, help=[f"pass  {how}"], notes=[given]
+            "DP013", f"no value was given for parameter ${name}", span=span, help=[f"pass  {how}"], notes=[given],
+            mark=Mark.NO_VALUE,
         )  # fmt: skip
 
     def unused(self) -> list[str]:

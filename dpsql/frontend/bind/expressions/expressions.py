@@ -17,7 +17,7 @@ from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, l
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.note import Note, Rank
 from dpsql.diagnostics.together import Followup, Together
@@ -27,7 +27,7 @@ from dpsql.frontend.bind.expressions import date_formats, literals
 from dpsql.frontend.bind.expressions.clocks import as_clock, in_one_zone
 from dpsql.frontend.bind.expressions.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.expressions.refusals import refused, unknown_function, volatile
-from dpsql.frontend.bind.expressions.replacements import LISTED, of_column
+from dpsql.frontend.bind.expressions.replacements import LISTED, is_compared, of_column
 from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift, converter
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import as_numbers, like_the_others
@@ -155,7 +155,8 @@ class ExprBinder:
             if relation is None
             else partial(declared_field, node, self.entries)
         )
-        return find(self.entries, name, relation, at, advice)
+        mark = Mark.PERHAPS_TEXT if relation is None and is_compared(node) else None
+        return find(self.entries, name, relation, at, advice, mark)
 
     def _of_outer(self, name: str, relation: str | None, span: Span) -> Column | None:
         if self.outer is None or decides(self.entries, name, relation):
@@ -235,7 +236,7 @@ class ExprBinder:
         """A typed call of a registered function. Text literals become dates or numbers where the others are."""
         function = lookup(name)
         if function is None:
-            raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED])
+            raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED], mark=Mark.LISTED)
         for at in sorted(function.literal) if function.literal else ():
             if at < len(args) and not isinstance(args[at], Literal):
                 raise reject(
