@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, IntEnum
+from typing import Final
 
 from dpsql.diagnostics.layout import one_line
 
@@ -39,6 +40,7 @@ class Topic(Enum):
     OFF = "how far what is chosen may be off; `of` is the place of its release"
     NUMBERS = "anything else that is said of released numbers"
     CLOCK = "when the query is asked; `of` is what asks for it"
+    NOTHING_RAN = "that nothing was run and nothing was spent"
     PRICE = "what an answer cost, and what is left"
     WIDTH = "the ± of a column"
 
@@ -67,6 +69,10 @@ class Note(str):
 
     def __getnewargs__(self) -> tuple[str, Rank, Topic | None, str | int | None]:  # type: ignore[override]
         return str(self), self.rank, self.topic, self.of
+
+
+NOTHING_RAN: Final = Note("nothing was run and nothing was spent", topic=Topic.NOTHING_RAN)
+"""Of a refusal that says so itself, where its code alone would not."""
 
 
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:

@@ -28,7 +28,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
-from dpsql.diagnostics.note import Note
+from dpsql.diagnostics.note import NOTHING_RAN, Note
 from dpsql.faces.server.account_relations import named_in, require_own, with_no_rows
 from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
@@ -485,7 +485,7 @@ def _require_fitting(columns: Columns, described: DescribedStatement) -> None:
                 Diagnostic(
                     "DP013", f"with these values the columns are {now}, and {told} was described",
                     help=("give the parameter a type:  CAST($1 AS …)",),
-                    notes=("nothing was run and nothing was spent",),
+                    notes=(NOTHING_RAN,),
                 )
             ],
             "0A000",
@@ -530,7 +530,7 @@ _MAY_NOT: Final = Diagnostic(
     "DP903",
     "this login may not make or drop summaries",
     help=("custodian: give it the right, in the file of users:  may: [summaries]",),
-    notes=("nothing was run and nothing was spent",),
+    notes=(NOTHING_RAN,),
 )
 _FORGETFUL: Final = Diagnostic(
     "DP407",

@@ -25,7 +25,7 @@ from dpsql.core.privacy_loss import PrivacyLoss, largest, remaining, show_spent
 from dpsql.core.release.charge import ChargeRequest, define, price
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
-from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.note import NOTHING_RAN, Note, Rank
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
 from dpsql.planner.batch.workload import Marginal
@@ -217,7 +217,7 @@ def _taken(known: Definition) -> Rejected:
     return reject(
         "DP903", f"there is a summary {known.name} already: {known.statement.sql}",
         help=["take another name", DropSummary(known.name).sql],
-        notes=["nothing was run and nothing was spent"],
+        notes=[NOTHING_RAN],
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpsql.core.ir.types import SqlType
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
-from dpsql.diagnostics.note import Note
+from dpsql.diagnostics.note import NOTHING_RAN, Note
 from dpsql.faces.server.front.asking import Asking
 from dpsql.faces.server.statements import (
     TOO_MANY,
@@ -227,7 +227,7 @@ _TOO_MANY: Final = Diagnostic(
     "DP414",
     f"{MOST_RUNNING} statements of this session are on their way already",
     help=("wait for one of them",),
-    notes=("nothing was run and nothing was spent",),
+    notes=(NOTHING_RAN,),
 )
 
 
@@ -238,5 +238,5 @@ def no_values() -> Refused:
 
 _NO_VALUES: Final = Diagnostic(
     "DP013", "there is no value for $1", help=("write the value into the query",),
-    notes=("nothing was run and nothing was spent",),
+    notes=(NOTHING_RAN,),
 )  # fmt: skip

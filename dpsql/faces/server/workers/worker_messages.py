@@ -173,6 +173,17 @@ def _type(name: str) -> SqlType:
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
+def _note(note: str) -> list[str | None]:
+    if not isinstance(note, Note):
+        return [note, Rank.REMARK.name, None]
+    return [note, note.rank.name, None if note.topic is None else note.topic.name]
+
+
+def _read_note(parts: Sequence[str]) -> Note:
+    text, rank, topic = parts
+    return Note(text, Rank[rank], Topic[topic] if topic else None)
+
+
 def _diagnostic(d: Diagnostic) -> dict[str, Any]:
     return {
         "code": d.code,
@@ -181,7 +192,7 @@ def _diagnostic(d: Diagnostic) -> dict[str, Any]:
         "span": None if d.span is None else [d.span.start, d.span.end],
         "label": d.label,
         "help": d.help,
-        "notes": d.notes,
+        "notes": [_note(n) for n in d.notes],
         "severity": d.severity,
         "mark": None if d.mark is None else d.mark.name,
     }
@@ -196,7 +207,7 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
             None if d["span"] is None else Span(*d["span"]),
             d["label"],
             tuple(d["help"]),
-            tuple(d["notes"]),
+            tuple(map(_read_note, d["notes"])),
             d["severity"],
             mark=None if d["mark"] is None else Mark[d["mark"]],
         )
@@ -234,7 +245,7 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
         "rows": len(answer.rows.pieces.written())
         if isinstance(answer.rows, PackedRows)
         else [[pack(v) for v in row] for row in answer.rows],
-        "notices": [[n, n.rank.name, None if n.topic is None else n.topic.name] for n in answer.notices],
+        "notices": [_note(n) for n in answer.notices],
         "warnings": [_diagnostic(d) for d in answer.warnings],
         "spent": answer.spent,
         "plan": answer.plan,
@@ -271,7 +282,7 @@ def _read_answer(fields: dict[str, Any], parts: Iterator[Part], account: str) ->
             "rows": PackedRows(Pieces([(p.count, p.data) for p in islice(parts, rows)], account))
             if isinstance(rows, int)
             else [tuple(unpack(v) for v in row) for row in rows],
-            "notices": tuple(Note(n, Rank[rank], topic and Topic[topic]) for n, rank, topic in fields["notices"]),
+            "notices": tuple(map(_read_note, fields["notices"])),
             "warnings": _diagnostics(fields["warnings"]),
             "more": tuple(_read_answer(each, parts, account) for each in fields["more"]),
             "ends": tuple(fields["ends"]),

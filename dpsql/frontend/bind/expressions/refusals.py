@@ -14,8 +14,8 @@ from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.aggregates.all_aggregates import AGGREGATES
 from dpsql.frontend.bind.expressions.function_names import VOLATILE, WINDOWED, aggregate_name
 from dpsql.frontend.bind.expressions.replacements import (
-    INSTEAD,
     FROM_JSON,
+    INSTEAD,
     LISTED,
     in_own_words,
     needs_window,

@@ -34,9 +34,7 @@ INSTEAD: Final[dict[str, str]] = {
     "regexp_extract_all": "write  regexp_extract(x, '…')  for the first",
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
-    **dict.fromkeys(
-        ("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), FROM_JSON
-    ),
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), FROM_JSON),
 }
 """A function's name → how the same is written here."""
 

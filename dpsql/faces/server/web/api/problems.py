@@ -13,13 +13,13 @@ from dpsql.core.privacy_loss import PrivacyLoss, show_left, show_spent
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import anchor, one_line
-from dpsql.diagnostics.render import closing_note
+from dpsql.diagnostics.note import NOTHING_RAN
+from dpsql.diagnostics.render import says_nothing_ran
 from dpsql.faces.server.statements import Refused
 from dpsql.faces.server.web.hints import in_json
 
 MEDIA_TYPE: Final = "application/problem+json"
 NOTHING: Final[Mapping[str, float]] = {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
-_NOTHING_SPENT: Final = "nothing was run and nothing was spent"
 _STATUS: Final = {
     "DP403": 403, "DP404": 403, "DP405": 403, "DP413": 403, "DP416": 403, "DP407": 503, "DP414": 429, "DP901": 500,
     "DP904": 500,
@@ -60,7 +60,7 @@ def as_data(status: int, detail: str, found: Sequence[Diagnostic] = ()) -> dict[
 
 def not_a_query() -> Refused:
     """EXPLAIN and SHOW have no price."""
-    notes = (_NOTHING_SPENT,)
+    notes = (NOTHING_RAN,)
     return Refused([Diagnostic("DP012", "only a query has a price", help=("SELECT …",), notes=notes)])
 
 
@@ -78,7 +78,7 @@ def _hints(found: Sequence[Diagnostic]) -> list[str]:
 
 
 def _spent_nothing(found: Diagnostic) -> bool:
-    return _NOTHING_SPENT in closing_note(found) or _NOTHING_SPENT in found.notes
+    return says_nothing_ran(found)
 
 
 def _span(found: Diagnostic) -> dict[str, int] | None:
