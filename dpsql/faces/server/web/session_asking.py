@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
@@ -30,9 +30,10 @@ from dpsql.faces.server.web.sessions import MOST_RUNNING, WebSession
 from dpsql.frontend.text.summary_statements import CREATE
 
 Columns = tuple[tuple[str, SqlType], ...]
+Operator = tuple[int, str, tuple[str, ...]]
+"""A node of a plan: its depth, what it does, and what is known of its rows."""
 CURVE: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 """The ε of a table of errors."""
-_OPERATOR: Final = re.compile(r"([│├└─ ]*)(\S.*?)(?: {2,}(.*))?")
 _SAYS_EPSILON: Final = re.compile(
     r"DIFFERENTIAL_PRIVACY|ANONYMIZATION|dpsql\s{0,9}:[^*\n]{0,200}\b(?:epsilon|rho)\s{0,9}=", re.IGNORECASE
 )
@@ -105,7 +106,7 @@ class Cost:
     left: PrivacyLoss | None
     times: int | None
     notes: tuple[Note, ...] = ()
-    tree: tuple[tuple[int, str, str], ...] = ()
+    tree: tuple[Operator, ...] = ()
     plan: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
     is_nominal: bool = False
@@ -156,14 +157,14 @@ class Asker:
         command = (await self._answering.describe(self._session.login, sql, settings)).command
         priced = await self._ask("EXPLAIN (COST) " + sql, settings, values, sql)
         plan: Mapping[str, Any] = {}
-        operators: tuple[tuple[int, str, str], ...] = ()
-        if tree:
-            shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
-            lines = [str(line) for (line,) in shown.rows]
-            operators = tuple(_operators(lines) if command == "SELECT" else ((0, line, "") for line in lines))
+        operators: tuple[Operator, ...] = ()
         if tree and command == "SELECT":
             told = await self._ask("EXPLAIN (FORMAT JSON) " + sql, settings, values, sql)
             plan = json.loads(str(told.rows[0][0]))
+            operators = tuple((row["depth"], row["operator"], tuple(row["facts"])) for row in plan["tree"])
+        elif tree:
+            shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
+            operators = tuple((0, str(line), ()) for (line,) in shown.rows)
         first = priced.rows[0]
         errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None and command != "BATCH"}
         times = first[4] if isinstance(first[4], int) else None
@@ -212,15 +213,6 @@ class Asker:
             by = len(within) - len(sql)
             told = [d if d.source is None else d.within(Source(within), by) for d in refused.diagnostics]
             raise Refused(told, refused.sqlstate) from None
-
-
-def _operators(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
-    """Depth, operator and what is said of it, from the lines of EXPLAIN up to the first empty one."""
-    for line in lines:
-        found = _OPERATOR.fullmatch(line)
-        if found is None:
-            return
-        yield len(found[1]) // 3, found[2], found[3] or ""
 
 
 _TOO_MANY: Final = Diagnostic(

@@ -39,7 +39,7 @@ async def query(asker: Asker, asked: Question, waiting: WaitingClient) -> GivenR
 async def explain(asker: Asker, asked: Question) -> Data:
     """The plan of a query, its price and its errors; free. Raises Refused."""
     found = await _costed(asker, asked)
-    lines = [f"{'   ' * depth}{operator}" + (f"  {said}" if said else "") for depth, operator, said in found.tree]
+    lines = [f"{'   ' * depth}{operator}" + "  " * bool(f) + " · ".join(f) for depth, operator, f in found.tree]
     asker.note(asked.sql)
     return {"operators": lines, "plan": found.plan, **_priced(found)}
 

@@ -15,7 +15,7 @@ from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
 from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, refusal, table, warnings
-from dpsql.faces.server.web.session_asking import Cost, GivenRows
+from dpsql.faces.server.web.session_asking import Cost, GivenRows, Operator
 
 MOST_ROWS = 1_000
 """Rows of an answer that a page shows."""
@@ -184,18 +184,17 @@ def _float(text: str) -> float | None:
     return found if 0 < found < float("inf") else None
 
 
-def _tree(operators: Sequence[tuple[int, str, str]]) -> Node:
+def _tree(operators: Sequence[Operator]) -> Node:
     """The plan, from its answer down to the tables."""
     found: list[Node] = []
-    for depth, operator, said in operators:
-        facts = [part for part in said.split(" · ") if part]
+    for depth, operator, facts in operators:
         tags = [h.span(fact, class_="tag good" if fact == "public" else "tag") for fact in facts[:1]]
         more = h.span(" · ".join(facts[1:]), class_="note") if facts[1:] else None
         found.append(h.li(h.code(operator), " ", tags, " ", more, class_=f"depth-{min(depth, 12)}"))
     return h.ol(found, class_="tree") if found else None
 
 
-def _lines(told: Sequence[tuple[int, str, str]]) -> Node:
+def _lines(told: Sequence[Operator]) -> Node:
     return h.pre("\n".join(line for _, line, _ in told), tabindex="0")
 
 
