@@ -33,7 +33,13 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
-from dpsql.planner.searches.may_search import not_searched, says_auto, with_search_proposed, would_be_searched
+from dpsql.planner.searches.may_search import (
+    lacks_limits,
+    not_searched,
+    says_auto,
+    with_search_proposed,
+    would_be_searched,
+)
 from dpsql.planner.searches.search_share import searching_of
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan, bound_query
@@ -90,6 +96,13 @@ def _cheapest(query: QueryToPlan) -> Plan:
         return _quietest(query, None)  # of the same form in all sets of groups
     if not query.settings.max_error:
         return _quietest(query, total_error)
+    if query.settings.search is None and not query.settings.found:
+        # How large an error will be is known of declared limits alone, so that where there are some they hold.
+        try:
+            return _cheapest(replace(query, settings=replace(query.settings, search=False)))
+        except Rejected as refusal:
+            if not any(map(lacks_limits, refusal.diagnostics)):
+                raise
     # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
     plain = _quietest(query, None)
     try:

@@ -42,10 +42,10 @@ def test_statements_read_it() -> None:
 
 def test_a_session_holds_it(opened: Opener) -> None:
     with opened(epsilon=1) as con:
-        assert con.execute("SHOW limits").fetchall() == [("limits", "declared")]
+        assert con.execute("SHOW limits").fetchall() == [("limits", "auto")]
         assert con.execute("SET limits = 'search'").fetchall() == [("limits", "search")]
         assert con.settings.search and con.execute("SHOW limits").fetchall() == [("limits", "search")]
-        assert con.execute("RESET limits").fetchall() == [("limits", "declared")]
+        assert con.execute("RESET limits").fetchall() == [("limits", "auto")]
         assert con.set("limits", "search") == "search" and con.set("limits", "declared") == "declared"
         with pytest.raises(dpsql.Rejected, match="DP406"):
             con.execute("SET limits = 'on'")
