@@ -28,7 +28,7 @@ def test_limits_are_searched_or_declared(word: str, search: bool) -> None:
 
 @pytest.mark.parametrize("word", ["", "on", "all", "searched", True, 1, b"search"])
 def test_other_limits_are_refused(word: Any) -> None:
-    with pytest.raises(dpsql.Rejected, match="'search' or 'declared'") as refusal:
+    with pytest.raises(dpsql.Rejected, match="'auto', 'search' or 'declared'") as refusal:
         settled({"limits": word}, QuerySettings())
     assert (
         refusal.value.diagnostics[0].code == "DP406" and "SET limits = 'search'" in refusal.value.diagnostics[0].help[0]
