@@ -3732,6 +3732,22 @@ MUTATIONS = (
         ("tests/planner/test_unread.py",),
     ),
     Mutation(
+        "family-by-variance-alone",
+        "dpsql/core/noise/calibration.py",
+        "return shown if _thresholds(shown) <",
+        "return quiet if _thresholds(shown) <",
+        "private keys are hidden for the sake of quieter numbers",
+        ("tests/core/noise/test_calibration.py",),
+    ),
+    Mutation(
+        "no-group-is-no-refusal",
+        "dpsql/planner/compile.py",
+        "    if not refused:",
+        "    if True:",
+        "a query of which no group could be shown is paid for",
+        ("tests/planner/test_warnings.py",),
+    ),
+    Mutation(
         "public-size-of-no-rows",
         "dpsql/core/noise/calibration.py",
         "return 0 if counts_nothing(component, below) else known(",
@@ -5091,8 +5107,8 @@ MUTATIONS = (
     Mutation(
         "octaves-limit-too-large-to-measure",
         "dpsql/planner/postprocessing/searches/octaves.py",
-        "return self._capped(min(chosen, largest_k))",
-        "return self._capped(chosen)",
+        "min(octaves.keys[-1], largest_k) + 1)",
+        "octaves.keys[-1] + 1)",
         "a limit is found whose noise is refused when everything is paid",
         ("tests/planner/postprocessing/test_octaves.py",),
     ),

@@ -36,9 +36,8 @@ from dpsql.core.ir.nodes import (
     inputs,
     output_columns,
 )
-from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.types import BIGINT
-from dpsql.core.ir.walk import Tagged, expressions, with_inputs
+from dpsql.core.ir.walk import Tagged, expressions, unused_numbers, with_inputs
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.value_classes import replace
 from dpsql.engines.scratch import Scratch

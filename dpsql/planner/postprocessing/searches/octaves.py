@@ -156,12 +156,6 @@ class Octaves:
     def _capped(self, b: int) -> int:
         return 1 << b if self.at_most is None else min(1 << b, self.at_most)
 
-    def _limit(self, chosen: int | None, largest_k: int) -> int | None:
-        """Nothing found: the declared cap, if there is one."""
-        if chosen is not None:
-            return self._capped(min(chosen, largest_k))
-        return None if self.at_most is None else min(self.at_most, 1 << largest_k)
-
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
@@ -189,8 +183,8 @@ def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MO
     """
     seen = octaves.seen
     middle = _median(seen)
-    if middle is None:
-        return octaves._limit(None, largest_k)
+    if middle is None:  # nothing found: the declared cap, if there is one
+        return None if octaves.at_most is None else min(octaves.at_most, 1 << largest_k)
 
     def cost(b: int) -> Fraction:
         most = octaves._capped(b)
@@ -198,7 +192,7 @@ def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MO
         return cut + 4 * most * noise_per_unit * octaves.weight
 
     candidates = range(min(middle, largest_k), min(octaves.keys[-1], largest_k) + 1)
-    return octaves._limit(min(candidates, key=cost), largest_k)
+    return octaves._capped(min(candidates, key=cost))
 
 
 def range_of_values(octaves: Octaves, low: int | None = None, high: int | None = None) -> tuple[int, int] | None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Equality, Filter, Join, JoinKind, Node, Project, Scan, Truncate, Unnest, inputs
-from dpsql.core.ir.renumber import unused_numbers
-from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.core.ir.walk import unused_numbers, walk, with_inputs
 from dpsql.core.policy.units import Hop, PathUnit
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
