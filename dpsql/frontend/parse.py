@@ -121,7 +121,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP011", f"expected exactly one statement, found {found}", span=whole_line(source), source=source,
             help=["run one SELECT at a time"],
         )  # fmt: skip
-    tree = without_pivots(trees[0], source)
+    tree = _with_lengths(without_pivots(trees[0], source))
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
         raise misspelt(source) or reject(
@@ -187,6 +187,16 @@ def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[ex
     finally:  # also where it went on, and took what it could not read for something else
         if parser._node_count > most:
             raise RecursionError
+
+
+def _with_lengths(tree: exp.Expr) -> exp.Expr:
+    """The tree with `INTERVAL '7 days'` in place of `'7 days'::interval`."""
+    for node in list(tree.find_all(exp.Cast)):
+        if node.to.is_type(exp.DataType.Type.INTERVAL) and isinstance(node.this, exp.Literal) and node.this.is_string:
+            number, *unit = node.this.name.split(maxsplit=1) or [""]
+            node.this.set("this", number)
+            node.replace(exp.Interval(this=node.this, unit=exp.Var(this=unit[0].upper()) if unit else None))
+    return tree
 
 
 _NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")

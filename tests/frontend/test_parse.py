@@ -151,3 +151,10 @@ def test_a_misspelt_beginning_is_a_syntax_error_however_little_follows(sql: str,
     with pytest.raises(Rejected) as refused:
         parse(Source(sql))
     assert refused.value.code == "DP010" and refused.value.diagnostics[0].help == (f"did you mean {meant}?",)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_a_text_that_is_cast_to_an_interval_is_one(dialect: str) -> None:
+    written = [f"SELECT t - {length} AS u FROM v" for length in ("'7 days'::interval", "INTERVAL '7 days'")]
+    cast, plain = (parse(Source(sql), dialect).tree.sql("duckdb") for sql in written)
+    assert cast == plain

@@ -13,11 +13,12 @@ from datetime import datetime
 from dpsql.answers.stored.address import RULES
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.note import Note, Rank
 
 _NOW = f"rules {RULES}"
 
 
-def told_once(store: AnswerStore, analyst: str, received: Callable[[], Collection[str]]) -> tuple[str, ...]:
+def told_once(store: AnswerStore, analyst: str, received: Callable[[], Collection[str]]) -> tuple[Note, ...]:
     """What an analyst is told at his first run under today's rules; nothing later, nor where all that he has is given.
 
     received: the ids of the answers that he has paid for. A store that cannot be written now tells another time.
@@ -34,7 +35,7 @@ def told_once(store: AnswerStore, analyst: str, received: Callable[[], Collectio
     return (note(older),) if older else ()
 
 
-def in_all(store: AnswerStore) -> tuple[str, ...]:
+def in_all(store: AnswerStore) -> tuple[Note, ...]:
     """What a custodian is told of all answers, whenever he looks; nothing before the first run under today's rules, nor
     of a store that cannot be read: a ledger is looked at without it.
     """
@@ -45,11 +46,12 @@ def in_all(store: AnswerStore) -> tuple[str, ...]:
     return (note(older),) if older else ()
 
 
-def note(older: Collection[datetime]) -> str:
+def note(older: Collection[datetime]) -> Note:
     """Which answers are not given again, and which are. older: when each was made; not empty."""
     one = len(older) == 1
-    return (
+    return Note(
         f"{len(older)} stored {'answer' if one else 'answers'}, up to {max(older):%Y-%m-%d}, "
         f"{'was' if one else 'were'} measured by an older dpsql and {'is' if one else 'are'} not given again: who asks "
-        "again pays again; those of this version are given again; what was spent stays spent"
+        "again pays again; those of this version are given again; what was spent stays spent",
+        Rank.SOURCE,
     )
