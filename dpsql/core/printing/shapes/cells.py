@@ -42,7 +42,7 @@ def histogram(
     numbers: of the components that are chosen by it. sets: the one that they are in slices of: r has its number as s.
     """
     d, names = block.names.dialect, [f"k{i}" for i in range(len(node.keys))]
-    c, block = unfiltered(node.components, sets)[numbers[0]], with_numbers(block, sets, node.components)
+    c = unfiltered(node.components, sets)[numbers[0]]
     cells: Cells | KeySource
     if isinstance(c, QuantileChoice):
         cells = cells_of(c)
@@ -72,7 +72,7 @@ def histogram(
 
     if weighed is None:
         block = block.filtered(*counting(block.names))
-    items, block = waist(block, listed)
+    items, block = waist(block, with_numbers(listed, sets, node.components))
     rows = f"SELECT {', '.join(items)}\n{block.clause()}"
     if weighed is not None:
         head, source, weight = weighed(rows)

@@ -81,7 +81,7 @@ def _sliced(
         numbers = [f"{names.sql[-i - 1]} AS s{i}" for i in range(len(sets))]
         return [*keys, *numbers, *(f"{sql} AS {name}" for sql, name in columns.items())]
 
-    items, block = waist(with_numbers(block, sets, node.components), listed)
+    items, block = waist(block, with_numbers(listed, sets, node.components))
     inner = f"SELECT {', '.join(items)}\n{block.clause()}{grouping([*node.keys, *sets])}{_having(block, asked)}"
     totals = []
     for i in own:
