@@ -45,8 +45,8 @@ FEW: Final = 64
 class Declared:
     """C and G as policy and query declare them; None: not at all.
 
-    is_of_groups: whether rows is M·G, or less. roots: then the cap of the root of an id's sum of squares by group, unless
-    C is declared, too.
+    is_of_groups: whether rows is M·G, or less. roots: then the cap of the root of an id's squares by group, unless C is
+    declared, too.
     """
 
     rows: int | None
