@@ -10,6 +10,7 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.costs.expected_error import total_error
 from dpsql.planner.plan import Plan
 from dpsql.planner.plan_of_stages import plan_of_stages
@@ -54,8 +55,8 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
     """
     rewritten, searching = _rewritten(query, error)
     if searching is None or not searching.wanted:
-        return plan_of_stages(rewritten, query)
-    plan = with_limits_searched(rewritten, query, searching)
+        return _told(plan_of_stages(rewritten, query), searching)
+    plan = _told(with_limits_searched(rewritten, query, searching), searching)
     if query.settings.family or plan.searches is None or not searching.rooted:
         return plan
     # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
@@ -68,6 +69,14 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
             raise
         return plan  # there is no δ, or not enough
     return roots if gaussian or error_of_limits(roots) < error_of_limits(plan) else plan
+
+
+def _told(plan: Plan, searching: Searching | None) -> Plan:
+    """With a note where a declared limit holds because no search may come before what its rows depend on."""
+    if searching is None or not searching.kept:
+        return plan
+    why = "no smaller limit was searched where rows depend on another aggregate's number: the declared one holds"
+    return replace(plan, notes=(*plan.notes, Note(why, Rank.BIAS)))
 
 
 def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching | None]:

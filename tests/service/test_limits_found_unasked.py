@@ -86,6 +86,16 @@ def test_what_is_searched(
             assert codes == ([expected] if isinstance(expected, str) else ["DP506"] if expected else [])
 
 
+@pytest.mark.parametrize(("limit", "told"), [(40, True), (15, False)])
+def test_a_limit_that_cannot_be_searched_is_told(tmp_path: Path, limit: int, told: bool) -> None:
+    """What reads another number is limited as declared, and nobody takes it for a limit that was found."""
+    with under(tmp_path, "auto", f"max_rows_per_unit: {limit}") as session:
+        plan = session.plan(READS_ANOTHER, epsilon=1)
+        assert any("depend on another aggregate's number" in note for note in plan.notes) is told
+        assert not any("depend on" in note for note in session.plan(COUNT, epsilon=1).notes)
+        assert not any("depend on" in note for note in session.plan(READS_ANOTHER, epsilon=1, limits="declared").notes)
+
+
 def test_a_policy_that_refuses_searches_nothing(tmp_path: Path) -> None:
     with under(tmp_path, "refuse") as session:
         assert searched(session, COUNT) == searched(session, COUNT, limits="auto") == "DP211"
