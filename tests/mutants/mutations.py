@@ -3859,7 +3859,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-group-is-no-refusal",
-        "dpsql/planner/compile.py",
+        "dpsql/planner/cheapest_form.py",
         "    if not refused:",
         "    if True:",
         "a query of which no group could be shown is paid for",
