@@ -86,11 +86,8 @@ budgets: {total: {epsilon: 1000000}}
     with duckdb.connect(str(tmp_path / "walks.duckdb")) as data:
         data.execute("CREATE TABLE walks AS SELECT i % 1000 AS id FROM range(6000) t(i)")
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
-    plain, found, few = (
-        "SELECT COUNT(*) AS n FROM walks",
-        "SELECT COUNT(*) AS m FROM walks WHERE id < 900",
-        "SELECT COUNT(DISTINCT id) AS u FROM walks",
-    )
+    plain, found = "SELECT COUNT(*) AS n FROM walks", "SELECT COUNT(*) AS m FROM walks WHERE id < 900"
+    few = "SELECT COUNT(DISTINCT id) AS u FROM walks"
     old.write_text(text.replace("ROWS", "40"), encoding="utf-8")
     new.write_text("search: auto\n" + text.replace("ROWS", "40"), encoding="utf-8")
     with dpsql.connect(old, analyst="ana") as con:
