@@ -119,7 +119,7 @@ def planned_statements(
     free = opened(rng, world)
     for _ in range(STATEMENTS):
         kind, sql = random_statement(rng, world) if rng.random() < 0.7 else ("random", random_query(rng, world))
-        settings = _settings(rng, world)
+        settings = settings_in(rng, world)
         chance = rng.random()
         try:
             if chance < 0.1:
@@ -145,7 +145,7 @@ def reads_no_other(planned: PlannedRelease) -> bool:
     return not any(isinstance(node, Release) for node in walk(planned.measured.node.input))
 
 
-def _settings(rng: random.Random, world: World) -> QuerySettings:
+def settings_in(rng: random.Random, world: World) -> QuerySettings:
     price = {"rho": Fraction(1)} if world.policy.privacy.accountant == "zcdp" else {"epsilon": Fraction(1)}
     delta = Fraction(0) if world.policy.privacy.accountant == "pure_dp" else Fraction(1, 10**6)
     return QuerySettings(delta=delta, limits=random_limits(rng), **price)
@@ -243,7 +243,8 @@ def compared(planned: PlannedRelease, store: Store, neighbours: int, found: Atta
 
 def _chosen(planned: PlannedRelease, a: Database, b: Database, found: Attacked) -> Iterator[str]:
     """What is chosen loses no more than it is priced at, in ε or in ρ."""
-    chosen = [m for m in planned.measured.measurements if rule(m.component).chosen]
+    # What reads nothing has no scores.
+    chosen = [m for m in planned.measured.measurements if rule(m.component).chosen and planned.statements]
     for i, m in enumerate(chosen):
         for one, other in ((a, b), (b, a)):
             moved = changed(one, other, i)
