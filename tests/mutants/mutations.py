@@ -28,7 +28,80 @@ RACE = "only processes that race show it"
 DEATH = "only a process that dies shows it"
 POWER = "only power cuts at many moments show it"
 
+GROWING = ("tests/planner/test_growing.py",)
+CLOSINGS = ("tests/core/ledger/test_closings.py",)
+
 MUTATIONS = (
+    # --- tables that grow ---
+    *(
+        Mutation(name, path, old, new, breaks, tests)
+        for name, path, old, new, breaks, tests in (
+            (
+                "periods-not-printed",
+                "dpsql/core/printing/relational_nodes.py",
+                "source = self.tables(table) if node.periods is None else self._of_periods(node, node.periods, env)",
+                "source = self.tables(table)",
+                "a scan reads rows of periods that it does not name",
+                GROWING,
+            ),
+            (
+                "periods-without-an-end",
+                "dpsql/core/ir/periods.py",
+                "            if last is not None:",
+                "            if last is None:",
+                "a scan reads rows that are later than its periods",
+                GROWING,
+            ),
+            (
+                "periods-never-said",
+                "dpsql/core/analysis/rules/scan.py",
+                "if node.periods is not None or not (table.grows is None or ctx.drafting):",
+                "if node.periods is not None:",
+                "a scan of a growing table that says nothing of its periods is priced, and reads all rows",
+                GROWING,
+            ),
+            (
+                "periods-that-are-not-closed",
+                "dpsql/core/analysis/rules/scan.py",
+                "or not covers(allowed, read.days):",
+                "or not covers(read.days, read.days):",
+                "a scan reads periods that nobody has closed",
+                GROWING,
+            ),
+            (
+                "parts-of-periods",
+                "dpsql/core/analysis/rules/scan.py",
+                "read.days != grows.whole(read.days)",
+                "False",
+                "a part of a month is read, and a part of it is told apart",
+                GROWING,
+            ),
+            (
+                "periods-by-another-column",
+                "dpsql/core/analysis/rules/scan.py",
+                "grows is None or read.by != grows.by",
+                "grows is None",
+                "a scan tells periods by another column than the policy says",
+                GROWING,
+            ),
+            (
+                "rows-change-their-period",
+                "dpsql/core/ledger/closings.py",
+                "if any(said.get(name) != own[name] for name in _WAY):",
+                "if said.get('every') != own['every']:",
+                "a policy comes to tell the period of a row by another column, which gives it a second budget",
+                CLOSINGS,
+            ),
+            (
+                "rows-change-their-period-by-a-name",
+                "dpsql/core/ledger/closings.py",
+                "unit == table.unit and (alone or",
+                "unit == table.unit and (",
+                "under another name of its table a row has a second period, and a second budget",
+                CLOSINGS,
+            ),
+        )
+    ),
     # --- open decisions of a draft ---
     *(
         Mutation(name, path, old, new, breaks, ("tests/faces/cli/test_open_decisions.py",))
@@ -5072,10 +5145,66 @@ MUTATIONS = (
     Mutation(
         "octaves-evidence-for-one",
         "dpsql/planner/postprocessing/searches/octaves.py",
-        "logarithm = _up(log(Fraction(_RARE * self.cells), 64).hi)",
-        "logarithm = _up(log(Fraction(20), 64).hi)",
+        "return self._reached(_RARE * self.cells)",
+        "return self._reached(20)",
         "noise of an empty octave is taken for units, and the limit is far too large",
         ("tests/planner/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-next-on-little-evidence",
+        "dpsql/planner/postprocessing/searches/octaves.py",
+        "_NEXT = 10",
+        "_NEXT = 2",
+        "in every fourth query the limit is twice as large as anybody's total",
+        ("tests/planner/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-seen-on-little-evidence",
+        "dpsql/planner/postprocessing/searches/octaves.py",
+        "if is_weak and self.at_most is not None and not self.signed:",
+        "if is_weak and not self.signed:",
+        "without a cap a limit is read from noise in every tenth query",
+        ("tests/planner/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "octaves-that-end-at-a-cap",
+        "dpsql/planner/postprocessing/searches/octaves.py",
+        "self._capped(key) if len(self.counts) <= MOST else 1 << key",
+        "self._capped(key)",
+        "what a declared limit cuts is told as nothing",
+        ("tests/planner/postprocessing/test_octaves.py",),
+    ),
+    Mutation(
+        "dominating-of-both-signs",
+        "dpsql/planner/searches/dominating_limits.py",
+        "(b.lo >= 0 or b.hi <= 0)",
+        "(b.lo >= 0 or b.lo < 0)",
+        "a limit of what a filter leaves cuts it, because the whole adds up to less",
+        ("tests/planner/test_dominating_limits.py",),
+    ),
+    Mutation(
+        "dominating-address-of-one",
+        "dpsql/answers/stored/address.py",
+        'f.drawn + ("" if f.by is None else f" {f.by.drawn}")',
+        "f.drawn",
+        "an answer whose limit other octaves chose is given for one whose limit these chose",
+        ("tests/service/test_limits_found_unasked.py",),
+    ),
+    Mutation(
+        "unasked-against-the-query-s-word",
+        "dpsql/planner/searches/search_share.py",
+        'settings.search is None and policy.search == "auto"',
+        'policy.search == "auto"',
+        "a query that wants declared limits has a part of its ε find others",
+        ("tests/service/test_limits_found_unasked.py",),
+    ),
+    Mutation(
+        "unasked-in-vain",
+        "dpsql/planner/searches/found.py",
+        "least if chosen is None and limit.unasked else chosen",
+        "chosen",
+        "an ordinary question is paid for and not answered, because nobody can be seen",
+        ("tests/service/test_limits_found_unasked.py",),
     ),
     Mutation(
         "octaves-limit-below-the-median",
@@ -5096,8 +5225,8 @@ MUTATIONS = (
     Mutation(
         "octaves-limit-too-large-to-measure",
         "dpsql/planner/postprocessing/searches/octaves.py",
-        "return self._capped(min(chosen, largest_k))",
-        "return self._capped(chosen)",
+        "min(octaves.keys[-1], largest_k) + 1)",
+        "octaves.keys[-1] + 1)",
         "a limit is found whose noise is refused when everything is paid",
         ("tests/planner/postprocessing/test_octaves.py",),
     ),
@@ -5168,8 +5297,8 @@ MUTATIONS = (
     Mutation(
         "roots-whatever-was-chosen-first",
         "dpsql/planner/searches/search_share.py",
-        "gaussian = settings.family == DiscreteGaussian.name",
-        "gaussian = False",
+        "gaussian, everywhere = settings.family == DiscreteGaussian.name, ",
+        "gaussian, everywhere = False, ",
         "Gaussian noise follows the sum of an id's totals, and cuts more for nothing",
         ("tests/planner/test_roots_of_squares.py",),
     ),

@@ -14,9 +14,10 @@ from typing import Any
 from sqlglot import exp
 
 from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.policy import Policy
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
 from dpsql.frontend.bind.aggregates.quantile_lists import require_only_shown
@@ -44,14 +45,19 @@ def bind(
     policy: Policy,
     parameters: Sequence[Any] | Mapping[str, Any] | Unknowns = (),
     asked: dt.datetime | None = None,
+    closed: Callable[[str], Closed | None] = lambda table: None,
 ) -> BoundQuery:
     """Resolve every name and type of a query.
 
-    parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now.
+    parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now. closed: what
+    is closed of a growing table; None: nobody knows.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
     asked_of, source = parsed.describing, parsed.source
-    values = Parameters(parameters, asked or clock.moment(), dialect=parsed.dialect)
+    values = Parameters(
+        parameters, asked or clock.moment(), dialect=parsed.dialect, closed=closed,
+        table=lambda name: policy.called(*name.split(".")),
+    )  # fmt: skip
     if asked_of is not None and asked_of.about != "query":
         _require_used(values, asked_of.at)
         return described(asked_of, policy, source)
@@ -154,6 +160,7 @@ class _Binder:
             raise reject(
                 "DP101", "WITH RECURSIVE is not supported", span=self.span(node),
                 help=["leave RECURSIVE out: no query can read its own rows", *([SPINE] if own else [])],
+                mark=Mark.RECURSIVE,
             )  # fmt: skip
         visible, names = dict(outer), Counter(c.alias.lower() for c in args["expressions"])
         for cte in args["expressions"]:

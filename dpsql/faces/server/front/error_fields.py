@@ -23,7 +23,7 @@ SQLSTATES: Final = {
     "DP001": "F0000", "DP002": "F0000", "DP003": "F0000", "DP004": "F0000", "DP005": "F0000", "DP006": "58030",
     "DP007": "F0000", "DP008": "F0000", "DP009": "F0000",
     "DP010": _SYNTAX, "DP011": _SYNTAX, "DP012": _NOT_SUPPORTED, "DP013": "42P02", "DP014": _SYNTAX,
-    "DP015": "F0000", "DP016": "F0000",
+    "DP015": "F0000", "DP016": "F0000", "DP017": "55000",
     "DP101": _NOT_SUPPORTED, "DP102": "42P01", "DP103": "42703", "DP104": "42702", "DP105": "42883", "DP106": "42883",
     "DP107": "42712", "DP108": "42803", "DP109": "42803", "DP110": "42501", "DP111": _NOT_SUPPORTED,
     "DP112": _NOT_SUPPORTED, "DP113": _NOT_SUPPORTED, "DP114": _NOT_SUPPORTED, "DP115": _NOT_SUPPORTED,
@@ -75,9 +75,9 @@ def warning(diagnostic: Diagnostic, offset: int = 0) -> Fields:
     return _fields("WARNING", SQLSTATES.get(diagnostic.code, "01000"), diagnostic, (), offset)
 
 
-def notice(text: str) -> Fields:
-    """The fields of what is told with an answer."""
-    return [*_head("NOTICE", "00000"), ("M", one_line(text))]
+def notice(text: str, is_danger: bool = False) -> Fields:
+    """The fields of what is told with an answer. is_danger: it is not what it seems."""
+    return [*(_head("WARNING", "01000") if is_danger else _head("NOTICE", "00000")), ("M", one_line(text))]
 
 
 def failure() -> Fields:
