@@ -1,4 +1,4 @@
-"""Whatever the planner guesses, no unit moves or loses more than a statement of the fixtures costs, over its own policy.
+"""Whatever the planner guesses, no unit moves or loses more than the fixtures cost, over their own policies.
 
 The guesses of tests/support/falsified.py; some of the fixtures each time, and all of them by `make exhaustive`.
 """
