@@ -79,6 +79,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP302", "too-many-public-keys", "too many public group keys"),
     Code("DP303", "group-keys-not-public", "group keys are private where public ones are demanded"),
     Code("DP304", "values-not-listed", "a value to choose is in no public list"),
+    Code("DP305", "no-group-could-be-shown", "no group could have as many units as are needed to show it"),
     Code("DP401", "no-epsilon", "no epsilon was given"),
     Code("DP402", "delta-needed", "the query needs a delta"),
     Code("DP403", "total-budget-exhausted", "the total budget is exhausted"),

@@ -38,6 +38,15 @@ class Releasing(Stage):
         """Every query has one, if only of public rows."""
         return cls(tree.read, tree.unread)
 
+    def as_warnings(self) -> Releasing:
+        """Where it is asked all the same, or nobody is about to pay: what would be refused is told."""
+        return replace(
+            self,
+            warnings=tuple(
+                replace(w, code="DP503", severity="warning") if w.severity == "error" else w for w in self.warnings
+            ),
+        )
+
     @property
     def trees(self) -> tuple[Tagged[Facts], ...]:
         """The tree that is read."""
