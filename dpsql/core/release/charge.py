@@ -25,17 +25,7 @@ from dpsql.core.ledger.accountant import Accountant, cost
 from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
-from dpsql.core.ledger.losses.regions import (
-    Days,
-    LossSpan,
-    Region,
-    beyond,
-    canonical,
-    dearest,
-    everywhere,
-    pointwise,
-    within,
-)
+from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, of_days, pointwise, within
 from dpsql.core.ledger.paid import Terms, draw_of, named, paid
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
@@ -336,7 +326,7 @@ def terms_of(measured: MeasuredRelease, place: int) -> Terms:
     decided = measured.threshold if place == measured.node.threshold else None
     noise = measured.measurements[place].mechanism
     assert isinstance(noise, Calibrated)
-    regions = {u: _lost(days, loss) for u, loss in losses.items() if (days := measured.days(u)) and loss != NO_LOSS}
+    regions = {u: of_days(days, loss) for u, loss in losses.items() if (days := measured.days(u)) and loss != NO_LOSS}
     return Terms(
         noise.name,
         noise.parameter,
@@ -367,13 +357,8 @@ def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -
     for measured, own in zip(releases, given, strict=True):
         for unit in measured.contributions:
             days, losses = measured.days(unit), measured.losses(unit, wanted(measured, own))
-            parts.setdefault(unit, []).extend(_lost(days, loss) for loss in losses)
+            parts.setdefault(unit, []).extend(of_days(days, loss) for loss in losses)
     return parts
-
-
-def _lost(days: Sequence[Days] | None, loss: PrivacyLoss) -> Region:
-    """What each period loses where these days lose it, and no others do. days: None for all."""
-    return everywhere(loss) if days is None else canonical(LossSpan(first, last, loss) for first, last in days)
 
 
 def _received(

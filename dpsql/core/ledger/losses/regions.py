@@ -92,6 +92,11 @@ def canonical(spans: Iterable[LossSpan]) -> Region:
     return pointwise(compose, [(span,) for span in spans])
 
 
+def of_days(days: Sequence[Days] | None, loss: PrivacyLoss) -> Region:
+    """What each period loses where these days lose it, and no others do. days: None for all."""
+    return everywhere(loss) if days is None else canonical(LossSpan(first, last, loss) for first, last in days)
+
+
 def dearest(region: Region) -> PrivacyLoss:
     """The largest ε, δ and ρ that any day loses, each by itself."""
     return region[0].loss if len(region) == 1 else largest(span.loss for span in region)

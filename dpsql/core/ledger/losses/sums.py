@@ -78,7 +78,7 @@ class LossSums:
         for start, stop, parts in zip(starts, [*starts[1:], END], losses, strict=True):
             if found and found[-1][1:] == (start, parts):
                 found[-1] = (found[-1][0], stop, parts)
-            elif any(parts):
+            elif any(parts) and start < stop:
                 found.append((start, stop, parts))
         return tuple(between(start, stop, _loss(parts)) for start, stop, parts in found)
 
