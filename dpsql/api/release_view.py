@@ -11,7 +11,7 @@ from dpsql.answers.results.answer import Release
 from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
-from dpsql.frontend.aggregates.formula import Bounds
+from dpsql.frontend.aggregates.formula import Ends
 from dpsql.planner.postprocessing.coverage import Covered
 from dpsql.planner.postprocessing.searches.told import FoundLimit
 
@@ -83,7 +83,7 @@ class ReleaseView(ABC):
     def __str__(self) -> str:
         return str(self.release)
 
-    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
+    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Ends | None]]:
         """See `Release.intervals`."""
         return self.release.intervals(level)
 

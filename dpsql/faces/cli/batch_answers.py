@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from dpsql.answers.results.cell_texts import cell
+from dpsql.answers.results.cell_texts import cell, reach_of
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.layout import printable
 from dpsql.faces.cli.table_layout import print_table
@@ -29,7 +29,7 @@ def tables(release: BatchRelease) -> str:
 def _cells(answer: BatchAnswer) -> list[list[Any]]:
     return [
         [
-            cell(value, None if (b := bounds.get(name)) is None else (b[1] - b[0]) / 2)
+            cell(value, None if (b := bounds.get(name)) is None else reach_of(value, *b))
             for name, value in zip(answer.columns, row, strict=True)
         ]
         for row, bounds in zip(answer.rows, answer.intervals(), strict=True)
