@@ -83,9 +83,11 @@ class ReleaseView(ABC):
     def __str__(self) -> str:
         return str(self.release)
 
-    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Ends | None]]:
+    def intervals(
+        self, level: float | Fraction = float(LEVEL), *, bounded: bool = False
+    ) -> list[dict[str, Ends | None]]:
         """See `Release.intervals`."""
-        return self.release.intervals(level)
+        return self.release.intervals(level, bounded=bounded)
 
     def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
         """See `Release.gaps`."""

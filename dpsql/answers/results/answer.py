@@ -80,16 +80,20 @@ class Release:
         over it, or use the cursor that `Connection.execute` gives.)"""
         return list(self.rows)
 
-    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Ends | None]]:
+    def intervals(
+        self, level: float | Fraction = float(LEVEL), *, bounded: bool = False
+    ) -> list[dict[str, Ends | None]]:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
         The intervals cover what the query would give without noise and without limits on units; clips of values stay
         in place. Where a limit cuts a number by an unknown amount, the end to that side is None. Numbers computed from
         released ones have intervals, too; `gaps` says why one has none, or lacks an end. What has no noise has None,
         and group keys do not appear. Repeated names get a number (`to_dict`).
+        bounded: of what the query would give with its limits in place, whatever they cut.
         Raises Rejected DP406 unless 0 < level < 1.
         """
-        return _by_row({n: t.bounds for n, t in column_intervals(self, _confidence(level)).items()}, len(self))
+        found = column_intervals(self, _confidence(level), bounded=bounded)
+        return _by_row({n: t.bounds for n, t in found.items()}, len(self))
 
     def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
         """One dict per row: column → why its number has no interval at this confidence, or lacks an end of it; nothing
@@ -253,7 +257,9 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def column_intervals(release: Release, level: Fraction, most: int | None = None) -> dict[str, ShownIntervals]:
+def column_intervals(
+    release: Release, level: Fraction, most: int | None = None, bounded: bool = False
+) -> dict[str, ShownIntervals]:
     """Column → its intervals in the first rows, or (None) in all; group keys do not appear. level: in (0, 1)."""
     from dpsql.planner.postprocessing.planning.unchanged_columns import is_key
 
@@ -262,7 +268,9 @@ def column_intervals(release: Release, level: Fraction, most: int | None = None)
     for name, column, values in zip(unique_names(release.columns), plan.columns, table.columns, strict=True):
         if not is_key(plan.tree.node, column.uid):
             nothing = ShownIntervals.nothing(table.height)
-            found[name] = nothing if table.derived is None else table.derived.intervals(column.uid, values, level)
+            found[name] = (
+                nothing if table.derived is None else table.derived.intervals(column.uid, values, level, bounded)
+            )
     return found
 
 

@@ -195,9 +195,10 @@ class Batch:
             for key, (integer,) in zip(noisy.keys, noisy.values, strict=True):
                 of[key] = float(integer * grain)  # type: ignore[index]  # the numbers of classes
         measured = self._measured(release._made)
+        is_cut = any(form.lost for step in release.plan.post.steps for form in step.forms.values())
         answers: list[BatchAnswer | None] = [None] * len(self._statements)
         for p, table in design.tables.items():
-            answers[p] = answer_of(design.members[p], table, design.forms[p], measured, cells)
+            answers[p] = answer_of(design.members[p], table, design.forms[p], measured, cells, is_cut)
         notes = dict.fromkeys(clip for q in design.shares for clip in q.clips)
         own = (" AS c", "another c", "CLIP(")  # of texts that nobody has written
         notes |= dict.fromkeys(n for n in release.notes if not any(word in n for word in own))

@@ -180,6 +180,13 @@ class Form:
         """Whether there is no noise in it."""
         return self.kind is IntervalMethod.EXACT
 
+    @property
+    def gap(self) -> str | None:
+        """Why it has no interval, if that is known beforehand; empty where it needs no words."""
+        if self.kind in (IntervalMethod.EXACT, IntervalMethod.NONE):
+            return self.why
+        return OF_CUT if self.lost == CUT else None
+
 
 _COMPARES = "it compares noisy numbers"
 BY_AN_UNKNOWN_AMOUNT = "cut by an unknown amount"
@@ -214,12 +221,7 @@ def shown(
     if made_by.no_interval is not None:
         return none(made_by.no_interval, noisy)
     kind = IntervalMethod.ENCLOSED if made_by.terms(components) is None else IntervalMethod.LINEAR
-    return _whole(Form(kind, maker, sources=noisy, nonnegative=made_by.nonnegative(components), lost=lost))
-
-
-def _whole(form: Form) -> Form:
-    """No interval, where both ends are lost."""
-    return none(OF_CUT, form.sources) if form.lost == CUT and form.kind is not IntervalMethod.CONDITION else form
+    return Form(kind, maker, sources=noisy, nonnegative=made_by.nonnegative(components), lost=lost)
 
 
 def taken(number: int, uid: int, form: Form) -> Form:
@@ -269,9 +271,7 @@ def called(function: str, args: tuple[Form, ...], values: tuple[Value, ...], res
         return none("it is computed from comparisons of noisy numbers", sources)
     settled = function in _TOTAL and _settled(args)
     lost = _lost(function, kind, args, chosen, conditions)
-    return _whole(
-        Form(kind, Called(function, values), args, sources, "", settled, _nonnegative(function, chosen), lost)
-    )
+    return Form(kind, Called(function, values), args, sources, "", settled, _nonnegative(function, chosen), lost)
 
 
 def converted(form: Form, source: SqlType, target: SqlType) -> Form:
@@ -299,7 +299,7 @@ def first(args: tuple[Form, ...], absent: tuple[Form, ...]) -> Form:
     if not _settled(args[:-1]):
         kind = IntervalMethod.ENCLOSED
     nonnegative = all(f.nonnegative for f in args)
-    return _whole(Form(kind, First(), (*args, *absent), _all(args), "", settled, nonnegative, _either(args)))
+    return Form(kind, First(), (*args, *absent), _all(args), "", settled, nonnegative, _either(args))
 
 
 def either(left: Form, right: Form, hidden: int) -> Form:
@@ -314,7 +314,7 @@ def either(left: Form, right: Form, hidden: int) -> Form:
     if any(f.kind is IntervalMethod.CONDITION for f in sides):
         return none(_COMPARES, _all(sides))
     nonnegative, why = left.nonnegative and right.nonnegative, left.why or right.why
-    return _whole(Form(kind, Either(hidden), sides, _all(sides), why, _settled(sides), nonnegative, _either(sides)))
+    return Form(kind, Either(hidden), sides, _all(sides), why, _settled(sides), nonnegative, _either(sides))
 
 
 def over(function: str, form: Form, rows: Framed | Grouped) -> Form:
@@ -345,7 +345,7 @@ def moved(form: Form, hidden: int, default: Form | None) -> Form:
         if f.kind is IntervalMethod.CONDITION:
             return none(_COMPARES, _all(args))
     nonnegative = all(f.nonnegative for f in args)
-    return _whole(Form(_mixed(args), Moved(hidden), args, _all(args), "", form.settled, nonnegative, _either(args)))
+    return Form(_mixed(args), Moved(hidden), args, _all(args), "", form.settled, nonnegative, _either(args))
 
 
 def finished(form: Form) -> Form:

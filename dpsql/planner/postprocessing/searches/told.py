@@ -74,8 +74,6 @@ def search_notes(found: Sequence[SearchResult]) -> Iterator[str]:
     """The same in plain words."""
     for f in distinct(found):
         yield from _notes(f)
-    if any(f.limit is not None and not f.octaves.ordered for f in found):
-        yield "an interval is about what the found limits leave: the part that was cut is not in it"
 
 
 def _notes(f: SearchResult) -> Iterator[str]:
