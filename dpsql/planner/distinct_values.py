@@ -76,9 +76,11 @@ def most_rows_of_an_id(rows: Tagged[Facts]) -> int | None:
     for key in sorted(rows.fact.keys, key=sorted):
         if not key & rows.fact.ids:
             continue
-        each = [most_values(columns[uid], rows) if uid in columns else None for uid in sorted(key - seem)]
-        nulls = [int(uid in columns and _seems_null(columns[uid], rows)) for uid in sorted(key - seem)]
-        best = _least(best, _product([None if n is None else n + null for n, null in zip(each, nulls, strict=True)]))
+        values = list[int | None]()
+        for uid in sorted(key - seem):
+            most = most_values(columns[uid], rows) if uid in columns else None
+            values.append(None if most is None else most + _seems_null(columns[uid], rows))
+        best = _least(best, _product(values))
     return None if best is None else max(1, best)
 
 

@@ -20,7 +20,6 @@ from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.resolve import Resolution
 from dpsql.answers.stored.storing import store
 from dpsql.core.engine import AsksAgain
-from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.noise.backends import EXACT, backend
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, draw_release, wanted
@@ -28,7 +27,7 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.notes.notes import notes_of
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.noisy_rows import as_query
-from dpsql.planner.stages.stage import HandedOn, Stage
+from dpsql.planner.stages.stage import HandedOn
 from dpsql.service.accounts.ledgers import FORGETS
 from dpsql.service.planning.searches import with_limits
 
@@ -64,12 +63,10 @@ class StagesOfARun:
         """Charge, draw, hand on and store. Raises Rejected (DP409, DP905), BudgetExceeded, CannotOpen, EngineError."""
         account = self._account
         try:
-            if self._running is None or account is None or account.drawing is None:
-                self._asking(self._charge_and_draw)
-            else:
+            if self._running is not None and account is not None and account.drawing is not None:
                 self._asking(self._charge)
                 account.drawing()
-                self._asking(self._draw)
+            self._asking(self._draw)
         finally:
             self._kept.settle()
         if account is not None and self.charged.receipt is not None:
@@ -92,57 +89,47 @@ class StagesOfARun:
             else:
                 step()
 
-    def _charge_and_draw(self) -> None:
-        self._charge()
-        self._fold()
-
     def _charge(self) -> None:
         self._require_as_planned()
         self.charged = self._kept.charged(self._resolution)
 
     def _draw(self) -> None:
-        self._require_as_planned()
-        self._fold()
-
-    def _require_as_planned(self) -> None:
-        """The public facts are as they were planned. Raises Rejected DP409."""
-        if self._reads_tables:
-            self._service.facts.check_again(self.plan)
-
-    def _fold(self) -> None:
-        """All stages, each with what those before it have handed on; from a search on, those that it has led to."""
+        """All stages, once they are charged; from a search on, those that it has led to."""
+        if self._kept.is_charged:
+            self._require_as_planned()
+        else:
+            self._charge()
         charged, waiting = self.charged, [*self.plan.stages]
         while waiting:
             stage = waiting.pop(0)
-            self._handed = self._done(stage, charged)
+            for planned in stage.releases:
+                noisy = (*self._handed.noisy, self._noisy(planned, charged))
+                self._handed = replace(self._handed, noisy=noisy)
+                if wanted(planned.measured, charged.given[len(noisy) - 1]):
+                    self._is_untouched = False
+                    self._kept.keep(self.plan.first if stage.finds else self.plan, charged, noisy)
+            with self._service.post_processing:
+                self._handed = stage.handed_on(self._handed, self._service.engine, self._service.scratch)
             if stage.finds:
                 limited = with_limits(self._service, self.plan, self._handed.noisy, charged)
                 assert self._account is not None
                 charged = self._account.charge_reserved(limited, charged)
                 self.plan, self._handed, waiting = limited, HandedOn(), [*limited.stages]
 
-    def _done(self, stage: Stage, charged: Charged) -> HandedOn:
-        """A stage: what it asks for, drawn, and what it makes of that. charged: what may be drawn now."""
-        handed, searching = self._handed, stage.finds
-        for planned in stage.releases:
-            given = charged.given[len(handed.noisy)]
-            noisy = (*handed.noisy, self._noisy(planned, handed.noisy, given, charged.receipt))
-            handed = replace(handed, noisy=noisy)
-            if wanted(planned.measured, given):
-                self._is_untouched = False
-                self._kept.keep(self.plan.first if searching else self.plan, charged, noisy)
-        with self._service.post_processing:
-            return stage.handed_on(handed, self._service.engine, self._service.scratch)
+    def _require_as_planned(self) -> None:
+        """The public facts are as they were planned. Raises Rejected DP409."""
+        if self._reads_tables:
+            self._service.facts.check_again(self.plan)
 
-    def _noisy(
-        self, planned: PlannedRelease, before: Sequence[NoisyRelease], given: GivenAnswers, receipt: Receipt | None
-    ) -> NoisyRelease:
-        """Ask for exact integers, and add noise. before: the releases drawn so far, whose rows it may read."""
+    def _noisy(self, planned: PlannedRelease, charged: Charged) -> NoisyRelease:
+        """Ask for exact integers, and add noise; it may read the rows of the releases drawn so far."""
+        before, receipt = self._handed.noisy, charged.receipt
         read = [n for n in before if any(s.reads(n.planned.label) for s in planned.statements)]
         earlier = {n.planned.label: as_query(n, self._service.engine.dialect) for n in read}
         salt = 0 if receipt is None or self._account is None else self._account.ledger.salt
         engine, noise = self._service.engine, self._noise
         try:
+            given = charged.given[len(before)]
             return draw_release(planned, engine, receipt, salt, earlier, given, noise, self._is_untouched)
         except Exception:
             if not (self._service.is_closed or self._service.is_cut):  # which stop what runs
@@ -184,7 +171,7 @@ class _Kept:
         self.account, self.remarks = account, list[str]()
         self.underway = None if account is None else account.underway()
         self._later: list[Callable[[AnalystAccount], list[str]]] = []
-        self._is_charged = False
+        self.is_charged = False
 
     def charged(self, resolution: Resolution) -> Charged:
         """Charge all that is not given. Raises BudgetExceeded, CannotOpen."""
@@ -195,7 +182,7 @@ class _Kept:
         except BaseException:
             self.underway.end()
             raise
-        self._is_charged = True
+        self.is_charged = True
         return found
 
     def failed(self) -> None:
@@ -214,7 +201,7 @@ class _Kept:
 
     def settle(self) -> None:
         """All is drawn that will be, if anything was charged."""
-        if not self._is_charged:
+        if not self.is_charged:
             return
         try:
             if self.account is not None and self.account.leaving is not None:

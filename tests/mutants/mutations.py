@@ -4233,8 +4233,8 @@ MUTATIONS = (
     Mutation(
         "stages-drawn-before-they-are-charged",
         "dpsql/service/stages_of_a_run.py",
-        "        self._charge()\n        self._fold()\n",
-        "        self._fold()\n        self._charge()\n",
+        "        else:\n            self._charge()\n",
+        "",
         "numbers are drawn before they are charged",
         ("tests/service/test_stages.py",),
     ),

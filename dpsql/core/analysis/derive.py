@@ -41,7 +41,7 @@ from dpsql.core.ir.nodes import (
     inputs,
 )
 from dpsql.core.ir.step_count import take
-from dpsql.core.ir.walk import Tagged
+from dpsql.core.ir.walk import Tagged, children_first
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.core.value_classes import replace
 
@@ -60,13 +60,13 @@ def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
 
     Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
     """
-    known = found.facts.get(id(node))
-    if known is None:
-        below = tuple([derive_once(child, found) for child in inputs(node)])
-        facts = _facts(node, tuple([t.fact for t in below]), found)
+    known = found.facts
+    for new in children_first(node, known):
+        below = tuple([known[id(child)] for child in inputs(new)])
+        facts = _facts(new, tuple([t.fact for t in below]), found)
         take(1 + len(facts.columns))
-        known = found.facts[id(node)] = Tagged(node, facts, below)
-    return known
+        known[id(new)] = Tagged(new, facts, below)
+    return known[id(node)]
 
 
 def _facts(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:

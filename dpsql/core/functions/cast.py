@@ -196,6 +196,8 @@ def _from_number(value: int | Decimal | float, target: SqlType) -> Scalar:
             if exact.denominator == 1 and Fraction(value) in type_range(target):
                 return Decimal(f"{int(exact)}E-{target.scale}")
             return None
+        case Kind.DECIMAL if abs(value) < 2**52 / 10**target.scale and round(value, target.scale) == value:
+            return Decimal(f"{round(value * 10**target.scale)}E-{target.scale}")  # where no engine rounds it elsewhere
         case _:
             return None
 

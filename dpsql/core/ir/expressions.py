@@ -10,6 +10,7 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import field
 from decimal import Decimal
+from functools import partial
 from operator import is_
 
 from dpsql.core.ir.step_count import take
@@ -132,7 +133,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     if type(expr) is Call:
         args = expr.args
         take(1 + len(args))
-        new = tuple([transform(a, change) for a in args])
+        new = tuple(map(partial(transform, change=change), args))
         return change(expr if all(map(is_, args, new)) else replace(expr, args=new))
     if type(expr) is Cast:
         inner = transform(expr.arg, change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from operator import is_
 from typing import Generic, TypeVar
 
@@ -27,7 +27,7 @@ from dpsql.core.ir.nodes import (
     Window,
     inputs,
 )
-from dpsql.core.ir.step_count import StepCount, counting, take
+from dpsql.core.ir.step_count import counting, take
 from dpsql.core.value_classes import replace, value
 
 T = TypeVar("T")
@@ -64,6 +64,20 @@ def walk(node: Node) -> list[Node]:
         waiting += inputs(node)[::-1]
     take(len(found))
     return found
+
+
+def children_first(node: Node, known: Container[int]) -> Iterator[Node]:
+    """The node and all below it that are not known, each once its inputs are, the left one first.
+
+    known: by their `id`; whoever asks for the next one has made the last one known.
+    """
+    waiting = [node]
+    while waiting:
+        missing = [child for child in inputs(waiting[-1]) if id(child) not in known]
+        if missing:
+            waiting += missing[::-1]
+        elif id(found := waiting.pop()) not in known:
+            yield found
 
 
 def arguments(call: AggregateCall) -> tuple[Expr, ...]:
@@ -119,26 +133,22 @@ def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
             return replace(node, input=child)
 
 
-def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
-    """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
-    return _transformed(node, kind, change, counting())
-
-
 _OverOne = (
     Filter | Project | Unnest | Truncate | Aggregate | Window | Sort | Limit | GroupKeys | BoundContributions | Release
 )
 
 
-def _transformed(node: Node, kind: type[K], change: Callable[[K], Node], count: StepCount) -> Node:
+def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
+    """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
     above: list[_OverOne] = []
     while not isinstance(node, (Scan, Values, Join, SetOperation)):
         above.append(node)
         node = node.input
-    count.taken += 1 + len(above)
+    counting().taken += 1 + len(above)
     if isinstance(node, (Join, SetOperation)):
         take(0)
-        left = _transformed(node.left, kind, change, count)
-        right = _transformed(node.right, kind, change, count)
+        left = transform(node.left, kind, change)
+        right = transform(node.right, kind, change)
         if left is not node.left or right is not node.right:
             node = replace(node, left=left, right=right)
     found = change(node) if isinstance(node, kind) else node

@@ -36,7 +36,7 @@ from dpsql.core.ir.nodes import (
     made_columns,
 )
 from dpsql.core.ir.types import SqlType
-from dpsql.core.ir.walk import expressions
+from dpsql.core.ir.walk import children_first, expressions
 from dpsql.diagnostics.errors import reject
 
 Row = Mapping[int, SqlType]
@@ -45,18 +45,12 @@ Row = Mapping[int, SqlType]
 
 def require_well_formed(plan: Node) -> None:
     """Raises Rejected DP904 for a plan that no text stands for: whoever made it is wrong, and nothing is priced."""
-    _row(plan, {})
-
-
-def _row(node: Node, known: dict[int, Row]) -> Row:
-    """known: what is known of a node by its `id`: the plan holds it meanwhile."""
-    found = known.get(id(node))
-    if found is None:
-        below = [_row(child, known) for child in inputs(node)]
+    known: dict[int, Row] = {}  # by a node's `id`: the plan holds it meanwhile
+    for node in children_first(plan, known):
+        below = [known[id(child)] for child in inputs(node)]
         _reads(node, below)
         _fits(node, below)
-        found = known[id(node)] = _columns(node, below)
-    return found
+        known[id(node)] = _columns(node, below)
 
 
 def _columns(node: Node, below: list[Row]) -> Row:

@@ -291,7 +291,7 @@ def delta_needed(node: Release) -> Exception:
         return reject(
             "DP402", f"{names} have more groups than may be released, and showing those of enough units needs a δ",
             span=node.keys[0].span or node.span, label="the policy says  private_keys: auto",
-            help=["give a delta above 1e-70, e.g. delta=1e-9", "or group by something coarser"],
+            help=["give a delta, e.g. delta=1e-9", "or group by something coarser"],
         )  # fmt: skip
     first = node.keys[0].name
     # Of several keys some may have a list: which ones, the plan does not keep.
@@ -302,7 +302,7 @@ def delta_needed(node: Release) -> Exception:
         label="no public list of these values is known" if len(node.keys) == 1
         else f"no public list of the combinations of {names} is known",
         help=[
-            "give a delta above 1e-70, e.g. delta=1e-9: keys with too few units stay hidden",
+            "give a delta, e.g. delta=1e-9: keys with too few units stay hidden",
             f"or, custodian: declare  domain: […]  for {lists}",
         ],
     )  # fmt: skip

@@ -19,6 +19,7 @@ tests/engines_elsewhere/postgres/test_asked_again.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -173,4 +174,4 @@ def drawn(
     noise = NoiseDraws(drawing.declared, backend)
     ask = EngineAsk(engine, salt, earlier, lambda: is_first and noise.is_untouched)
     # Whatever fails from here on holds exact numbers in its frames, and may have failed because of them.
-    return guarded(lambda: drawing.draw(ask, noise))
+    return guarded(partial(drawing.draw, ask, noise))

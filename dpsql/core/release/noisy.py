@@ -241,7 +241,8 @@ def assembled(
     sources, width = key_sources(planned.measured.node), len(planned.measured.node.keys)
     if given.keys is not None or sources is not None:
         keys = given.keys if given.keys is not None else public_keys(sources or (), width)
-        return noised(planned, given, keys, exact.of(keys), noise)
+        planned, columns, shown = _noised(planned, given, len(keys), exact.of(keys), noise)
+        return NoisyRelease(planned, _shown(keys, shown), tuple(columns))
     # Private keys are sorted: the order in which the engine finds groups depends on the data. Noise does not depend on
     # a row's place, so only those that are shown need to be.
     planned, columns, shown = _noised(planned, given, len(exact.keys), exact.columns, noise)
@@ -260,10 +261,13 @@ def noised(
     are shown.
     """
     planned, columns, shown = _noised(planned, given, len(keys), exact, noise)
-    held = keys if isinstance(keys, LazyKeys) else tuple(keys)  # a million keys of a public list are not written out
+    return NoisyRelease(planned, _shown(keys, shown), tuple(columns))
+
+
+def _shown(keys: Sequence[Key], shown: NDArray[np.bool_]) -> Sequence[Key]:
     if not shown.all():
-        held = tuple(compress(held, shown.tolist()))
-    return NoisyRelease(planned, held, tuple(columns))
+        return tuple(compress(keys, shown.tolist()))
+    return keys if isinstance(keys, LazyKeys) else tuple(keys)  # a million keys of a public list are not written out
 
 
 def _noised(
@@ -337,7 +341,7 @@ def _entries(column: Histograms, group: int) -> Entries:
 def _fetch(planned: PlannedRelease, ask: EngineAsk) -> PrivateIntegers:
     """The keys found and the exact integers of all components. Private."""
     node, width = planned.measured.node, _width(planned)
-    tables = [ask(s) for s in planned.statements]
+    tables = list(map(ask, planned.statements))
     keys = [list(map(with_texts, table.columns[:width])) for table in tables]
     distinct, at_each = numbered(keys, [table.height for table in tables])
     totals: list[Integers] = [Integers.zeros(len(distinct)) for _ in node.components]

@@ -63,26 +63,12 @@ class KeyPart:
         return len(self.keys) if self.domain is None else self.domain.size
 
 
-def search(
-    exprs: Sequence[Expr],
-    rows: RelationRows,
-    active: frozenset[Padding],
-    distinguished: frozenset[Padding],
-    unusable: frozenset[int],
-    ctx: RewriteContext,
-    keys_of: Keys,
-) -> list[KeyPart] | None:
-    """Keys of the rows that exactly the `active` ones of the `distinguished` paddings made up; [] if there is none.
+class KeySearch:
+    """One conjunctive query: columns that are equal are one variable, and tables of public rows meet in variables.
 
-    unusable: scans (by their first column) whose keys are too many. keys_of: domains of columns that are no table's.
-    None if an expression has no public keys. Raises TooLong.
+    Its rows are those that exactly the `active` ones of the `distinguished` paddings made up. unusable: scans (by their
+    first column) whose keys are too many. keys_of: domains of columns that are no table's.
     """
-    case = _Case(rows, active, distinguished, unusable, ctx, keys_of)
-    return case.parts(exprs)
-
-
-class _Case:
-    """One conjunctive query: columns that are equal are one variable, and tables of public rows meet in variables."""
 
     def __init__(
         self, rows: RelationRows, active: frozenset[Padding], distinguished: frozenset[Padding],
@@ -98,7 +84,7 @@ class _Case:
         ]
         self.variable = variables(terms)
         self.present = frozenset(v for uid, v in self.variable.items())
-        self.terms = [t for t in (self._renamed(t) for t in terms) if not is_trivial(t)]
+        self.terms = [t for t in map(self._renamed, terms) if not is_trivial(t)]
         self.scans = {
             o.source.columns[0].uid: o.source
             for uid, o in rows.origins.items()
@@ -132,7 +118,10 @@ class _Case:
         return transform_expr(expr, change)
 
     def parts(self, exprs: Sequence[Expr]) -> list[KeyPart] | None:
-        """See `search`."""
+        """Keys of these expressions in its rows; [] if it has none; None if an expression has no public keys.
+
+        Raises TooLong.
+        """
         nothing = [Condition(t, self.env, frozenset()) for t in self.terms if not columns_of(t)]
         if not all(t.may_hold({}) for t in nothing):
             return []
@@ -263,9 +252,9 @@ class _Case:
         for first in chosen:  # grows while it is read
             links = columns[first] & shared
             chosen += [f for f, held in columns.items() if f not in chosen and held & links]
-        around = frozenset(v for first in chosen for v in columns[first]) | {
-            uid for uid in read if (d := self._narrowed(uid).domain) is not None and d.size <= ENUMERABLE
-        }
+        own = list(map(self._narrowed, read))
+        few = {uid for uid, n in zip(read, own, strict=True) if n.domain is not None and n.domain.size <= ENUMERABLE}
+        around = frozenset(v for first in chosen for v in columns[first]) | few
         tested = frozenset(uid for t in self.terms for uid in decided_by(t, around))
         met = frozenset(v for v in shared if sum(v in columns[f] for f in chosen) > 1)
         tables: list[KeyTable] = []

@@ -22,7 +22,7 @@ from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.nodes import Node, SetKind, SetOperation
-from dpsql.planner.group_keys.key_search import KeyPart, TooLong, search
+from dpsql.planner.group_keys.key_search import KeyPart, KeySearch, TooLong
 from dpsql.planner.group_keys.row_origins import Origin, Padding, RelationRows, rows_of
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
@@ -61,11 +61,12 @@ class _Finder:
             null_columns: Padding = frozenset().union(*active)
             if any(p < null_columns and p not in active for p in paddings):
                 continue  # the same rows as where it is active, too
-            case = search(exprs, rows, frozenset(active), frozenset(paddings), unusable, self.ctx, self.domain)
-            if case is None:
+            case = KeySearch(rows, frozenset(active), frozenset(paddings), unusable, self.ctx, self.domain)
+            parts = case.parts(exprs)
+            if parts is None:
                 return None
-            if case or not exprs:
-                found.append(case)
+            if parts or not exprs:
+                found.append(parts)
         if not found:  # no row satisfies the conditions: any list will do
             return [KeyPart((i,), (), None, True, ()) for i in range(len(exprs))]
         return _merged(found, self.ctx.analysis.max_keys)

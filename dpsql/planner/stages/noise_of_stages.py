@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Node
-from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -56,7 +54,14 @@ def calibrated(stages: Sequence[Stage], tree: FinishedTree, query: QueryToPlan) 
         measured, request = meet(found.distinct, request, errors, settings.confidence)
     else:
         measured = measure(found.distinct, request)
-    return NoiseOfStages(tree, found, measured, request, errors, _printed(trees, found, measured, query))
+    noisy: ByIdentity[Node, str] = ByIdentity()
+    for node in found.nodes(*trees):
+        noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))
+    planned: list[PlannedRelease] = []
+    for i, (m, t) in enumerate(zip(measured, found.distinct, strict=True)):
+        asked = () if m.known else statements(t, query.dialect, query.tables, noisy)
+        planned.append(PlannedRelease(m, asked, f"r{i}"))
+    return NoiseOfStages(tree, found, measured, request, errors, tuple(planned))
 
 
 def named(
@@ -64,16 +69,3 @@ def named(
 ) -> dict[int, list[Fraction]]:
     """Number of an output column → what the settings say of the columns of the answer that show it."""
     return outputs_named(wish, amounts, tree.read, query.bound.columns, tree.releases, whole=False)
-
-
-def _printed(
-    trees: Sequence[Tagged[Facts]], found: Releases, measured: Sequence[MeasuredRelease], query: QueryToPlan
-) -> tuple[PlannedRelease, ...]:
-    """The exact statements that ask the engine for each release."""
-    noisy: ByIdentity[Node, str] = ByIdentity()
-    for node in found.nodes(*trees):
-        noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))
-    return tuple(
-        PlannedRelease(m, () if m.known else statements(t, query.dialect, query.tables, noisy), f"r{i}")
-        for i, (m, t) in enumerate(zip(measured, found.distinct, strict=True))
-    )

@@ -11,12 +11,11 @@ import pytest
 
 from dpsql.core.noise import sampler
 from dpsql.core.noise.sampler import discrete_gaussian, discrete_laplace
-from dpsql.core.noise.sampler.blocks import Blocks
+from dpsql.core.noise.sampler.blocks import BATCH, Blocks
 from dpsql.core.noise.sampler.entropy import Kernel
 
 Draw = Callable[[Fraction, int], list[int]]
 both = pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
-BATCH = sampler._BATCH
 TOP = 1 << 55
 
 
@@ -59,7 +58,7 @@ def test_a_hopelessly_tiny_scale(draw: Draw) -> None:
 )
 def test_every_size_of_block(size: Fraction) -> None:
     """Blocks are an eighth to a quarter of the scale wide, or 1; both families agree."""
-    for blocks in (sampler.laplace_blocks(size), sampler.gaussian_blocks(size**2)):
+    for blocks in (sampler.blocks_of(1 / size, 1), sampler.blocks_of(1 / (2 * size**2), 2)):
         width = 1 << blocks.low_digits
         assert width == 1 if size < 8 else size / 8 < width <= size / 4
         assert blocks._reach > 0 or size < 8
@@ -81,8 +80,10 @@ def test_tables_are_kept_and_scales_are_not_mixed_up(draw: Draw) -> None:
     for _ in range(3):
         assert max(map(abs, draw(Fraction(1, 20), 50))) <= 60
         assert max(map(abs, draw(Fraction(10**12), 50))) > 10**4
-    kept = sampler.laplace_blocks if draw is discrete_laplace else sampler.gaussian_blocks
-    assert kept(Fraction(10**12)) is kept(Fraction(10**12))
+    before = sampler.blocks_of.cache_info()
+    draw(Fraction(10**12), 1)
+    after = sampler.blocks_of.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses), "its tables were kept"
 
 
 def test_blocks_beyond_the_table_are_drawn_all_the_same() -> None:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sampler.blocks import Blocks
 from dpsql.core.noise.sampler.entropy import Kernel
@@ -21,20 +19,10 @@ from dpsql.core.noise.scale import check_scale, check_variance
 
 __all__ = ["choose", "discrete_gaussian", "discrete_laplace"]
 
-_BATCH = 1 << 14  # draws at a time, so that the arrays stay in the cache
 _KERNEL = Kernel()
 
-
-@lru_cache(maxsize=256)
-def laplace_blocks(scale: Fraction) -> Blocks:
-    """The tables of discrete Laplace noise; the last few scales are kept."""
-    return Blocks(1 / scale, 1)
-
-
-@lru_cache(maxsize=256)
-def gaussian_blocks(variance: Fraction) -> Blocks:
-    """The tables of discrete Gaussian noise; the last few variances are kept."""
-    return Blocks(1 / (2 * variance), 2)
+blocks_of = lru_cache(maxsize=512)(Blocks)
+"""The tables of noise; those of the last few rates and powers are kept."""
 
 
 @lru_cache(maxsize=16, typed=True)
@@ -50,7 +38,7 @@ def discrete_laplace(scale: Fraction, n: int) -> Integers:
     each draw is fresh operating-system entropy.
     """
     check_scale(scale)
-    return _draw(laplace_blocks(scale), n)
+    return blocks_of(1 / scale, 1).draw(n, _KERNEL)
 
 
 def discrete_gaussian(variance: Fraction, n: int) -> Integers:
@@ -60,7 +48,7 @@ def discrete_gaussian(variance: Fraction, n: int) -> Integers:
     within 1e-6 of it from σ = 1 on. Raises ValueError for other variances, floats, or a negative n. Never seeded.
     """
     check_variance(variance)
-    return _draw(gaussian_blocks(variance), n)
+    return blocks_of(1 / (2 * variance), 2).draw(n, _KERNEL)
 
 
 def choose(counts: Sequence[int], scores: Sequence[int], eta: Fraction) -> tuple[int, int]:
@@ -71,11 +59,3 @@ def choose(counts: Sequence[int], scores: Sequence[int], eta: Fraction) -> tuple
     with the number of runs; draws with one eta share their tables.
     """
     return CellChoice(counts, scores, powers(eta)).draw(_KERNEL)
-
-
-def _draw(blocks: Blocks, n: int) -> Integers:
-    if n < 0:
-        raise ValueError("n must be ≥ 0")
-    sizes = [min(_BATCH, n - start) for start in range(0, n, _BATCH)]
-    drawn = [blocks.draw(size, _KERNEL).array for size in sizes]
-    return Integers(np.concatenate(drawn)) if drawn else Integers.zeros(0)

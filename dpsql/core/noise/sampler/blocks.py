@@ -35,6 +35,8 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.sampler.entropy import BitSource, Words
 from dpsql.core.noise.sampler.exponential_function import LIMIT, ONE, POINT, SHORT, exp_below, exp_bounds, exp_digits
 
+BATCH = 1 << 14
+"""Draws at a time, so that the arrays stay in the cache."""
 _OPEN = 255  # in the table of blocks: these digits alone do not decide
 _RATE_BITS = 36
 _SLACK = 16
@@ -67,7 +69,8 @@ class Blocks:
         self.step = rate * (1 << self.low_digits) ** power
         """a: a block's first size weighs e^(-a·k^power)."""
         self._sums: dict[int, tuple[list[int], list[int]]] = {}
-        self.table = self._table()
+        below, above = self.sums(block_bits)
+        self.table = self._table(below, above)
         self._reach = self._farthest()
         self._rate_fixed = np.uint64(int(self.step * (1 << _RATE_BITS)) if self._reach >= 0 else 0)
 
@@ -78,15 +81,18 @@ class Blocks:
         return min(2047, int((LIMIT / self.step - 1) / 2)) if self.step <= 2 else -1
 
     def draw(self, count: int, source: BitSource) -> Integers:
-        """`count` independent draws."""
+        """`count` independent draws. Raises ValueError for a negative count."""
+        if count < 0:
+            raise ValueError("n must be ≥ 0")
         drawn = np.zeros(count, np.int64)
-        missing = np.arange(count)
-        while missing.size:
-            value, accepted = self.propose(missing.size, source)
-            if value.dtype != drawn.dtype:
-                drawn = drawn.astype(object)
-            drawn[missing[accepted]] = value[accepted]
-            missing = missing[~accepted]
+        for start in range(0, count, BATCH):
+            missing = np.arange(start, min(start + BATCH, count))
+            while missing.size:
+                value, accepted = self.propose(missing.size, source)
+                if value.dtype != drawn.dtype:
+                    drawn = drawn.astype(object)
+                drawn[missing[accepted]] = value[accepted]
+                missing = missing[~accepted]
         return Integers(drawn)
 
     def propose(self, count: int, source: BitSource) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -129,14 +135,14 @@ class Blocks:
             word = word << self.more_bits | int(source.words(1, self.more_bits)[0])
             bits += self.more_bits
 
-    def _table(self) -> Words:
-        """For all words of block_bits bits the block they decide on, or _OPEN."""
+    def _table(self, below: list[int], above: list[int]) -> Words:
+        """For all words of block_bits bits the block they decide on, or _OPEN. below, above: `sums` of block_bits."""
         table = np.full(1 << self.block_bits, _OPEN, np.uint8)
         start = 0
-        for k, (below, above) in enumerate(zip(*self.sums(self.block_bits), strict=True)):
+        for k, (least, most) in enumerate(zip(below, above, strict=True)):
             if k < _OPEN:
-                table[start : max(start, below)] = k
-            start = above
+                table[start : max(start, least)] = k
+            start = most
         return table
 
     def sums(self, bits: int) -> tuple[list[int], list[int]]:

@@ -23,11 +23,15 @@ def statements(
 
     released: each release that this one reads → what stands for its noisy rows in the text.
     """
-    first, other = _printed(release, d, tables, released), d.again()
+    node = release.node
+    assert isinstance(node, Release)
+    (below,) = release.inputs
+    printed = weighted if isinstance(below.node, BoundContributions) else direct
+    first, other = printed(node, below, d, tables, released), d.again()
     if other is None:
         return first
     try:
-        second = _printed(release, other, tables, released)
+        second = printed(node, below, other, tables, released)
     except Rejected:  # too large to be printed twice: then it is asked once
         return first
     return tuple(_with(one, again, other) for one, again in zip(first, second, strict=True))
@@ -39,14 +43,3 @@ def _with(one: Statement, again: Statement, other: Again) -> Statement:
         return one
     called = tuple((name, made) for name, made in other.functions.items() if name in again.sql)
     return replace(one, again=replace(again, functions=called))
-
-
-def _printed(
-    release: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
-) -> tuple[Statement, ...]:
-    node = release.node
-    assert isinstance(node, Release)
-    (below,) = release.inputs
-    if isinstance(below.node, BoundContributions):
-        return weighted(node, below, d, tables, released)
-    return direct(node, below, d, tables, released)

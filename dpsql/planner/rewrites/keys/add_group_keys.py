@@ -156,9 +156,10 @@ def _check_kind(item: Item, facts: Facts) -> None:
             Kind.DOUBLE: as_whole(item.expr, facts),
             Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
         }.get(kind, "group by a number, text, date or boolean")
+        listed = [f"or, custodian: declare  domain: […]  for {item.column.name}"] if kind is Kind.DOUBLE else []
         raise reject(
             "DP301", f"{item.column.name} cannot be a group key: it is {item.column.type}",
-            span=item.expr.span or item.column.span, help=[advice],
+            span=item.expr.span or item.column.span, help=[advice, *(listed if isinstance(item.expr, Column) else [])],
         )  # fmt: skip
     if facts.ids and columns_of(item.expr) & facts.ids:
         raise reject(

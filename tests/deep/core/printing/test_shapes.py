@@ -179,7 +179,7 @@ def test_shapes_agree_where_limits_do_not_bind(
     limits: dict[str, Any], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows promised to be few are counted directly; limits that nobody reaches change nothing."""
-    monkeypatch.setattr("dpsql.planner.compile.total_error", None)  # sums plain in both
+    monkeypatch.setattr("dpsql.planner.cheapest_form.total_error", None)  # sums plain in both
     store = Store()
     promise = {"max_rows_per_unit": {"rows": 50, "enforce": "assume"}}
     for seed in range(10):

@@ -1,0 +1,78 @@
+"""Which form of a query is planned: its sums plain or with a share in a count's noise, and the family of its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dpsql.core.analysis.context import Derivation
+from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.noise.mechanisms import DiscreteGaussian
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.costs.expected_error import total_error
+from dpsql.planner.plan import Plan
+from dpsql.planner.plan_of_stages import plan_of_stages
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
+from dpsql.planner.rewrites.rules import rewrite
+from dpsql.planner.searches.limits_to_search import Searching
+from dpsql.planner.searches.may_search import not_searched, says_auto
+from dpsql.planner.searches.search_share import searching_of
+from dpsql.planner.stages.query_to_plan import QueryToPlan
+from dpsql.planner.stages.searching import error_of_limits
+from dpsql.planner.with_limits_searched import with_limits_searched
+
+Error = Callable[[Release, Facts], float]
+
+
+def cheapest_form(query: QueryToPlan) -> Plan:
+    """The plan; where its errors are asked for, that of the form of sums which meets them for less."""
+    if query.settings.consistent_totals:
+        return _quietest(query, None)  # of the same form in all sets of groups
+    if not query.settings.max_error:
+        return _quietest(query, total_error)
+    # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
+    plain = _quietest(query, None)
+    try:
+        shared = _quietest(query, total_error)
+    except Rejected:
+        return plain
+    return min(plain, shared, key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+
+
+def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
+    """The plan; where limits are searched, of the noise that errs less.
+
+    error: how the form of its sums is chosen; None: plain sums.
+    """
+    rewritten, searching = _rewritten(query, error)
+    if searching is None or not searching.wanted:
+        return plan_of_stages(rewritten, query)
+    plan = with_limits_searched(rewritten, query, searching)
+    if query.settings.family or plan.searches is None or not searching.rooted:
+        return plan
+    # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
+    gaussian = plan.searches.settings.family == DiscreteGaussian.name
+    try:
+        query = replace(query, settings=replace(query.settings, family=DiscreteGaussian.name))
+        roots = _quietest(query, error)
+    except Rejected:
+        if gaussian:
+            raise
+        return plan  # there is no δ, or not enough
+    return roots if gaussian or error_of_limits(roots) < error_of_limits(plan) else plan
+
+
+def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching | None]:
+    """One form of the query, and what it leaves to searches."""
+    settings, parsed = query.settings, query.parsed
+    auto = says_auto(query.bound.root, parsed.source.text)
+    searching = searching_of(settings, query.policy, auto, parsed.clause is not None)
+    draft = Derivation.begin(query.ctx, drafting=True)
+    try:
+        ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals)
+        return rewrite(query.bound.root, ctx), searching
+    except Rejected as refusal:
+        if searching is not None and searching.withheld:
+            refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
+        raise
