@@ -43,23 +43,23 @@ from dpsql.planner.promised_rows import promised_rows
 TableOf = Callable[[str], Table]
 
 
-class Missing(Enum):
+class Shortfall(Enum):
     """What limits take from a component."""
 
     NOTHING = 0
     SOME = 1  # each unit counts with a part of what it has
     ANYTHING = 2  # it may also have become larger
 
-    def __or__(self, other: Missing) -> Missing:
+    def __or__(self, other: Shortfall) -> Shortfall:
         return self if self.value >= other.value else other
 
 
-Cuts = Mapping[int, tuple[Missing, ...]]
+Cuts = Mapping[int, tuple[Shortfall, ...]]
 """Release → its components; what is not there is whole."""
 NO_CUTS: Final[Cuts] = MappingProxyType({})
 
 
-def missing_of(release: Tagged[Facts], limits: Contribution, table: TableOf) -> tuple[Missing, ...]:
+def missing_of(release: Tagged[Facts], limits: Contribution, table: TableOf) -> tuple[Shortfall, ...]:
     """Of each component of a release. limits: as they were derived for it."""
     node = release.node
     assert isinstance(node, Release)
@@ -70,15 +70,15 @@ def missing_of(release: Tagged[Facts], limits: Contribution, table: TableOf) -> 
     )
 
 
-def lost_of(output: Output, components: Sequence[Component], missing: Sequence[Missing]) -> Lost:
+def lost_of(output: Output, components: Sequence[Component], missing: Sequence[Shortfall]) -> Lost:
     """Which ends of an output's interval say nothing of the number without limits."""
-    found = max((missing[i] for i in output.recipe.components), key=lambda m: m.value, default=Missing.NOTHING)
-    if found is Missing.NOTHING:
+    found = max((missing[i] for i in output.recipe.components), key=lambda m: m.value, default=Shortfall.NOTHING)
+    if found is Shortfall.NOTHING:
         return WHOLE
     made_by = formula(output)
     made_by = made_by.of if isinstance(made_by, End) else made_by
     terms = made_by.terms(components)
-    if found is Missing.ANYTHING or terms is None:
+    if found is Shortfall.ANYTHING or terms is None:
         return CUT
     if made_by.nonnegative(components):
         return Lost(high=True)
@@ -103,43 +103,43 @@ def _never_positive(components: Sequence[Component], places: Sequence[int]) -> b
     return len(places) == 1 and isinstance(own, OnGrid) and own.ends[1] + own.center <= 0
 
 
-def _by_limits(c: Component, bounding: object, limits: Contribution) -> Missing:
+def _by_limits(c: Component, bounding: object, limits: Contribution) -> Shortfall:
     """What the limits of the release take away, and the component's own."""
     if c.per_group is not None:
         low, high = c.per_group
-        return Missing.SOME if low <= 0 <= high else Missing.ANYTHING
+        return Shortfall.SOME if low <= 0 <= high else Shortfall.ANYTHING
     if c.of_unit is not None:
-        return Missing.SOME
+        return Shortfall.SOME
     if not isinstance(bounding, BoundContributions):
-        return Missing.NOTHING
+        return Shortfall.NOTHING
     b, counts = bounding, rule(c).counts
     in_groups = bool(b.keys) and not b.few_groups and not b.spare_groups
     cut = in_groups and b.groups is not None
     if counts == "ids":  # each once in a group: of so many rows there are no more groups
-        return Missing.SOME if cut or (in_groups and b.rows is not None and not b.spare_rows) else Missing.NOTHING
+        return Shortfall.SOME if cut or (in_groups and b.rows is not None and not b.spare_rows) else Shortfall.NOTHING
     if counts == "values" and b.few_groups and c.values is not None:
         cut = rule(c).kept(c, limits) < limits.most_groups * c.values
     elif b.rows is not None or b.per_group is not None:
         cut = cut or not b.spare_rows
-    return Missing.SOME if cut else Missing.NOTHING
+    return Shortfall.SOME if cut else Shortfall.NOTHING
 
 
 # --- rows that are missing below -------------------------------------------------------------------------------------
 
 
-def _missing_rows(rows: Tagged[Facts], table: TableOf) -> Missing:
+def _missing_rows(rows: Tagged[Facts], table: TableOf) -> Shortfall:
     """What enforced limits below have taken from these rows: of keys that are truncated, of prepared copies."""
     node = rows.node
     if isinstance(node, Release):
-        return Missing.NOTHING
-    found = Missing.NOTHING
+        return Shortfall.NOTHING
+    found = Shortfall.NOTHING
     for at, below in enumerate(rows.inputs):
         own = _missing_rows(below, table)
-        if own is Missing.SOME and _may_raise(node, at):
-            own = Missing.ANYTHING
+        if own is Shortfall.SOME and _may_raise(node, at):
+            own = Shortfall.ANYTHING
         found |= own
     if isinstance(node, Truncate) or (isinstance(node, Scan) and _is_short(node.table, table)):
-        found |= Missing.SOME
+        found |= Shortfall.SOME
     return found
 
 
@@ -169,13 +169,13 @@ def _is_short(name: str, table: TableOf) -> bool:
 # --- totals of units that are values --------------------------------------------------------------------------------
 
 
-def _by_inner_limits(c: Component, rows: Tagged[Facts], table: TableOf) -> Missing:
+def _by_inner_limits(c: Component, rows: Tagged[Facts], table: TableOf) -> Shortfall:
     """Whether a value that was made of a unit's rows is clipped where a limit on rows ends: a mean of their counts."""
     if c.arg is None:
-        return Missing.NOTHING
+        return Shortfall.NOTHING
     clips = (e for arg in c.arguments for e in walk(arg) if isinstance(e, Call) and e.function == "clip")
     cut = any(_limited(e.args[0].uid, rows, table) for e in clips if isinstance(e.args[0], Column))
-    return Missing.SOME if cut else Missing.NOTHING
+    return Shortfall.SOME if cut else Shortfall.NOTHING
 
 
 def _limited(uid: int, rows: Tagged[Facts], table: TableOf) -> bool:
