@@ -95,10 +95,11 @@ def _number(value: int | float | Decimal, reach: Reach | None) -> str:
         return _one_end(value, below, above)
     wide = max(below, above)
     places = _places_beside(value, wide)
+    shown = str(value) if isinstance(value, int) else _fixed(value, places)
     if wide > _UNEQUAL * min(below, above):
         lower, upper = (_fixed(_up(r, places), places) for r in (below, above))
-        return f"{_fixed(value, places)} −{lower} / +{upper}"
-    return f"{_fixed(value, places)} ± {_fixed(_up(wide, places), places)}"
+        return f"{shown} −{lower} / +{upper}"
+    return f"{shown} ± {_fixed(_up(wide, places), places)}"
 
 
 def _one_end(value: int | float | Decimal, below: float | None, above: float | None) -> str:
