@@ -14,16 +14,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from dpsql.core.analysis.facts import Facts
+from dpsql.core.analysis.facts import Columns, Facts
+from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.function import null_if_any_is_null
 from dpsql.core.functions.registry import lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, larger_than
-from dpsql.core.ir.nodes import Aggregate, Filter, GroupKeys, Item, Project, SetOperation, output_columns
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    Filter,
+    GroupKeys,
+    Item,
+    Join,
+    JoinKind,
+    Project,
+    Release,
+    SetOperation,
+    output_columns,
+)
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
-from dpsql.planner.functions_of_the_id import functions_of_the_id
 
 _NOT_STRICT = frozenset({"and", "or", "list_contains"})
 """`TRUE OR NULL` is TRUE, and a list may hold NULL or not."""
@@ -208,3 +219,40 @@ def _sum(found: Sequence[int | None]) -> int | None:
 
 def _product(found: Sequence[int | None]) -> int | None:
     return None if None in found else prod(n for n in found if n is not None)
+
+
+def functions_of_the_id(rows: Tagged[Facts]) -> Columns:
+    """The columns that seem to be functions of the id, the proven ones among them: an id that has one value of each
+    key is in one group.
+
+    A guess, too. What is proven is `Facts.by_id`, of columns that are stored, or made by one aggregate per id; of what
+    is computed from them it is guessed that it is one value, and the release enforces it: an id counts for less where
+    it is in more groups, and of private groups it keeps that many (`BoundContributions.groups`).
+    """
+    found = set(rows.fact.by_id)
+    if not rows.fact.ids or isinstance(rows.node, SetOperation | Release):
+        return frozenset(found)
+    below = [functions_of_the_id(each) for each in rows.inputs]
+    match rows.node:
+        case Project(items=items):
+            found |= _computed(items, below[0])
+        case Aggregate(keys=keys, calls=calls):
+            found |= _computed(keys, below[0])
+            if {k.column.uid for k in keys} <= found:
+                found |= {c.column.uid for c in calls}
+        case Join(kind=kind, residual=residual, equalities=equalities):
+            together = residual is None and all(columns_of(e.left) <= below[0] for e in equalities)
+            padded = kind is not JoinKind.INNER and not together  # some rows of an id, and not others
+            for side, known in [*zip(rows.inputs, below, strict=True)][: 1 if padded else 2]:
+                stored = stored_columns(side.node)
+                alike = bool(stored) and not side.fact.ids and stored <= rows.fact.by_id  # all found the same one
+                found |= side.fact.columns.keys() if alike else known
+        case GroupKeys(items=items):
+            found |= below[0] | _computed(items, below[0])
+        case _:
+            found = found.union(*below)
+    return frozenset(found & rows.fact.columns.keys())
+
+
+def _computed(items: Sequence[Item], below: Columns) -> set[int]:
+    return {item.column.uid for item in items if columns_of(item.expr) <= below}

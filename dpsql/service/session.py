@@ -210,7 +210,7 @@ class Session:
             if "DP411" not in refused:
                 return None
             # What an error costs can be said once all limits are known.
-            own = replace(settings, max_error={}, epsilon=Fraction(1), rho=None)
+            own = replace(settings, max_error={}, epsilon=Fraction(1), rho=None, nominal=True)
             unlimited = pipeline.compile(self.service, question, own, looking=looking)
             limited = self._with_held_limits(unlimited, settings)
             return None if limited is unlimited else limited
@@ -219,7 +219,7 @@ class Session:
         try:
             if not self.has_ledger or not definitions(self.service.ledger):
                 return None
-            own = replace(settings, epsilon=_HARDLY, allow_dearer=False)
+            own = replace(settings, epsilon=_HARDLY, nominal=True, allow_dearer=False)
             plan = pipeline.compile(self.service, question, own)
             plan = replace(plan, bid=replace(plan.bid, unpriced=True))
             found = resolve(plan, self._account()())

@@ -23,9 +23,8 @@ from dpsql.core.ir.nodes import (
     inputs,
     output_columns,
 )
-from dpsql.core.ir.renumber import renumbered
 from dpsql.core.ir.types import DATE, INTEGER
-from dpsql.core.ir.walk import expressions, walk
+from dpsql.core.ir.walk import expressions, renumbered, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.clauses import grouping_sets

@@ -10,6 +10,7 @@ import pytest
 
 from dpsql.core.ir.public_facts import KeysOf, PublicFacts
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.plan import Plan
@@ -81,7 +82,7 @@ SMALL = Fraction(1, 100)
         ("SELECT day, STDDEV_POP(cost) FROM visits GROUP BY day", ["DP504"]),
         ("SELECT day, COUNT(*), SUM(cost), AVG(cost) FROM visits GROUP BY day", ["DP503", "DP504"]),
         ("SELECT ward, AVG(cost) FROM visits GROUP BY ward", []),
-        ("SELECT name, AVG(cost) FROM visits GROUP BY name", ["DP503"]),
+        ("SELECT name, AVG(cost) FROM visits GROUP BY name", []),
         ("SELECT AVG(CLIP(cost, 10, 20)) FROM visits", []),
     ],
 )
@@ -235,24 +236,50 @@ def test_numbers_beyond_floats_are_no_crash() -> None:
     assert check("SELECT kind, SUM(x) AS s, AVG(x) AS a FROM log GROUP BY kind", policy(log=log)) == []
 
 
+def _of_units(most: int) -> Policy:
+    return policy(visits=visits(columns={**visits()["columns"], "id": {"type": "bigint", "bounds": [1, most]}}))  # type: ignore[dict-item]
+
+
 def test_a_threshold_that_no_group_can_reach() -> None:
-    """ε is spent, and no row is shown."""
-    few = policy(visits=visits(columns={**visits()["columns"], "id": {"type": "bigint", "bounds": [1, 20]}}))  # type: ignore[dict-item]
-    sql = "SELECT name, COUNT(*) AS n FROM visits GROUP BY name"
+    """ε would be spent, and no row shown: refused, unless somebody wants it so, or nobody has said an ε."""
+    sql, few = "SELECT name, COUNT(*) AS n FROM visits GROUP BY name", _of_units(20)
     settings = {"epsilon": Fraction(1), "delta": Fraction(1, 10**9)}
-    found = [w for w in warnings(sql, few, **settings) if "are shown from" in w.message]
-    (warning,) = found
-    assert (
-        warning.code == "DP503"
-        and warning.message.endswith("none can have over 20")
-        and "20 values of id" in str(warning.notes)
-    )
-    enough = re.search(r"use an ε of ([\d.]+) or more", " ".join(warning.help))
+    with pytest.raises(Rejected) as refusal:
+        warnings(sql, few, **settings)
+    (found,) = refusal.value.diagnostics
+    assert found.code == "DP305" and found.severity == "error" and found.message.endswith("none can have over 20")
+    assert "20 values of id" in str(found.notes)
+    enough = re.search(r"use an ε of ([\d.]+) or more", " ".join(found.help))
     assert enough is not None
     better = {**settings, "epsilon": Fraction(enough[1])}
     assert not [w for w in warnings(sql, few, **better) if "none can have over" in w.message]
     many = policy(visits=visits())
     assert not [w for w in warnings(sql, many, **settings) if "are shown from" in w.message]
+    for text, more in ((f"/* dpsql: anyway=on */ {sql}", settings), (sql, {})):
+        (warning,) = (w for w in warnings(text, few, **more) if "are shown from" in w.message)
+        assert warning.code == "DP503" and warning.severity == "warning" and warning.message == found.message
+    for text in (f"/* dpsql: epsilon=1 */ {sql}", f"/* dpsql: anyway=off */ {sql}"):
+        with pytest.raises(Rejected, match="none can have over 20"):
+            warnings(text, few, **settings)
+
+
+def test_chance_may_show_a_group_that_cannot_reach_the_threshold() -> None:
+    """What noise shows more often than once in 20 times is told, and not refused: nothing else is false."""
+    sql, settings = "SELECT name, COUNT(*) AS n FROM visits GROUP BY name", {"epsilon": Fraction(4)}
+    threshold = planned(sql, _of_units(600), **settings).releases[0].measured.threshold
+    assert threshold is not None
+    chances = {}
+    for below in range(1, 30):
+        chances[below] = threshold.mechanism.upper_tail(below, 64)
+        few = _of_units(threshold.threshold - below)
+        if chances[below] > Fraction(1, 20):
+            (warning,) = (w for w in warnings(sql, few, **settings) if "are shown from" in w.message)
+            assert warning.code == "DP503" and warning.label == "only chance shows one"
+        else:
+            with pytest.raises(Rejected) as refusal:
+                warnings(sql, few, **settings)
+            assert [d.code for d in refusal.value.diagnostics] == ["DP305"]
+    assert chances[1] > Fraction(1, 20) > chances[29]
 
 
 def test_a_threshold_that_groups_may_not_reach() -> None:
@@ -263,7 +290,7 @@ def test_a_threshold_that_groups_may_not_reach() -> None:
         (policy(visits=visits()), "one group at most"),
         (policy(visits=visits(columns=undeclared)), "nothing declares"),
     ):
-        settings = {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**9)}
+        settings = {"epsilon": Fraction(1, 4), "delta": Fraction(1, 10**9)}
         (warning,) = (w for w in warnings(sql, of, **settings) if w.code == "DP503")
         assert "perhaps all, are paid for and hidden" in warning.message and why in warning.notes[0]
         enough = re.search(r"use an ε of ([\d.]+) or more", warning.help[0])

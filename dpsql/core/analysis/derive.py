@@ -61,17 +61,14 @@ def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
     Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
     """
     known = found.facts
-    for new in children_first(node, known):
+    for new in () if id(node) in known else children_first(node, known):
         below = tuple([known[id(child)] for child in inputs(new)])
-        facts = _facts(new, tuple([t.fact for t in below]), found)
+        given = tuple([t.fact for t in below])
+        facts, empty = _rule(new, given, found), no_rows(new, given)
+        facts = facts if facts.empty is empty else replace(facts, empty=empty)
         take(1 + len(facts.columns))
         known[id(new)] = Tagged(new, facts, below)
     return known[id(node)]
-
-
-def _facts(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:
-    found, empty = _rule(node, below, ctx), no_rows(node, below)
-    return found if found.empty is empty else replace(found, empty=empty)
 
 
 def _rule(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:

@@ -1,12 +1,14 @@
-"""Walking and rebuilding plans; what their nodes evaluate."""
+"""Walking, rebuilding and renumbering plans; what their nodes evaluate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from dataclasses import fields, is_dataclass
+from itertools import count
 from operator import is_
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from dpsql.core.ir.expressions import Expr
+from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -26,9 +28,12 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
     inputs,
+    made_columns,
 )
 from dpsql.core.ir.step_count import counting, take
+from dpsql.core.ir.types import SqlType
 from dpsql.core.value_classes import replace, value
+from dpsql.diagnostics.diagnostic import Span
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -66,18 +71,16 @@ def walk(node: Node) -> list[Node]:
     return found
 
 
-def children_first(node: Node, known: Container[int]) -> Iterator[Node]:
-    """The node and all below it that are not known, each once its inputs are, the left one first.
-
-    known: by their `id`; whoever asks for the next one has made the last one known.
-    """
+def children_first(node: Node, known: Container[int]) -> list[Node]:
+    """The node and all below it that are not known by their `id`, each behind its inputs, the left one first."""
+    found: list[Node] = []
     waiting = [node]
     while waiting:
-        missing = [child for child in inputs(waiting[-1]) if id(child) not in known]
-        if missing:
-            waiting += missing[::-1]
-        elif id(found := waiting.pop()) not in known:
-            yield found
+        node = waiting.pop()
+        if id(node) not in known:
+            found.append(node)
+            waiting += inputs(node)
+    return found[::-1]
 
 
 def arguments(call: AggregateCall) -> tuple[Expr, ...]:
@@ -156,3 +159,30 @@ def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
         over = over if over.input is found else replace(over, input=found)
         found = change(over) if isinstance(over, kind) else over
     return found
+
+
+def unused_numbers(root: Node) -> Iterator[int]:
+    """Column numbers that no node of the plan has, upwards; looked for when the first is needed."""
+    yield from count(1 + max((c.uid for n in walk(root) for c in made_columns(n)), default=0))
+
+
+def renumbered(node: Node, fresh: Callable[[Column], Column]) -> tuple[Node, dict[int, Column]]:
+    """A copy of a bound plan in which every column is the `fresh` one made from it, and old number → new column."""
+    known: dict[int, Column] = {}
+
+    def copy(value: Any) -> Any:
+        match value:
+            case Column():
+                if value.uid not in known:
+                    known[value.uid] = fresh(value)
+                return replace(known[value.uid], span=value.span)
+            case Span() | SqlType():
+                return value
+            case tuple():
+                return tuple(copy(v) for v in value)
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                return replace(value, **{f.name: copy(getattr(value, f.name)) for f in fields(value)})
+            case _:
+                return value
+
+    return cast(Node, copy(node)), known

@@ -1,7 +1,8 @@
 """Splitting a query's ε and δ over everything it measures, and calibrating each part.
 
 ε is per query: a query that asks for 1 pays 1, whatever the number of its columns. All noise of a query is of one
-family, Laplace or Gaussian, whichever makes the total error Σ wᵢ·ln(variance of component i) smaller.
+family, Laplace or Gaussian: whichever makes the total error Σ wᵢ·ln(variance of component i) smaller; but where keys
+are private the one that shows them from fewer units on, if by more than a tenth: what is hidden has no error.
 
 *Shares.* Component i of weight wᵢ gets the part wᵢ/Σw of ε (or of ρ). *Why:* its variance is proportional to 1/εᵢ² (to
 1/ρᵢ), so the total error is a constant minus 2·Σ wᵢ·ln εᵢ, and Σ wᵢ·ln(εᵢ/wᵢ) ≤ Σw·ln(Σεᵢ/Σw) by Jensen's inequality,
@@ -24,6 +25,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.release import contributions
@@ -52,6 +55,9 @@ from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_CONVERTED = Fraction(10**6)
 """Gaussian noise is not considered above this ε, which protects nothing."""
+
+A_TENTH: Final = math.log(10 / 9)
+"""A threshold that is smaller by less is not worth the wider noise: 43 units for 45, with deviations of 8.1 for 4.2."""
 
 _NONE, _ONE = Fraction(0), Fraction(1)
 
@@ -122,7 +128,8 @@ def measure(releases: Sequence[Tagged[Facts]], request: LossRequest) -> tuple[Me
             refused.append(refusal)
     if not found:
         raise refused[0] if refused else reject("DP402", f"{request.family} noise needs a δ", help=["give a delta"])
-    return min(found, key=lambda measured: _total_error(prepared, measured))  # of equals the first: Laplace
+    quiet, shown = min(found, key=partial(_total_error, prepared)), min(found, key=_thresholds)  # of equals Laplace
+    return shown if _thresholds(shown) < _thresholds(quiet) - A_TENTH else quiet
 
 
 def prepare(releases: Sequence[Tagged[Facts]], weights: Mapping[int, Fraction]) -> tuple[PreparedRelease, ...]:
@@ -223,6 +230,12 @@ def _pure(rho: Fraction) -> Fraction:
     found = root(2 * rho).lo
     assert found is not None
     return Fraction(found)
+
+
+def _thresholds(measured: Sequence[MeasuredRelease]) -> float:
+    """Σ ln(T/r) over all sets of private keys, T in what one unit adds to a key at most; 0 where there is none."""
+    each = (release.threshold for release in measured)
+    return sum(math.log(Fraction(kept.threshold, kept.r)) for kept in each if kept is not None)
 
 
 def _total_error(prepared: Sequence[PreparedRelease], measured: Sequence[MeasuredRelease]) -> float:

@@ -18,6 +18,7 @@ NAMES: Final = (
     "coverage",
     "consistent_totals",
     "limits",
+    "anyway",
     "notices",
     "intervals",
 )

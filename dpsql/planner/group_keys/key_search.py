@@ -20,12 +20,19 @@ from dpsql.core.numbers.interval import Interval
 from dpsql.core.policy.tables import TableDomain
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.errors import Rejected
-from dpsql.planner.group_keys.bins import bins, bins_between
 from dpsql.planner.group_keys.closed import told
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by
-from dpsql.planner.group_keys.equal_columns import is_trivial, replaced, variables
 from dpsql.planner.group_keys.key_tables import KeyTable, by_variable, combined, without_null
-from dpsql.planner.group_keys.narrow import Narrowed, narrowed, subjects
+from dpsql.planner.group_keys.narrow import (
+    Narrowed,
+    bins,
+    bins_between,
+    is_trivial,
+    narrowed,
+    replaced,
+    subjects,
+    variables,
+)
 from dpsql.planner.group_keys.row_origins import Origin, Padding, RelationRows
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
@@ -187,9 +194,14 @@ class KeySearch:
         return None if hint is None else hint.bounds
 
     def _is_unread(self, origin: Origin) -> bool:
-        """Whether the domain is a column of a public table that has not been read: the static check plans without."""
+        """Whether the domain is a column of a public table that has not been read, or the days that are closed: the
+        static check plans without.
+        """
         if not isinstance(origin.source, Scan):
             return False
+        read = origin.source.periods
+        if read is not None and read.by == origin.column.name and read.days[-1][1] is None:
+            return True
         declared = self.ctx.analysis.table(origin.source.table).column(origin.column.name)
         if declared is None or not isinstance(declared.domain, TableDomain):
             return False

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import ceil, floor
 
+from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.functions.cast import converted
 from dpsql.core.functions.domains.domains import ENUMERABLE, from_keys
 from dpsql.core.functions.value import Domain, Value
-from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, children, columns_of
+from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, children, columns_of, walk
+from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers.interval import Interval
+from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.compute import Condition
 from dpsql.planner.group_keys.ranges import RANGED, is_number, ranged
 
@@ -121,3 +125,67 @@ def _compared(term: Expr) -> list[Expr]:
         case Call(function="in" | "eq" | "ge" | "gt" | "le" | "lt" | "is_not_distinct_from", args=(a, b, *_)):
             return [e for e in (a, b) if isinstance(e, (Call, Cast)) and columns_of(e)]
     return []
+
+
+# --- bins of numbers with declared bounds: FLOOR(cost / 10) of a cost between 0 and 100 is one of 0, 1 … 10. Bounds are
+# what the policy says of a column, and no fact about its rows: what lies beyond them is in no listed bin. ------------
+
+WHOLE = frozenset({"floor", "ceil", "trunc", "round"})
+"""Functions whose DOUBLEs are whole numbers."""
+
+
+def bins(items: Sequence[Expr]) -> list[Expr]:
+    """Expressions in `items` that are whole numbers by what they compute, typed DOUBLE, and read columns."""
+    found = (e for item in items for e in walk(item) if isinstance(e, Call) and e.function in WHOLE)
+    return list(dict.fromkeys(e for e in found if len(e.args) == 1 and e.type.kind is Kind.DOUBLE and columns_of(e)))
+
+
+def bins_between(expr: Expr, bounded: Mapping[int, Value]) -> Domain | None:
+    """All whole numbers that such an expression can be within the bounds of its columns; None if they are too many."""
+    try:
+        value = evaluate(expr, bounded)
+    except Rejected:
+        return None
+    low, high = value.interval.lo, value.interval.hi
+    if low is None or high is None or high - low > ENUMERABLE:
+        return None
+    return Domain(tuple(map(float, range(ceil(low), floor(high) + 1))), value.nullable)
+
+
+# --- columns that are equal are one variable: what is known of one of them is known of all ----------------------------
+
+_JOINED = frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DECIMAL, Kind.UUID})
+
+
+def variables(terms: Iterable[Expr]) -> dict[int, int]:
+    """Column → the variable it shares with the columns that a condition equates it with; only of such columns."""
+    root: dict[int, int] = {}
+
+    def find(uid: int) -> int:
+        while root.setdefault(uid, uid) != uid:
+            uid = root[uid]
+        return uid
+
+    for term in terms:
+        match term:
+            case Call(function="eq", args=(Column(type=s) as a, Column(type=t) as b)) if s.kind in _JOINED and (
+                s == t or s.kind is t.kind is Kind.INTEGER
+            ):
+                one, other = sorted((find(a.uid), find(b.uid)))
+                root[other] = one
+    return {uid: find(uid) for uid in root}
+
+
+def is_trivial(term: Expr) -> bool:
+    """Whether the term compares a column with itself."""
+    return (
+        isinstance(term, Call)
+        and term.function == "eq"
+        and isinstance(term.args[0], Column)
+        and (term.args[0] == term.args[1])
+    )
+
+
+def replaced(expr: Expr, old: Expr, new: Column) -> Expr:
+    """The expression with every occurrence of a part replaced, outermost first."""
+    return transform_expr(expr, lambda e: new if e == old else e)

@@ -38,6 +38,7 @@ def with_clause(settings: QuerySettings, clause: Clause | None) -> QuerySettings
         settings,
         epsilon=settings.epsilon if clause.epsilon is None else clause.epsilon,
         rho=settings.rho if clause.epsilon is None else None,
+        nominal=settings.nominal and clause.epsilon is None,
         delta=settings.delta if clause.delta is None else clause.delta,
         limits=limits,
         search=settings.search or bool(clause.search),

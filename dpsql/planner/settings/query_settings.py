@@ -22,6 +22,7 @@ class QuerySettings:
     allow_dearer: stored answers of others may cost more than what is asked; None: as the policy says.
     coverage: a part of ε tells how many units are above the limits.
     consistent_totals: totals of ROLLUP and the like are the sums of their parts.
+    anyway: also where no group could be shown. nominal: the ε stands for one that nobody has said, to look.
     search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
     family: the noise that was chosen before limits were found, and stays; empty: whichever errs least.
     found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
@@ -42,6 +43,8 @@ class QuerySettings:
     allow_dearer: bool | None = None
     coverage: bool = False
     consistent_totals: bool = False
+    anyway: bool = False
+    nominal: bool = False
     search: bool = False
     family: str = ""
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)

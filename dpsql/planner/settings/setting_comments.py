@@ -45,9 +45,9 @@ def _changed(said: Said) -> dict[str, Any]:
     """The fields that one of them changes. Raises ValueError."""
     match said.name:
         case "epsilon":
-            return {"epsilon": exact_epsilon(said.value), "rho": None}
+            return {"epsilon": exact_epsilon(said.value), "rho": None, "nominal": False}
         case "rho":
-            return {"rho": exact_epsilon(said.value, "rho"), "epsilon": None}
+            return {"rho": exact_epsilon(said.value, "rho"), "epsilon": None, "nominal": False}
         case "delta":
             return {"delta": exact_delta(said.value)}
         case "limits":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
@@ -14,11 +15,11 @@ from dpsql.core.analysis.whole_plan import (
     require_public_correlation,
     require_releases,
 )
-from dpsql.core.ir.nodes import Node
-from dpsql.core.ir.renumber import unused_numbers
-from dpsql.core.ir.walk import Tagged
+from dpsql.core.ir.expressions import columns_of
+from dpsql.core.ir.nodes import Node, Scan
+from dpsql.core.ir.public_facts import FrequencyOf
+from dpsql.core.ir.walk import Tagged, expressions, unused_numbers
 from dpsql.planner.costs.named_outputs import outputs_named
-from dpsql.planner.declared_facts import rely_on_declared
 from dpsql.planner.notes.unread import Unread
 from dpsql.planner.postprocessing.planning.answer_plan import require_shown
 from dpsql.planner.settings.privacy_clause import require_clause
@@ -65,3 +66,20 @@ def finished_tree(rewritten: Node, query: QueryToPlan) -> FinishedTree:
     outputs_named("max_error", query.settings.max_error if asked.distinct else {}, whole, columns, asked)
     releases = asked if tree is whole else releases_of(tree)
     return FinishedTree(tree, tuple(unread.why), releases, asked, unused_numbers(rewritten))
+
+
+def rely_on_declared(tree: Tagged[Facts], ctx: Context) -> None:
+    """Note the declared keys of public tables that expressions can rely on: the run checks them against the tables."""
+    nodes = [t.node for t in tree.walk()]
+    public = [(n, t) for n in nodes if isinstance(n, Scan) and (t := ctx.table(n.table)).public]
+    if not public:
+        return
+    read = {uid for n in nodes for e in expressions(n) for uid in columns_of(e)}
+    for scan, table in public:
+        names = {c.name.lower() for c in scan.columns if c.uid in read}
+        declared = [(k.columns, 1) for k in table.keys] + [(f.columns, f.rows) for f in table.max_frequency]
+        for columns, rows in declared:
+            if {c.lower() for c in columns} <= names:
+                spelled = sorted(c.name for c in scan.columns if c.name.lower() in {n.lower() for n in columns})
+                request = FrequencyOf(table.name, tuple(spelled))
+                ctx.public.used[request] = min(rows, ctx.public.used.get(request, rows))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dpsql.engines.scratch import Scratch
     from dpsql.planner.plan import Plan
 
-OF_LIMITS: Final = frozenset({"DP501", "DP502", "DP503", "DP504", "DP507"})
+OF_LIMITS: Final = frozenset({"DP305", "DP501", "DP502", "DP503", "DP504", "DP507"})
 """Warnings that come of limits, which are not known yet."""
 LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE: MOST, Rule.QUANTILE: MOST}
 """The highest octave of each rule: weights of averages are too coarse beyond, and more groups are not kept."""

@@ -127,14 +127,18 @@ def _times(rows: Most, each: Fraction, component: Component) -> _Largest:
     return _Largest(rows.count * each, f"{rows.why}{values}")
 
 
-# --- DP503: too many groups for ε ------------------------------------------------------------------------------------
+# --- DP503, DP305: too many groups for ε -----------------------------------------------------------------------------
 
+HARDLY: Final = Fraction(1, 20)
+"""Where a group of all units that there can be is shown no more often than that, the query is refused."""
 LARGE_GROUP: Final = 100
 """Units of a group that nobody has declared to be so large: a threshold above it is told before it is paid for."""
 
 
 def _hidden(own: _Release) -> Iterator[Diagnostic]:
-    """A threshold that private groups cannot reach by declared numbers, or that they may well not reach."""
+    """A threshold that private groups cannot reach by declared numbers (DP305, unless chance may well help them), or
+    that they may well not reach.
+    """
     threshold, node = own.measured.threshold, own.measured.node
     if threshold is None or node.threshold is None:
         return
@@ -144,13 +148,15 @@ def _hidden(own: _Release) -> Iterator[Diagnostic]:
         yield from _doubtful(own, threshold.threshold, most)
         return
     names = ", ".join(identifier(k.name) for k in node.keys)
+    hopeless = threshold.mechanism.upper_tail(threshold.threshold - most.count, 64) <= HARDLY
     yield Diagnostic(
-        "DP503",
+        "DP305" if hopeless else "DP503",
         f"groups of {names} are shown from {threshold.threshold:,} units on, and none can have over {most.count:,}",
-        own.source, node.keys[0].span or node.span, "no group would be shown",
+        own.source, node.keys[0].span or node.span, "no group would be shown" if hopeless else "only chance shows one",
         (*_enough_for(own, threshold.threshold / max(1, most.count), partial(_shows, most=most.count)),
          "or use a larger delta, or group by something that more people share"),
-        (f"from declared numbers alone: {most.why}; ε is {float(own.epsilon):g}",), severity="warning",
+        (f"from declared numbers alone: {most.why}; ε is {float(own.epsilon):g}",),
+        severity="error" if hopeless else "warning",
     )  # fmt: skip
 
 

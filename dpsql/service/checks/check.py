@@ -44,7 +44,8 @@ def to_look(settings: QuerySettings, policy: Policy) -> QuerySettings:
     """With the policy's ε, or a nominal one, where these do not say how much to spend: to look, and not to run."""
     if settings.epsilon is not None or settings.rho is not None or settings.max_error:
         return settings
-    return replace(settings, epsilon=policy.defaults.epsilon or NOMINAL_EPSILON)
+    epsilon = policy.defaults.epsilon
+    return replace(settings, epsilon=epsilon or NOMINAL_EPSILON, nominal=epsilon is None)
 
 
 def check(
@@ -259,12 +260,15 @@ def static_plan(
 ) -> Plan:
     """The plan from declared facts only. Not runnable: key lists of public tables may be unknown. Raises Rejected."""
     wanted = settings or QuerySettings()
+    epsilon = wanted.epsilon or policy.defaults.epsilon
     nominal = QuerySettings(
-        None if wanted.rho is not None else wanted.epsilon or policy.defaults.epsilon or NOMINAL_EPSILON,
+        None if wanted.rho is not None else epsilon or NOMINAL_EPSILON,
         wanted.delta or policy.defaults.delta or NOMINAL_DELTA,
         wanted.limits,
         dialect,
         wanted.rho,
+        anyway=wanted.anyway,
+        nominal=epsilon is None and wanted.rho is None,
         search=wanted.search,
         consistent_totals=wanted.consistent_totals,
         unlisted=wanted.unlisted,

@@ -256,7 +256,7 @@ def test_names_to_wait_for_are_those_of_the_groups_not_of_the_numbers() -> None:
 
 def test_column_numbers_do_not_matter() -> None:
     """A plan whose columns have other numbers asks the same."""
-    from dpsql.core.ir.renumber import renumbered
+    from dpsql.core.ir.walk import renumbered
 
     plan = planned("SELECT kind, word, COUNT(*), AVG(y) FROM t WHERE x > 3 GROUP BY kind, word", POLICY)
     (release,) = plan.releases

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from dpsql.core.ir.nodes import Release
+from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.mechanisms import DiscreteLaplace
+from dpsql.core.noise.request import LossRequest
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from tests.support.planning import planned, policy
@@ -22,6 +26,13 @@ t:
     word: {type: varchar}
     x: {type: double, bounds: [-10, 30]}
     n: {type: integer, bounds: [0, 5], nullable: false}
+alone:
+  unit: {column: id}
+  max_groups_per_unit: 1
+  max_rows_per_group: 1
+  columns:
+    id: {type: bigint, nullable: false}
+    word: {type: varchar}
 """
 POLICY = policy(TABLES)
 
@@ -36,8 +47,8 @@ POLICY = policy(TABLES)
         ("SELECT AVG(n), COUNT(*), AVG(n) FROM t", 2),
         ("SELECT AVG(x), COUNT(*) FROM t", 3),
         ("SELECT COUNT(*), SUM(0), AVG(7) FROM t", 1),
-        ("SELECT word, COUNT(*) FROM t GROUP BY word", 2),
-        ("SELECT word, COUNT(DISTINCT id) FROM t GROUP BY word", 1),
+        ("SELECT word, COUNT(*) + COUNT(word) FROM alone GROUP BY word", 3),
+        ("SELECT word, COUNT(DISTINCT id) FROM alone GROUP BY word", 1),
         ("SELECT a.n, b.n FROM (SELECT COUNT(*) n FROM t) a CROSS JOIN (SELECT SUM(n) n FROM t) b", 2),
         ("SELECT DISTINCT kind FROM t", 0),
     ],
@@ -64,6 +75,24 @@ def test_two_key_sets_share_delta() -> None:
     thresholds = [r.measured.threshold.threshold for r in both.releases if r.measured.threshold]
     assert single.releases[0].measured.threshold is not None
     assert len(thresholds) == 2 and all(t > single.releases[0].measured.threshold.threshold for t in thresholds)
+
+
+@pytest.mark.parametrize(
+    ("groups", "family", "other"),
+    [(1, "laplace", "gaussian"), (3, "laplace", "gaussian"), (5, "gaussian", "laplace"), (10, "gaussian", "laplace")],
+)
+def test_private_keys_take_the_noise_that_shows_them_sooner(groups: int, family: str, other: str) -> None:
+    """Laplace noise has the smaller variance in all four; a threshold that is hardly smaller is not worth the other."""
+    own = policy(TABLES.replace("max_groups_per_unit: 3", f"max_groups_per_unit: {groups}"))
+    plan = planned("SELECT word, COUNT(DISTINCT id) AS n FROM t GROUP BY word", own)
+    releases = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
+    request = LossRequest(plan.bid.epsilon, plan.bid.delta)
+    found = {name: measure(releases, replace(request, family=name))[0] for name in (family, other)}
+    variance = {name: m.measurements[0].mechanism.variance() for name, m in found.items()}
+    thresholds = {name: m.threshold.threshold for name, m in found.items() if m.threshold is not None}
+    assert plan.releases[0].measured == found[family]
+    assert variance["laplace"] < variance["gaussian"]
+    assert thresholds[family] < (0.9 if family == "gaussian" else 1 / 0.9) * thresholds[other]
 
 
 def test_the_delta_of_shown_keys_is_charged() -> None:
@@ -95,7 +124,7 @@ rows:
 
 def test_keys_that_one_unit_can_show() -> None:
     """Three rows or groups are three new keys; of three replaced rows, too: the other three are keys that go."""
-    word = "SELECT word, COUNT(*) AS n FROM"
+    word = "/* dpsql: anyway=on */ SELECT word, COUNT(*) AS n FROM"
     for sql, of in ((f"{word} t GROUP BY word", POLICY), (f"{word} rows GROUP BY word", REPLACED)):
         threshold = planned(sql, of).releases[0].measured.threshold
         assert threshold is not None and threshold.g == 3

@@ -29,7 +29,8 @@ def test_sums_and_limits() -> None:
     found = report(
         f"{CHEAP};\n\n{DEAR}", f"{NO_BOUNDS};\n{GOOD}", "SELECT COUNT(*) AS n FROM items", f"{KEYS};{ROWS}", DEAR
     )
-    assert [(r.path, r.line, r.status, r.unit, r.total.epsilon) for r in found.rows] == [
+    # Gaussian noise of private keys costs hardly less than it was asked for.
+    assert [(r.path, r.line, r.status, r.unit, round(r.total.epsilon, 9)) for r in found.rows] == [
         ("q0.sql", 1, "charged", "patient", Fraction(1, 4)),
         ("q0.sql", 3, "charged", "patient", Fraction(21, 4)),
         ("q1.sql", 1, "refused", "", 0),

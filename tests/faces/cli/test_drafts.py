@@ -123,10 +123,10 @@ def test_a_threshold_above_half_of_a_public_size_is_told(folder: Path) -> None:
     )  # fmt: skip
     sql = 'SELECT "first name", COUNT(*) AS n FROM persons GROUP BY 1'
     with connect(policy, ledger=":memory:") as con:
-        found = {
-            float(e): [w.code for w in con.plan(sql, epsilon=e, delta="1e-6").warnings] for e in ("0.1", "1", "2", "9")
-        }
-    assert "DP503" in found[0.1] and found[9.0] == [] and "DP503" in found[1.0] + found[2.0]
+        found = {float(e): [w.code for w in con.plan(sql, epsilon=e, delta="1e-6").warnings] for e in ("1", "2", "9")}
+        with pytest.raises(dpsql.Rejected, match="none can have over 50") as refusal:
+            con.plan(sql, epsilon="0.1", delta="1e-6")
+    assert refusal.value.code == "DP305" and found[9.0] == [] and "DP503" in found[1.0] + found[2.0]
 
 
 def test_a_column_that_no_two_rows_share_is_no_id_of_persons(dpsql: Call, tmp_path: Path, monkeypatch: Any) -> None:

@@ -124,7 +124,7 @@ def test_the_notes_of_a_limit() -> None:
 
 
 def test_what_was_cut_has_no_upper_end_where_totals_lie_beyond_the_last_octave() -> None:
-    *_, told, _ = search_notes([SearchResult(octaves({10: 900, 62: 60}), 1024)])
+    *_, told = search_notes([SearchResult(octaves({10: 900, 62: 60}), 1024)])
     assert told == f"with them about {60 * (2**61 - 1024):,} or more of SUM(amount) in total: it is not in the answer"
 
 

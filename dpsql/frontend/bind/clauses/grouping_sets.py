@@ -20,9 +20,8 @@ from dpsql.core.ir.nodes import (
     Values,
     output_columns,
 )
-from dpsql.core.ir.renumber import renumbered
 from dpsql.core.ir.types import BIGINT
-from dpsql.core.ir.walk import walk
+from dpsql.core.ir.walk import renumbered, walk
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.expressions.expressions import ExprBinder

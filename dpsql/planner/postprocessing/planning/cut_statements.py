@@ -36,9 +36,8 @@ from dpsql.core.ir.nodes import (
     inputs,
     output_columns,
 )
-from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.types import BIGINT
-from dpsql.core.ir.walk import Tagged, expressions, with_inputs
+from dpsql.core.ir.walk import Tagged, expressions, unused_numbers, with_inputs
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.value_classes import replace
 from dpsql.engines.scratch import Scratch
@@ -130,7 +129,7 @@ class Steps:
     ) -> tuple[Scan, Column]:
         """A scratch table and its column of row numbers. columns: each with the number that names it there."""
         row = self._columns.hidden(BIGINT, statement, Scratch.row)
-        return Scan(table, (*(Column(c.uid, f"c{number}", c.type) for c, number in columns), row)), row
+        return Scan(table, (*(Column(c.uid, f"c{number}", c.type) for c, number in columns), row), None), row
 
     # --- row by row ------------------------------------------------------------------------------------------------
 

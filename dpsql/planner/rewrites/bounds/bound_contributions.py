@@ -45,8 +45,7 @@ from dpsql.core.policy.units import Accountant
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.planner.distinct_values import most_rows_of_an_id
-from dpsql.planner.functions_of_the_id import functions_of_the_id
+from dpsql.planner.distinct_values import functions_of_the_id, most_rows_of_an_id
 from dpsql.planner.promised_rows import promised_rows
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
 from dpsql.planner.searches.searched_limits import Declared, SearchedLimits

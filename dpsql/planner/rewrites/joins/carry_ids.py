@@ -44,7 +44,7 @@ from dpsql.core.ir.nodes import (
     SetOperation,
     output_columns,
 )
-from dpsql.core.ir.renumber import renumbered
+from dpsql.core.ir.walk import renumbered
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 Pair = tuple[Column, Column]

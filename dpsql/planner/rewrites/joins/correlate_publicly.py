@@ -22,8 +22,7 @@ from dpsql.core.ir.conditions import conjunction, conjuncts
 from dpsql.core.ir.expressions import Column, Expr, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, Equality, Filter, Join, JoinKind, Node, Project, Scan, inputs, output_columns
-from dpsql.core.ir.renumber import renumbered, unused_numbers
-from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.core.ir.walk import renumbered, unused_numbers, walk, with_inputs
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 

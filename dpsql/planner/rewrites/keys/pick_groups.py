@@ -43,9 +43,8 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.recipes import Output
-from dpsql.core.ir.renumber import unused_numbers
 from dpsql.core.ir.types import BIGINT, BOOLEAN
-from dpsql.core.ir.walk import expressions, transform, walk
+from dpsql.core.ir.walk import expressions, transform, unused_numbers, walk
 from dpsql.core.noise.sensitivity import sensitivity
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.aggregates.count import Count

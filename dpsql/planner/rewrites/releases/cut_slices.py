@@ -27,8 +27,8 @@ from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import Tagged, transform
 from dpsql.core.noise.parallel_composition import may_join
 from dpsql.core.value_classes import replace
+from dpsql.planner.distinct_values import functions_of_the_id
 from dpsql.planner.exclusive_conditions import ANY, Cases, are_disjoint, cases_of, signed
-from dpsql.planner.functions_of_the_id import functions_of_the_id
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 

@@ -32,8 +32,7 @@ from dpsql.core.ir.nodes import (
     Unnest,
     output_columns,
 )
-from dpsql.core.ir.renumber import unused_numbers
-from dpsql.core.ir.walk import transform
+from dpsql.core.ir.walk import transform, unused_numbers
 from dpsql.core.ir.walk import walk as walk_nodes
 from dpsql.core.value_classes import replace
 from dpsql.planner.rewrites.joins.padding import is_null

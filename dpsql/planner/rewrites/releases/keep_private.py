@@ -35,8 +35,7 @@ from collections.abc import Sequence
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Join, Node, Project, SetOperation, inputs
-from dpsql.core.ir.renumber import unused_numbers
-from dpsql.core.ir.walk import with_inputs
+from dpsql.core.ir.walk import unused_numbers, with_inputs
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Mark
 from dpsql.diagnostics.errors import reject

@@ -57,7 +57,9 @@ def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     assert [direct.rows[row] for row in rows] == list(through.rows)
     assert [[type(v) for v in row] for row in through.rows] == [[type(v) for v in row] for row in direct.rows]
     for at, column in enumerate(plan.columns):
-        here, there = (r.derived.intervals(column.uid, r.columns[at], Fraction("0.9"), bounded=True) for r in (direct, through))
+        here, there = (
+            r.derived.intervals(column.uid, r.columns[at], Fraction("0.9"), bounded=True) for r in (direct, through)
+        )
         assert [here.bounds[row] for row in rows] == there.bounds
 
 
