@@ -2,18 +2,20 @@
 
 - COUNT, SUM and COUNT(DISTINCT …) each get a limit of their own on what one id adds in all groups; where the noise is
   Gaussian, counts and sums of several public groups get one on the root of the sum of squares.
-- What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, by the median.
+- What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, as a count has.
   Quantiles have the same: the rank is divided by the number of rows.
 - Counts of ids, and private keys, get a limit on groups.
 
-Where the tree proves few rows nothing is searched, and where M and G are declared they stay. A declared C is the most
-that a search may find.
+Where the tree proves few rows nothing is searched. A declared C is the most that a search may find. Where M and G are
+declared they stay, unless nobody asks for a search, the groups are public and M is not 1: then M·G is the most that it
+may find; of a root, M·√G, which is what they hold it to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Final
 
 from dpsql.core.analysis.facts import Columns, Facts
@@ -31,7 +33,7 @@ from dpsql.frontend.aggregates.count import Count
 from dpsql.frontend.aggregates.interval_end import End
 from dpsql.frontend.aggregates.sum import Sum
 from dpsql.planner.rewrites.bounds.choose_grids import in_units, resolution_of
-from dpsql.planner.searches.limits_to_search import Rule, Searching
+from dpsql.planner.searches.limits_to_search import WORTH_SEARCHING, Rule, Searching
 from dpsql.planner.searches.may_search import left_open
 from dpsql.planner.searches.octave_counts import Histogram
 
@@ -41,10 +43,23 @@ FEW: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """C and G as policy and query declare them; None: not at all."""
+    """C and G as policy and query declare them; None: not at all.
+
+    is_of_groups: whether rows is M·G, or less. roots: then the cap of the root of an id's squares by group, unless C is
+    declared, too.
+    """
 
     rows: int | None
     groups: int | None
+    roots: int | None = None
+    is_of_groups: bool = False
+
+    @classmethod
+    def of_groups(cls, rows: int | None, per_group: int, groups: int) -> Declared:
+        """M and G as a cap on the total. rows: C, beside it."""
+        if rows is None:
+            return cls(per_group * groups, None, isqrt(per_group**2 * groups), True)
+        return cls(min(rows, per_group * groups), None, None, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +110,31 @@ class SearchedLimits:
         components = tuple(self._limited(c) if i in open_sums else c for i, c in enumerate(node.components))
         return replace(node, input=bounding, components=components)
 
-    def total(self, c: RowCount | DistinctCount | ValueSum, at_most: int | None = None) -> Component:
-        """A component with a limit of its own on what one id adds. c: with its grid."""
-        norm = self._norm(c, at_most)
+    def total(self, c: RowCount | DistinctCount | ValueSum, worth: int | None) -> Component:
+        """A component with a limit of its own on what one id adds. c: with its grid. worth: what a row adds at most."""
+        norm = self._norm(c, worth is not None and self.declared.rows is not None and self.declared.roots is None)
+        rows = self.declared.roots if norm == "l2" else self.declared.rows
+        at_most = None if rows is None or worth is None else rows * worth
         match c:
             case RowCount():
-                octaves, what = self._histogram(at_most).of_rows(c, norm), "COUNT("
+                octaves, what = self._histogram.of_rows(c, norm), "COUNT("
             case DistinctCount():
-                octaves, what = self._histogram(at_most).of_values(c), "COUNT(DISTINCT "
+                octaves, what = self._histogram.of_values(c), "COUNT(DISTINCT "
             case ValueSum():
-                octaves, what = self._histogram(at_most).of_totals(c, norm), "SUM("
-        label, most = self.searching.limit(octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth, norm)
+                octaves, what = self._histogram.of_totals(c, norm), "SUM("
+        label, most = self.searching.limit(
+            octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth, norm, counts=c
+        )
         return replace(c, contribution=UnitTotal(most, norm, label))
 
-    def _norm(self, c: Component, at_most: int | None) -> Norm:
+    def _norm(self, c: Component, is_capped: bool) -> Norm:
         """Whether a limit is on what an id adds in all groups together, or on the root of the sum of their squares.
 
         Gaussian noise is as large for either, and the root is smaller. Not of different values, which a statement keeps
-        or leaves out by their number; nor under a declared limit: that is on the rows in all groups, and no answer
-        counts more of one id. Of private keys an id counts in few, as many as a search finds.
+        or leaves out by their number; nor under a declared C: that is on the rows in all groups, and no answer counts
+        more of one id. Of private keys an id counts in few, as many as a search finds.
         """
-        if self.one_group or at_most is not None or isinstance(c, DistinctCount):
+        if self.one_group or is_capped or isinstance(c, DistinctCount):
             return "l1"
         possible = self._possible()
         if possible is None or possible == 1:
@@ -125,15 +144,12 @@ class SearchedLimits:
 
     def _limited(self, c: Component) -> Component:
         if isinstance(c, RowCount | DistinctCount):
-            return self.total(c, self.declared.rows)
+            return self.total(c, 1)
         if not isinstance(c, ValueSum):
             return c
         value = self.facts.value(c.arg)
-        c, rows = (
-            in_units(c, value, resolution_of(c.arg, self.facts, self.table)),
-            self.declared.rows if value.interval.bounded else None,
-        )
-        return self.total(c, None if rows is None else rows * c.magnitude)
+        c = in_units(c, value, resolution_of(c.arg, self.facts, self.table))
+        return self.total(c, c.magnitude if value.interval.bounded else None)
 
     def _bounding(self, rows: int | None, present: bool) -> BoundContributions:
         keyed, keys = self.keyed, tuple(item.column for item in self.keyed.items)
@@ -147,7 +163,8 @@ class SearchedLimits:
             return BoundContributions(keyed, self.id, keys, rows, None, groups, truncate_groups=True)
         if asked is not None and not (sure and possible is not None and possible <= asked):
             return BoundContributions(keyed, self.id, keys, rows, None, asked, truncate_groups=True)
-        if rows is not None and present and possible is not None and possible <= FEW:
+        few = FEW if rows is not None else WORTH_SEARCHING - 1 if self.searching.undeclared else 0
+        if present and possible is not None and possible <= few:
             return BoundContributions(
                 keyed, self.id, keys, rows, None, possible, truncate_groups=not sure, few_groups=sure
             )
@@ -169,15 +186,16 @@ class SearchedLimits:
 
     def _rows(self, quantiles: bool) -> int:
         """How many rows of an id count in full, of what is divided by their number."""
-        octaves, most = self._histogram(self.declared.rows).of_rows(), self.declared.rows
+        octaves, most = self._histogram.of_rows(), self.declared.rows
         return self.searching.limit(octaves, self.keyed, "COUNT(*)", Rule.AVERAGE, most, quantiles=quantiles)[1]
 
     def _groups(self, at_most: int | None) -> int:
-        octaves = self._histogram(at_most).of_groups()
+        octaves = self._histogram.of_groups(at_most)
         return self.searching.limit(octaves, self.keyed, "groups", Rule.GROUPS, at_most)[1]
 
-    def _histogram(self, at_most: int | None) -> Histogram:
-        return Histogram(self.keyed, self.id, self.searching.numbers, self.one_group, at_most)
+    @property
+    def _histogram(self) -> Histogram:
+        return Histogram(self.keyed, self.id, self.searching.numbers, self.one_group)
 
 
 def _require_searchable(node: Release) -> None:

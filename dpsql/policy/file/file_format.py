@@ -43,8 +43,8 @@ Accountant = Annotated[Literal["pure_dp", "approx_dp", "zcdp"], one_of("pure_dp"
 Assumed = Annotated[Literal["assume"], only_assumed()]
 Enforce = Annotated[Literal["assume", "truncate", "drop"], one_of("assume", "truncate", "drop")]
 PrivateKeys = Annotated[Literal["unlisted", "auto"], one_of("unlisted", "auto")]
+Search = Annotated[Literal["auto", "allow", "refuse"], one_of("auto", "allow", "refuse")]
 Every = Annotated[Literal["day", "week", "month"], one_of("day", "week", "month")]
-Search = Annotated[Literal["allow", "refuse"], one_of("allow", "refuse")]
 Noise = Annotated[Literal["exact", "opendp"], one_of("exact", "opendp")]
 
 
@@ -386,7 +386,8 @@ class PolicyFile(_File):
     ledger_head: Text | None = None
     """Where the ledger's last hash is kept; default in the user's state directory."""
     search: Search | None = None
-    """allow (default): a query may have a part of its own ε find limits and bounds; refuse: it may not (DP213)."""
+    """allow (default): a query may have a part of its own ε find limits and bounds; auto: it has, where none are
+    declared, and where 16 rows or more may count, unless it says otherwise; refuse: it may not (DP213)."""
     noise: Noise = "exact"
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None

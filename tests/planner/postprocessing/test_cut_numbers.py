@@ -131,6 +131,8 @@ def ends_of(interval: tuple[float | None, float | None] | None) -> str:
         ("SELECT SUM(n) AS x FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) AS t", LOW),
         ("SELECT COUNT(*) AS x FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) AS t", BOTH),
         ("SELECT AVG(m) AS x FROM (SELECT customer, MAX(price) AS m FROM orders GROUP BY customer) AS t", BOTH),
+        ("SELECT AVG(price) AS x FROM (SELECT price, customer FROM waves UNION ALL SELECT price, customer FROM waves)"
+         " AS t", BOTH),
         # Of shares, ratios, growth and differences nothing is known; of what rises with the number as much as of it.
         ("SELECT kind, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS x FROM orders GROUP BY kind", NONE),
         ("SELECT COUNT(*) FILTER (WHERE kind = 'a') * 1.0 / COUNT(*) AS x FROM orders", NONE),

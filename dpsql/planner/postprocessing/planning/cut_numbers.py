@@ -29,6 +29,7 @@ from dpsql.core.ir.nodes import (
     SetKind,
     SetOperation,
     Truncate,
+    Window,
 )
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.walk import Tagged
@@ -179,13 +180,23 @@ def _by_inner_limits(c: Component, rows: Tagged[Facts], table: TableOf) -> Short
 
 
 def _limited(uid: int, rows: Tagged[Facts], table: TableOf) -> bool:
-    """Whether this column is a count or total of rows whose number no promise bounds."""
+    """Whether this column is a count or total of rows whose number no promise bounds; of a union, or a window, whether
+    what it shows is."""
     fact = rows.fact.columns.get(uid)
     if fact is None or fact.hint is None or fact.hint.table or fact.hint.bounds is None:
         return False
-    for below in rows.walk():
-        if isinstance(below.node, Aggregate):
-            call = next((c for c in below.node.calls if c.column.uid == fact.hint.scan), None)
-            if call is not None:
-                return call.function in ("count", "sum") and promised_rows(below.inputs[0], table) is None
+    made = fact.hint.scan
+    for at in rows.walk():
+        match at.node:
+            case Aggregate(calls=calls):
+                for call in (c for c in calls if c.column.uid == made):
+                    return call.function in ("count", "sum") and promised_rows(at.inputs[0], table) is None
+            case SetOperation(columns=columns):
+                for c in (c for c in columns if c.column.uid == made):
+                    sides = zip((c.left, c.right), at.inputs, strict=True)
+                    return any(isinstance(e, Column) and _limited(e.uid, side, table) for e, side in sides)
+            case Window(calls=windows):
+                for window in (w for w in windows if w.column.uid == made):
+                    below = at.inputs[0]
+                    return any(isinstance(e, Column) and _limited(e.uid, below, table) for e in window.args)
     return True

@@ -15,6 +15,7 @@ from fractions import Fraction
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.postprocessing.coverage import Covered, Units
 from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, cut_part
 
@@ -70,36 +71,39 @@ def distinct(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
     return tuple({(f.octaves.what, f.octaves.counts, f.limit): f for f in found}.values())
 
 
-def search_notes(found: Sequence[SearchResult]) -> Iterator[str]:
+def search_notes(found: Sequence[SearchResult]) -> Iterator[Note]:
     """The same in plain words."""
     for f in distinct(found):
         yield from _notes(f)
 
 
-def _notes(f: SearchResult) -> Iterator[str]:
+def _notes(f: SearchResult) -> Iterator[Note]:
     o, what, unit = f.octaves, one_line(f.octaves.what), one_line(f.octaves.unit)
     paid = "" if f.loss == NO_LOSS else f" (search {f.loss}, kept for later queries)"
     match f.limit:
         case None:
-            yield f"no limit of {what} found{paid}"
+            yield Note(f"no limit of {what} found{paid}", Rank.SOURCE)
             return
         case (low, high):
-            yield f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}"
+            yield Note(f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}", Rank.SOURCE)
             where = "outside them" + ": they count as the nearest one" * o.ordered
         case limit:
-            yield f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}"
+            yield Note(f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}", Rank.SOURCE)
             where = "above it"
     number = beyond(o, f.limit)
     if not o.seen:
-        yield f"{what}: no octave holds the {_units(o)} that the search can see; the declared limit stands"
+        stands = "the declared limit stands" if f.limit == o.at_most or o.signed else "the least limit stands"
+        stands = stands if f.by is None else f"that of {one_line(f.by.octaves.what)} stands"
+        yield Note(f"{what}: no octave holds the {_units(o)} that the search can see; {stands}")
     elif number is None:
-        yield f"how many {unit} units lie above the declared limit of {what} is not known"
+        yield Note(f"how many {unit} units lie above the declared limit of {what} is not known", Rank.BIAS)
     else:
-        yield f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}{'' if o.ordered else ' and were cut'}"
+        cut_or_not = "" if o.ordered else " and were cut"
+        yield Note(f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}{cut_or_not}", Rank.BIAS)
     if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
-        yield f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer"
+        yield Note(f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer", Rank.BIAS)
 
 
 def found_coverage(found: Sequence[SearchResult]) -> Iterator[Covered]:
@@ -123,7 +127,9 @@ def beyond(octaves: Octaves, limit: int | tuple[int, int], level: Fraction = LEV
     # Of values both sides are outside, and each is a sum from one end.
     sides = 2 if octaves.signed else 1
     width = sides * _off(octaves, 1 - (1 - level) / sides)
-    return max(0, _rounded(_beyond(octaves, limit), octaves)), -(-width // octaves.weight)
+    # Within an octave that the limit lies in, nobody knows: half of it, ± the other half.
+    least, most = _beyond(octaves, limit), _beyond(octaves, limit, partly=True)
+    return max(0, _rounded((least + most) // 2, octaves)), -(-(width + abs(most - least)) // octaves.weight)
 
 
 def totals(octaves: Octaves, level: Fraction = LEVEL) -> tuple[FoundTotal, ...]:
@@ -175,13 +181,13 @@ def _bound(f: SearchResult, level: Fraction) -> FoundLimit:
     return FoundLimit(o.what, o.unit, shown, beyond(o, limit, level), tuple(cells))
 
 
-def _beyond(octaves: Octaves, limit: int | tuple[int, int]) -> int:
-    """The counts of all octaves that lie beyond."""
+def _beyond(octaves: Octaves, limit: int | tuple[int, int], partly: bool = False) -> int:
+    """The counts of all octaves that lie beyond. partly: or whose high end does."""
     found = 0
     for key, count in zip(octaves.keys, octaves.counts, strict=True):
         low, high = octaves.ends(key)
         if isinstance(limit, int):
-            outside = low >= limit
+            outside = (high > limit) if partly else low >= limit
         else:
             outside = (high <= limit[0] and low < limit[0]) or (low >= limit[1] and high > limit[1])
         found += count if outside else 0

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dpsql.core.ir.types import SqlType
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.faces.server.front.portals import from_literal
 from dpsql.faces.server.statements import Refused, StatementSettings, Value
 from dpsql.faces.server.wire.wire_values import Unreadable, wire_type
@@ -63,7 +64,9 @@ class AskedBody(Body):
     rho: Amount | None = Field(None, description="ρ in place of ε, under zCDP")
     allow_dearer: bool | None = Field(None, description="take a better stored answer that costs more than ε")
     coverage: bool = Field(False, description="tell, for a tenth of the price, how many units are above the limits")
-    limits: Literal["declared", "search"] = Field("declared", description="search: find missing ones for a part of ε")
+    limits: Literal["auto", "declared", "search"] = Field(
+        "auto", description="search: find missing ones for a part of ε; auto: as the policy says"
+    )
 
     def settings(self) -> StatementSettings:
         """Raises Refused DP406, DP903."""
@@ -150,5 +153,5 @@ def values_for(parameters: Sequence[SqlType], given: Sequence[Any]) -> tuple[Val
 
 
 def _refused(code: str, message: str, help: str) -> Refused:
-    notes = ("nothing was run and nothing was spent",)
+    notes = (NOTHING_RAN,)
     return Refused([Diagnostic(code, message, help=(help,), notes=notes)])
