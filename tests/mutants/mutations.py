@@ -30,6 +30,7 @@ POWER = "only power cuts at many moments show it"
 
 GROWING = ("tests/planner/test_growing.py",)
 CLOSINGS = ("tests/core/ledger/test_closings.py",)
+BY_PERIOD = ("tests/service/test_budgets_by_period.py",)
 
 MUTATIONS = (
     # --- tables that grow ---
@@ -83,6 +84,58 @@ MUTATIONS = (
                 "grows is None",
                 "a scan tells periods by another column than the policy says",
                 GROWING,
+            ),
+            (
+                "charged-on-the-first-days-alone",
+                "dpsql/core/noise/measurement.py",
+                "            found += node.periods.days\n",
+                "            found = found or [*node.periods.days]\n",
+                "of several scans only one is charged",
+                BY_PERIOD,
+            ),
+            (
+                "one-span-of-a-region",
+                "dpsql/core/noise/measurement.py",
+                "return canonical(found) or None",
+                "return canonical(found)[:1] or None",
+                "a query of days that lie apart is charged to the first of them",
+                BY_PERIOD,
+            ),
+            (
+                "units-without-periods-are-free",
+                "dpsql/core/ledger/losses/regions.py",
+                "return everywhere(loss) if days is None else canonical",
+                "return () if days is None else canonical",
+                "a unit without accounts by period is charged nothing",
+                BY_PERIOD,
+            ),
+            (
+                "received-answers-without-periods",
+                "dpsql/core/release/charge.py",
+                "        regions,\n    )",
+                "        {u: () for u in regions},\n    )",
+                "what was received is charged in no period",
+                BY_PERIOD,
+            ),
+            *(
+                (
+                    f"accounts-by-period-{name}",
+                    "dpsql/core/policy/growing_units.py",
+                    old,
+                    new,
+                    f"a unit of {breaks} has accounts by period, of which several are its own",
+                    BY_PERIOD,
+                )
+                for name, old, new, breaks in (
+                    ("of-two-tables", "if len(unit.tables) > 1:", "if len(unit.tables) > 2:", "two tables"),
+                    ("of-rows", "if table.protection.rows > 1:", "if table.protection.rows > 2:", "two rows"),
+                    (
+                        "of-replaced-rows",
+                        'if unit.neighbours == "replace_one":',
+                        'if unit.neighbours == "":',
+                        "replaced rows",
+                    ),
+                )
             ),
             (
                 "rows-change-their-period",
@@ -307,8 +360,8 @@ MUTATIONS = (
     Mutation(
         "served-ceiling-not-in-the-caps",
         "dpsql/answers/stored/analyst_account.py",
-        "caps.per_query, self.ceilings, failures)",
-        "caps.per_query, {}, failures)",
+        "caps.per_query, self.ceilings, failures, caps",
+        "caps.per_query, {}, failures, caps",
         "a ceiling is looked at, and the ledger charges more",
         ("tests/service/test_held.py",),
     ),
@@ -4284,7 +4337,7 @@ MUTATIONS = (
     Mutation(
         "cap-per-query-alone",
         "dpsql/core/ledger/privacy_filter.py",
-        "spent = book.spent(unit, None, days)",
+        "spent = book.spent(unit, analyst, days)",
         "spent = NO_LOSS",
         "the total budget bounds each query, not their sum",
         ("tests/core/ledger/test_ledger_contract.py",),
@@ -5949,6 +6002,47 @@ MUTATIONS = (
         "weight = spread / (v + spread)",
         "the ± are too narrow: what is noisier counts more",
         ("tests/planner/postprocessing/consistency/test_least_squares.py",),
+    ),
+    # --- numbers that limits cut ---
+    *(
+        Mutation(name, f"dpsql/planner/{path}", old, new, breaks, ("tests/planner/postprocessing/test_cut_numbers.py",))
+        for name, path, old, new, breaks in (
+            (
+                "cuts-forgotten",
+                "postprocessing/planning/cut_numbers.py",
+                "        cut = cut or not b.spare_rows",
+                "        pass",
+                "an interval of a cut number has both ends, and misses the truth",
+            ),
+            (
+                "cuts-of-repeated-rows",
+                "promised_rows.py",
+                "            return promised_rows(right, table) if once else None",
+                "            return promised_rows(left, table)",
+                "a promise about rows is taken for one about pairs of rows",
+            ),
+            (
+                "cuts-shared",
+                "postprocessing/planning/forms.py",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return CUT",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return WHOLE",
+                "a share of cut numbers has an interval",
+            ),
+            (
+                "cuts-subtracted",
+                "postprocessing/planning/forms.py",
+                "            return args[0].lost | -args[1].lost",
+                "            return args[0].lost | args[1].lost",
+                "a difference of cut numbers has an end that they may pass",
+            ),
+            (
+                "cuts-of-inner-limits",
+                "postprocessing/planning/cut_numbers.py",
+                "_by_limits(c, node.input, limits) | below | _by_inner_limits(c, release.inputs[0], table)",
+                "_by_limits(c, node.input, limits) | below",
+                "a mean of counts per unit has an interval that leaves out what a limit cut from them",
+            ),
+        )
     ),
 )
 """In the order of the page."""
