@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -68,14 +69,25 @@ def paid(ledger: Ledger, analyst: str, answers: Iterable[StoredAnswer]) -> Paid:
 # --- names that state a price -----------------------------------------------------------------------------------------
 
 
+def new_draw(data: str = "") -> str:
+    """A name that no draw had before. data: what the data are, in letters and digits; empty if nobody can tell."""
+    name = uuid.uuid4().hex
+    return f"{name}-{data}" if data else name
+
+
 def named(draw: str, place: int, terms: Terms) -> str:
-    """The id of the answer for component `place` of a release. draw: a text for this draw alone, without dots."""
+    """The id of the answer for component `place` of a release. draw: of `new_draw`."""
     return f"{draw}.{place}.{_hash(draw, place, terms)}"
 
 
 def draw_of(answer_id: str) -> str:
     """The draw that an answer is part of."""
     return answer_id.partition(".")[0]
+
+
+def data_of(answer_id: str) -> str:
+    """What the data were when it was drawn, as the engine identified them; empty where it could not."""
+    return draw_of(answer_id).partition("-")[2]
 
 
 def unchanged(answer: StoredAnswer) -> bool:
