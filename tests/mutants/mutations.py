@@ -3796,6 +3796,22 @@ MUTATIONS = (
         ("tests/core/release/test_charge.py",),
     ),
     Mutation(
+        "values-that-two-units-share",
+        "dpsql/engines/promises.py",
+        "GROUP BY v0 HAVING COUNT(*) > 1",
+        "GROUP BY v0 HAVING COUNT(*) > 2",
+        "a promise that two units break is told to hold",
+        ("tests/planner/test_own_groups.py",),
+    ),
+    Mutation(
+        "own-groups-are-released",
+        "dpsql/planner/rewrites/releases/keep_private.py",
+        "node = _with_id(node, facts, ctx, ids)",
+        "pass",
+        "each basket is asked for by itself, and none is shown",
+        ("tests/planner/test_own_groups.py",),
+    ),
+    Mutation(
         "public-size-of-no-rows",
         "dpsql/core/noise/calibration.py",
         "return 0 if counts_nothing(component, below) else known(",

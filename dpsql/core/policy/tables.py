@@ -197,6 +197,8 @@ class Table:
     prepared: whether queries read a prepared copy; "auto": where there is one of the data as it is.
     copied: of a table that is read from one, what it has besides.
     stored: its place in the policy's server; None if the data is no server's.
+    belongs_to_unit: columns each of whose values is one unit's own. A promise that no noise rests on; what it does, a
+        plan says itself, so that nothing else compares it.
     """
 
     name: str
@@ -216,6 +218,7 @@ class Table:
     prepared: Literal["true", "auto"] | None = None
     copied: Copied | None = None
     stored: Stored | None = None
+    belongs_to_unit: tuple[str, ...] = field(default=(), compare=False)
 
     def column(self, name: str) -> Column | None:
         """The column of this name, whatever its case; None if it is not declared."""

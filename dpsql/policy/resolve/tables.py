@@ -57,6 +57,9 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         if columns is not None and guard(where, columns, enforce, given=f.enforce is not None):
             frequencies.append(Frequency(columns, f.rows, enforce))
     _limits_fit(scope, loc, spec, protection)
+    own = scope.column_names((*loc, "belongs_to_unit"), name, spec.belongs_to_unit) or ()
+    if own and not isinstance(protection, (IdUnit, PathUnit)):
+        scope.issues.add((*loc, "belongs_to_unit"), "says whose values are, and this table has no ids", "leave it out")
     return Table(
         name=name,
         public=spec.public,
@@ -78,6 +81,7 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         size=None if spec.size is None else spec.size.exact,
         columns=_columns(scope, loc, name, spec),
         prepared=_PREPARED[spec.prepared],
+        belongs_to_unit=own,
     )
 
 
