@@ -43,6 +43,7 @@ _TABLE: Final[tuple[Code, ...]] = (
     Code("DP014", "privacy-clause", "the privacy clause or the bounds of an aggregate are not accepted"),
     Code("DP015", "policy-in-doubt", "the policy is valid, and may not say what is meant"),
     Code("DP016", "policy-is-a-draft", "the policy is a draft"),
+    Code("DP017", "no-closed-period", "no period is closed that the query could read"),
     Code("DP101", "outside-accepted-sql", "a construct outside the accepted SQL"),
     Code("DP102", "unknown-table", "unknown table"),
     Code("DP103", "unknown-column", "unknown column"),

@@ -21,6 +21,7 @@ from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.privacy_clause import Clause, attach, lift
+from dpsql.frontend.pivots import without_pivots
 from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, remember
 from dpsql.frontend.text.tokens import tokens_of
@@ -48,23 +49,6 @@ _INSTEAD = {
 }
 """Statements that people try, and where they find what they look for."""
 _ONE = "write one SELECT (or WITH … SELECT)"
-_PIVOT = re.compile(
-    r"PIVOT\s+(?P<rows>[\w.\"]+)\s+ON\s+(?P<key>[\w.\"]+)\s+USING\s+(?P<call>\w+\([\w.\"* ]*\))"
-    r"(?:\s+GROUP\s+BY\s+(?P<groups>[\w.\"]+(?:\s*,\s*[\w.\"]+)*))?",
-    re.IGNORECASE,
-)
-_LONGEST_PIVOT = 500
-"""Characters of a PIVOT that is read for its names: matching takes longer than in proportion to the length."""
-
-
-def _unpivoted(text: str) -> str:
-    """What is written for PIVOT, with the names of a text that has the usual form."""
-    whole = text.strip().removesuffix(";").rstrip()
-    found = _PIVOT.fullmatch(whole) if len(whole) <= _LONGEST_PIVOT else None
-    said = {"rows": "t", "key": "k", "call": "SUM(x)", "groups": "g"} if found is None else found.groupdict("")
-    column = f"{said['call']} FILTER (WHERE {said['key']} = 'value') AS value"
-    groups, by = (f"{said['groups']}, ", f" GROUP BY {said['groups']}") if said["groups"] else ("", "")
-    return f"one column for each value:  SELECT {groups}{column} FROM {said['rows']}{by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +121,12 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP011", f"expected exactly one statement, found {found}", span=whole_line(source), source=source,
             help=["run one SELECT at a time"],
         )  # fmt: skip
-    (tree,) = trees
+    tree = _with_lengths(without_pivots(trees[0], source))
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
         raise misspelt(source) or reject(
             "DP012", f"only queries can be answered, not {what}", span=whole_line(source), source=source,
-            help=[_unpivoted(source.text)] if what == "PIVOT" else _INSTEAD.get(what, [_ONE]),
+            help=_INSTEAD.get(what, [_ONE]),
         )  # fmt: skip
     if "%s" in source.text and any(not node.args.get("this") for node in tree.find_all(exp.Placeholder)):
         raise _without_name(source)
@@ -203,6 +187,16 @@ def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[ex
     finally:  # also where it went on, and took what it could not read for something else
         if parser._node_count > most:
             raise RecursionError
+
+
+def _with_lengths(tree: exp.Expr) -> exp.Expr:
+    """The tree with `INTERVAL '7 days'` in place of `'7 days'::interval`."""
+    for node in list(tree.find_all(exp.Cast)):
+        if node.to.is_type(exp.DataType.Type.INTERVAL) and isinstance(node.this, exp.Literal) and node.this.is_string:
+            number, *unit = node.this.name.split(maxsplit=1) or [""]
+            node.this.set("this", number)
+            node.replace(exp.Interval(this=node.this, unit=exp.Var(this=unit[0].upper()) if unit else None))
+    return tree
 
 
 _NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")

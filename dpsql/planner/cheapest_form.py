@@ -16,7 +16,7 @@ from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.searches.limits_to_search import Searching
-from dpsql.planner.searches.may_search import not_searched, says_auto
+from dpsql.planner.searches.may_search import lacks_limits, not_searched, says_auto
 from dpsql.planner.searches.search_share import searching_of
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.searching import error_of_limits
@@ -27,6 +27,13 @@ Error = Callable[[Release, Facts], float]
 
 def cheapest_form(query: QueryToPlan) -> Plan:
     """The plan; where its errors are asked for, that of the form of sums which meets them for less."""
+    if query.settings.max_error and query.settings.search is None and not query.settings.found:
+        # How large an error will be is known of declared limits alone, so that where there are some they hold.
+        try:
+            return cheapest_form(replace(query, settings=replace(query.settings, search=False)))
+        except Rejected as refusal:
+            if not any(map(lacks_limits, refusal.diagnostics)):
+                raise
     if query.settings.consistent_totals:
         return _quietest(query, None)  # of the same form in all sets of groups
     if not query.settings.max_error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.fingerprint import Fingerprint
+from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.public_facts import FrequencyOf, RowsOf
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.numbers.confidence import LEVEL
@@ -54,12 +55,13 @@ class Basis:
     """What a plan relies on.
 
     public: facts about public tables; checked again before the run. complete: every one was known; a static plan may
-    lack key lists and cannot be run.
+    lack key lists and cannot be run. periods: growing table → what was closed of it.
     """
 
     policy_hash: str
     public: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
     complete: bool = True
+    periods: Mapping[str, Closed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

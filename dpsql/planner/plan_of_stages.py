@@ -24,6 +24,7 @@ def plan_of_stages(rewritten: Node, query: QueryToPlan) -> Plan:
     noise = calibrated(begun, tree, query)
     cost = cost_within(noise.request, noise.measured, query.policy)
     stages = tuple(_priced(begun, noise, query))
+    public = query.ctx.public
     told = (note for stage in stages for note in stage.told(noise, query))
     return Plan(
         query.source,
@@ -32,7 +33,7 @@ def plan_of_stages(rewritten: Node, query: QueryToPlan) -> Plan:
         cost,
         (*query.bound.notes, *tree.unread, *told, *drawn_by(query.policy.noise), *dialects.notes(query.parsed.dialect)),
         _bid(noise, query),
-        Basis(query.policy.hash, dict(query.ctx.public.used), not query.ctx.public.missing),
+        Basis(query.policy.hash, dict(public.used), not public.missing, dict(public.read)),
         _identity(stages, noise, query),
     )
 

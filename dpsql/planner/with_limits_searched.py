@@ -15,7 +15,7 @@ from dpsql.planner.searches.limits_to_search import Searching
 from dpsql.planner.searches.octave_counts import together
 from dpsql.planner.searches.search_share import for_searches, part_of
 from dpsql.planner.stages.query_to_plan import QueryToPlan
-from dpsql.planner.stages.searching import require_known_at_any_bounds, with_searches
+from dpsql.planner.stages.searching import require_known_at_any_bounds, with_limits_followed, with_searches
 
 
 def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searching) -> Plan:
@@ -33,7 +33,7 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
     own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
     rest = plan_of_stages(rewritten, replace(query, settings=own))
     if searching.is_done:
-        return rest
+        return with_limits_followed(rest, searching)
     require_known_at_any_bounds(rest, searching)
     if rest.known:
         return rest

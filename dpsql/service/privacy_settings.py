@@ -19,7 +19,7 @@ USUAL: Final = float(LEVEL)
 """The confidence that is meant where none is given, as a user would write it."""
 
 _LEAST_LEVEL: Final = Fraction(1, 10**6)
-_LIMITS: Final = {"search": True, "declared": False}
+_LIMITS: Final = {"search": True, "declared": False, "auto": None}
 _SWITCHED: Final = {"on": True, "true": True, "off": False, "false": False}
 
 
@@ -39,7 +39,8 @@ class Options(TypedDict, total=False):
     consistent_totals: make each total of ROLLUP, CUBE and GROUPING SETS the sum of its parts, by least squares, which
         makes all of them more accurate. Refused (DP120) where it would not hold without noise.
     limits: "search": a quarter of the price finds the limits and bounds that nobody declares, and smaller ones where
-        somebody does. "declared": those hold that the policy and the query declare.
+        somebody does. "declared": those hold that the policy and the query declare. "auto", as by default: where the
+        policy says `search: auto`, what nobody declares is found, and a smaller limit of rows where 16 may count.
     """
 
     rho: Amount | None
@@ -139,13 +140,14 @@ def switch(given: object, name: str) -> bool:
     raise reject("DP406", f"{name} is on or off", help=[f"{name} = on;  in Python  {name}=True"])
 
 
-def searched(limits: object) -> bool:
-    """Whether limits are searched. Raises Rejected DP406 unless they are "search" or "declared"."""
+def searched(limits: object) -> bool | None:
+    """Whether limits are searched; None: as the policy says. Raises Rejected DP406 for other words."""
     word = limits.strip().lower() if isinstance(limits, str) else ""
     if word not in _LIMITS:
         raise reject(
-            "DP406", "limits are 'search' or 'declared'", help=["SET limits = 'search';  in Python  limits=\"search\""]
-        )
+            "DP406", "limits are 'auto', 'search' or 'declared'",
+            help=["SET limits = 'search';  in Python  limits=\"search\""],
+        )  # fmt: skip
     return _LIMITS[word]
 
 

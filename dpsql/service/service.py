@@ -19,6 +19,8 @@ from typing import ClassVar, Self
 from dpsql.answers.stored.analyst_account import AnalystAccount, answers_beside
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.engine import Engine, TellsItsData
+from dpsql.core.ir.periods import Closed
+from dpsql.core.ledger.closings import closed_periods, tables_that_grow
 from dpsql.core.ledger.ledger import Ceiling, Ledger
 from dpsql.core.ledger.underway import count_crashes, forget
 from dpsql.core.policy.policy import Policy
@@ -50,7 +52,7 @@ class Service:
         """ledger: its path or URL instead of the policy's, or a Ledger object. Raises CannotOpen DP016."""
         self.policy = policy if self.free else decided(policy)
         self.engine = engine
-        self.facts = FactStore(engine)
+        self.facts = FactStore(engine, self.closed_periods)
         self.planner = Planner(policy, self.facts)
         self.summaries = SummaryStore(self)
         self.scratch = Scratch()
@@ -128,6 +130,12 @@ class Service:
                 self._ledger.close()
                 self.require_open()
             return self._ledger
+
+    def closed_periods(self) -> Mapping[str, Closed]:
+        """What is closed of each growing table; looking makes no ledger. Raises CannotOpen."""
+        growing = tables_that_grow(self.policy)
+        entries = self.ledger.closings() if growing and self.has_ledger else ()
+        return {table.name: closed_periods(entries, self.policy, table) for table in growing}
 
     def count_crashes(self) -> None:
         """Note in the ledger what was charged on this machine and whose process is gone. Raises CannotOpen."""

@@ -239,7 +239,7 @@ class Session:
         """What `SET epsilon = 0.2` does: from now on queries that ask for nothing else run with this.
 
         name: epsilon or rho (each replaces the other) or delta, with an amount; allow_dearer, coverage or
-            consistent_totals, which are on or off; or limits, which are "search" or "declared".
+            consistent_totals, which are on or off; or limits: "auto", "search" or "declared".
         amount: None for what the session was opened with, as RESET does.
         Returns what holds now; None: what the policy says. Raises Rejected DP903 for other names, DP406 for no amount.
         """

@@ -28,7 +28,7 @@ def test_limits_are_searched_or_declared(word: str, search: bool) -> None:
 
 @pytest.mark.parametrize("word", ["", "on", "all", "searched", True, 1, b"search"])
 def test_other_limits_are_refused(word: Any) -> None:
-    with pytest.raises(dpsql.Rejected, match="'search' or 'declared'") as refusal:
+    with pytest.raises(dpsql.Rejected, match="'auto', 'search' or 'declared'") as refusal:
         settled({"limits": word}, QuerySettings())
     assert (
         refusal.value.diagnostics[0].code == "DP406" and "SET limits = 'search'" in refusal.value.diagnostics[0].help[0]
@@ -42,10 +42,10 @@ def test_statements_read_it() -> None:
 
 def test_a_session_holds_it(opened: Opener) -> None:
     with opened(epsilon=1) as con:
-        assert con.execute("SHOW limits").fetchall() == [("limits", "declared")]
+        assert con.execute("SHOW limits").fetchall() == [("limits", "auto")]
         assert con.execute("SET limits = 'search'").fetchall() == [("limits", "search")]
         assert con.settings.search and con.execute("SHOW limits").fetchall() == [("limits", "search")]
-        assert con.execute("RESET limits").fetchall() == [("limits", "declared")]
+        assert con.execute("RESET limits").fetchall() == [("limits", "auto")]
         assert con.set("limits", "search") == "search" and con.set("limits", "declared") == "declared"
         with pytest.raises(dpsql.Rejected, match="DP406"):
             con.execute("SET limits = 'on'")

@@ -153,11 +153,8 @@ def test_a_misspelt_beginning_is_a_syntax_error_however_little_follows(sql: str,
     assert refused.value.code == "DP010" and refused.value.diagnostics[0].help == (f"did you mean {meant}?",)
 
 
-def test_a_pivot_is_refused_in_its_own_names_and_a_long_one_is_not_searched_for_them() -> None:
-    """Where names are followed by many blanks, matching them once took a time that grew as the cube of these."""
-    usual = "PIVOT orders ON kind USING sum(price) GROUP BY town"
-    with pytest.raises(Rejected, match=r"SELECT town, sum\(price\) FILTER \(WHERE kind = 'value'\)"):
-        parse(Source(f" {usual} ; "))
-    for blanks in (300, 20_000):
-        with pytest.raises(Rejected, match="one column for each value"):
-            parse(Source(f"{usual}{' ' * blanks}/**/"))
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_a_text_that_is_cast_to_an_interval_is_one(dialect: str) -> None:
+    written = [f"SELECT t - {length} AS u FROM v" for length in ("'7 days'::interval", "INTERVAL '7 days'")]
+    cast, plain = (parse(Source(sql), dialect).tree.sql("duckdb") for sql in written)
+    assert cast == plain

@@ -221,7 +221,12 @@ ONE = [
         "resolution must be a number from 1e-15 to 1e15",
         "1e-16",
     ),
-    ("name: good", "name: good\nsearch: never", "search must be one of `allow`, `refuse`, got 'never'", "never"),
+    (
+        "name: good",
+        "name: good\nsearch: never",
+        "search must be one of `auto`, `allow`, `refuse`, got 'never'",
+        "never",
+    ),
     (
         "max_rows_per_unit: 20",
         "max_frequency: [{columns: [day], rows: 3}]",

@@ -197,6 +197,7 @@ def queries(policy: Policy, relations: tuple[str, ...], tame: bool) -> Text:
         return st.one_of(*whole).map(_tidy)
     anything = expressions(policy, relations, 1)
     inner = queries(policy, relations, True).map(lambda sentence: sentence.rstrip(";"))
+    inner = inner.filter(lambda sentence: not sentence.startswith(("PIVOT", "UNPIVOT")))  # which stand in FROM alone
     tokens |= {
         "expression": st.one_of(plain, anything),
         "condition": st.one_of(true, anything),

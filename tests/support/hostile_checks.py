@@ -123,7 +123,7 @@ def broken(table: Table, made: Made, values: Values) -> str:
         wrong = _wrong(value, claim)
         if wrong:
             return f"row {row}: {wrong}"
-    most = most_values(made.expr, Tagged(Scan("t", tuple(c for c, _ in table.columns)), table.facts, ()))
+    most = most_values(made.expr, Tagged(Scan("t", tuple(c for c, _ in table.columns), None), table.facts, ()))
     held = {repr(v) if isinstance(v, list) or v != v else v for v in values.rows if v is not None}
     if most is not None and len(held) > most:
         return f"has {len(held)} different values, at most {most} are claimed"

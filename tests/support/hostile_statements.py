@@ -135,7 +135,7 @@ class Statements:
             type_ = parse_type(c.type)
             assert type_ is not None
             columns.append(self.new(c.name, type_))
-        pid, node = columns[0], Scan("log", tuple(columns))
+        pid, node = columns[0], Scan("log", tuple(columns), None)
         put_together = rng.random() < 0.5
         if put_together or rng.random() < 0.5:
             k = self.new("k", INTEGER)

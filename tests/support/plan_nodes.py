@@ -88,7 +88,7 @@ def scan(name: str) -> Scan:
         type_ = parse_type(c.type or "")
         assert type_ is not None
         found.append(column(c.name, type_))
-    return Scan(name, tuple(found))
+    return Scan(name, tuple(found), None)
 
 
 def at(node: Node, name: str) -> Column:

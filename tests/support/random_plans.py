@@ -92,7 +92,7 @@ class Plans:
             type_ = parse_type(c.type)
             assert type_ is not None
             columns.append(self.new(c.name, type_))
-        return Scan(name, tuple(columns))
+        return Scan(name, tuple(columns), None)
 
     def values(self) -> Values:
         columns = (self.new("code", INTEGER), self.new("s", VARCHAR))[: self.rng.randint(1, 2)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Release
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.shapes.choose import statements as chosen
+from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from tests.support.planning import planned, policy
 
 POLICY = policy("""
@@ -60,7 +63,30 @@ WRITTEN_ONCE = [
 ]
 
 
-def of_dialect(sql: str, dialect: Dialect) -> list[str]:
+def of_dialect(sql: str, dialect: Dialect, limits: ContributionLimits | None = None) -> list[str]:
     """The statements of a query in an engine's SQL; the plan knows none."""
-    releases = [t for t in planned(sql, POLICY).tree.walk() if isinstance(t.node, Release)]
+    releases = [t for t in planned(sql, POLICY, limits=limits).tree.walk() if isinstance(t.node, Release)]
     return [s.salted(7) for r in releases for s in chosen(r, dialect, dialect.identifier, ByIdentity())]
+
+
+READ_ONCE = [
+    "SELECT MEDIAN(x + 1) FROM ids",
+    "SELECT UPPER(t) AS k, MEDIAN(x * 2) FILTER (WHERE x % 3 > 0) FROM ids GROUP BY k",
+    "SELECT x % 3 AS k, MODE(t) FROM ids GROUP BY k",
+    "SELECT x % 3 AS k, AVG(y + x), COUNT(*) FROM ids GROUP BY k",
+    "SELECT CAST(y AS INTEGER) AS k, COUNT(DISTINCT x + 1) FILTER (WHERE x > 0), SUM(DISTINCT x * 2) "
+    "FROM ids GROUP BY k",
+]
+"""Weights, limits and values of groups whose keys are computed."""
+LIMITS = [
+    ContributionLimits(),
+    ContributionLimits(per_group=2, groups=2),
+    ContributionLimits(rows=2),
+]
+
+
+def read_once(dialect: Dialect) -> Iterator[str]:
+    """The statements of these, under each of these limits."""
+    for sql in READ_ONCE:
+        for limits in LIMITS:
+            yield from of_dialect(sql, dialect, limits)

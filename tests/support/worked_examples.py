@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import doctest
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ from dpsql.core.ir.nodes import (
     Release,
     inputs,
 )
+from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.short_text import constant, expression
 from dpsql.core.ir.walk import Tagged, walk
@@ -95,6 +97,10 @@ alarms:
   unit: {rows: 1}
   max_frequency: [{columns: [phone], rows: 3, enforce: truncate}]
   columns: {phone: {type: bigint, nullable: false}}
+trips:
+  unit: {rows: 1}
+  grows: {by: day, every: day, from: 2026-01-01}
+  columns: {day: {type: date, nullable: false}, minutes: {type: integer, bounds: [0, 60], nullable: false}}
 sensors:
   unit: {rows: 1, neighbours: replace_one}
   size: {exact: 1000}
@@ -177,7 +183,7 @@ def failures(test: doctest.DocTest) -> str:
 
 
 def _context(of: Policy = CLINIC) -> RewriteContext:
-    public = PublicFacts()
+    public = PublicFacts(periods={"trips": Closed(dt.date(2026, 1, 10))})
     analysis = Derivation.begin(Context(of, public), drafting=True)
     return RewriteContext(analysis, error=total_error, searching=Searching(everywhere=False))
 

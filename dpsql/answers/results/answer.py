@@ -115,7 +115,7 @@ class Release:
         >>> answer = con.sql("SELECT COUNT(*) AS n FROM visits").run(epsilon=1, limits="search")
         >>> (rows,) = answer.bounds
         >>> rows.what, rows.unit, len(rows.octaves)
-        ('COUNT(*)', 'patient', 5)
+        ('COUNT(*)', 'patient', 63)
         """
         return bounds(self.plan.found)
 

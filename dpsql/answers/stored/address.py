@@ -170,7 +170,7 @@ class Addresses:
         self._policy = policy
         self._order = order
         self._found: Releases = releases_of(plan.tree)
-        self._octaves = {f.octaves.label: f.drawn for f in plan.found}
+        self._octaves = {f.octaves.label: f.drawn + ("" if f.by is None else f" {f.by.drawn}") for f in plan.found}
         self._lists = ByIdentity[KeySource, KeySource]()
         self._made: dict[int, ReleaseAddress] = {}
 

@@ -59,7 +59,8 @@ def _declared(policy: Policy, name: str) -> Table:
 
 def _table(policy: Policy, table: Table) -> tuple[object, ...]:
     copied = None if table.copied is None else replace(table.copied, units={})
-    own = replace(table, columns={}, foreign_keys=(), prepared=None, copied=copied)
+    grows = None if table.grows is None else replace(table.grows, keep=None)  # the scan says what is read
+    own = replace(table, columns={}, foreign_keys=(), prepared=None, copied=copied, grows=grows)
     match table.protection:
         case IdUnit(column=id_):
             return own, of_column(policy, table.name, id_)

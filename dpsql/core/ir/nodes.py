@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.components import Component, KeySource, ValueSum
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
+from dpsql.core.ir.periods import ReadPeriods
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.value_classes import value
@@ -28,10 +29,14 @@ class Item:
 
 @value(frozen=True, slots=True)
 class Scan:
-    """A table of the policy, read once; `columns` are all its declared columns. `alias` is for messages only."""
+    """A table of the policy, read once; `columns` are all its declared columns. `alias` is for messages only.
+
+    periods: of a growing table what is read of it; None: of any other one, or before a rewrite has said it.
+    """
 
     table: str
     columns: tuple[Column, ...]
+    periods: ReadPeriods | None
     alias: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.periods import Closed
 from dpsql.core.value_classes import value
 
 
@@ -39,7 +40,14 @@ class RowsOf:
     table: str
 
 
-Request = FrequencyOf | KeysOf | RowsOf
+@dataclass(frozen=True, slots=True)
+class ClosedPeriods:
+    """What the ledger says of the periods of a growing table."""
+
+    table: str
+
+
+Request = FrequencyOf | KeysOf | RowsOf | ClosedPeriods
 
 
 class Keys(tuple[tuple[LiteralValue, ...], ...]):
@@ -58,13 +66,25 @@ class Keys(tuple[tuple[LiteralValue, ...], ...]):
 class PublicFacts:
     """Measured facts, and which of them a compilation used (`used`) or lacked (`missing`).
 
-    numbers: frequencies and row counts. keys: key lists; None where there are more keys than the limit.
+    numbers: frequencies and row counts. keys: key lists; None where there are more keys than the limit. periods: table
+    → what is closed of it. read: likewise, of the tables of which a compilation used that.
     """
 
     numbers: Mapping[FrequencyOf | RowsOf, int] = field(default_factory=dict)
     keys: Mapping[KeysOf, Keys | None] = field(default_factory=dict)
     missing: set[Request] = field(default_factory=set)
     used: dict[FrequencyOf | RowsOf, int] = field(default_factory=dict)
+    periods: Mapping[str, Closed] = field(default_factory=dict)
+    read: dict[str, Closed] = field(default_factory=dict)
+
+    def closed(self, table: str) -> Closed | None:
+        """What is closed of a growing table, or None after noting that it is missing."""
+        found = self.periods.get(table)
+        if found is None:
+            self.missing.add(ClosedPeriods(table))
+        else:
+            self.read[table] = found
+        return found
 
     def number(self, request: FrequencyOf | RowsOf) -> int | None:
         """The measured number, or None after noting that it is missing."""

@@ -91,6 +91,10 @@ class BookLedger(ABC):
         """The entries that define something, of other processes too, oldest first."""
         return self._booked(lambda book: book.definitions())
 
+    def closings(self) -> Sequence[Entry]:
+        """The entries that close periods, or open them again, of other processes too, oldest first."""
+        return self._booked(lambda book: book.closings())
+
     def failures(self) -> Sequence[Failure]:
         """What failed since a custodian looked last, oldest first."""
         return self._booked(lambda book: book.failures())

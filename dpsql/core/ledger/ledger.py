@@ -29,7 +29,9 @@ class EntryKind(StrEnum):
     LOOK = "look"
     """A custodian has looked at the failures before it."""
     CLOSE = "close"
+    """A custodian has closed the periods of a growing table up to a day (closings.py)."""
     REOPEN = "reopen"
+    """He has opened some of them again: what was stored of them is another answer from then on."""
     COUNTER = "counter"
     TICK = "tick"
     TICKED = "ticked"
@@ -43,8 +45,10 @@ RESERVED: Final = frozenset(EntryKind) - {
     EntryKind.BUDGET,
     EntryKind.FAILURE,
     EntryKind.LOOK,
+    EntryKind.CLOSE,
+    EntryKind.REOPEN,
 }
-"""Kinds that later versions write, of periods and of counters. What they ask for is not known here: where
+"""Kinds that later versions write, of counters. What they ask for is not known here: where
 a ledger holds one, nothing is charged and no stored answer given."""
 
 
@@ -285,6 +289,10 @@ class Ledger(Protocol):
 
     def definitions(self) -> Sequence[Entry]:
         """The entries that define something, oldest first."""
+        ...
+
+    def closings(self) -> Sequence[Entry]:
+        """The entries that close periods, or open them again, oldest first."""
         ...
 
     def failures(self) -> Sequence[Failure]:

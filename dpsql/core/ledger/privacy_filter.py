@@ -109,6 +109,7 @@ class Book:
         self._sums: dict[Cap, LossSums] = {}
         self._answers: dict[str, set[str]] = {}
         self._definitions: list[Entry] = []
+        self._closings: list[Entry] = []
         self._fixed: dict[Cap, PrivacyLoss] = {}
         self._failures: list[Failure] = []
         self.beyond: Entry | None = None
@@ -133,6 +134,10 @@ class Book:
     def definitions(self) -> Sequence[Entry]:
         """Entries that define something, in the order in which they were added."""
         return tuple(self._definitions)
+
+    def closings(self) -> Sequence[Entry]:
+        """Entries that close periods, or open them again, in the order in which they were added."""
+        return tuple(self._closings)
 
     def failures(self) -> Sequence[Failure]:
         """What failed since a custodian looked last, in the order in which it was added."""
@@ -167,6 +172,8 @@ class Book:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
         if entry.kind is EntryKind.DEFINITION:
             self._definitions.append(entry)
+        elif entry.kind in (EntryKind.CLOSE, EntryKind.REOPEN):
+            self._closings.append(entry)
         elif entry.kind is EntryKind.FAILURE:
             self._failures.append(read(entry))
         elif entry.kind is EntryKind.LOOK:

@@ -42,7 +42,7 @@ class Policy:
     draft: whether decisions are open, as it says itself; see policy/tools/decisions.py.
     former_units: a unit's name in the ledger → what it is called now; None: it is gone with its tables.
     failures: how many of statements stop private queries. search: whether a query may have a part of its ε find limits
-        and bounds. serving: how a server answers.
+        and bounds, or has without asking. serving: how a server answers.
     hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
         and whatever `defaults.allow_dearer`, `draft`, `failures`, `search` and `serve` say, which change no
         answer and no price.
@@ -70,7 +70,7 @@ class Policy:
     ledger_head: str | None = None
     noise: Literal["exact", "opendp"] = "exact"
     former_units: Mapping[str, str | None] = field(default_factory=dict)
-    search: Literal["allow", "refuse"] = "allow"
+    search: Literal["auto", "allow", "refuse"] = "allow"
     failures: Failures = field(default_factory=Failures)
     serving: Serving = field(default_factory=Serving)
     path: Path | None = None

@@ -16,6 +16,7 @@ from typing import Literal
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.derived import Derived
+from dpsql.core.policy.growing import Growth
 from dpsql.core.policy.server_address import Stored
 from dpsql.core.policy.source import SourceCall
 from dpsql.core.policy.units import Hop, IdUnit, PathUnit, Protection, RowUnit
@@ -197,6 +198,7 @@ class Table:
     prepared: whether queries read a prepared copy; "auto": where there is one of the data as it is.
     copied: of a table that is read from one, what it has besides.
     stored: its place in the policy's server; None if the data is no server's.
+    grows: how rows are added to it; None: it is read as it is.
     belongs_to_unit: columns each of whose values is one unit's own. A promise that no noise rests on; what it does, a
         plan says itself, so that nothing else compares it.
     """
@@ -218,6 +220,7 @@ class Table:
     prepared: Literal["true", "auto"] | None = None
     copied: Copied | None = None
     stored: Stored | None = None
+    grows: Growth | None = None
     belongs_to_unit: tuple[str, ...] = field(default=(), compare=False)
 
     def column(self, name: str) -> Column | None:

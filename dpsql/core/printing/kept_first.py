@@ -22,12 +22,12 @@ SALT = "\0salt\0"
 """Stands for the ledger's secret number in printed SQL; a NUL cannot occur in any literal."""
 
 
-def first(d: Dialect, most: int, of: str, what: Sequence[Typed], texts: bool = False) -> str:
+def first(d: Dialect, most: int, of: str, what: Sequence[Typed], texts: bool = False, place: str = "ROW_NUMBER") -> str:
     """The condition on windows that keeps the first `most` of those that agree on the columns `of`.
 
     what: all that tells two of them apart, and the id they belong to, always in one order: it is part of the choice.
-    texts: whether what compares equal may still differ, because it is rows.
+    texts: whether what compares equal may still differ, because it is rows. place: DENSE_RANK for rows of one group.
     """
     order = [d.order_hash(what, SALT), *(sql for sql, _ in what if sql != of)]
     order += [d.cast(sql, VARCHAR) for sql, type_ in what if texts and not type_.one_form]
-    return f"ROW_NUMBER() OVER (PARTITION BY {of} ORDER BY {', '.join(order)}) <= {most}"
+    return f"{place}() OVER (PARTITION BY {of} ORDER BY {', '.join(order)}) <= {most}"

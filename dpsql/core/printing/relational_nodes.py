@@ -33,6 +33,7 @@ from dpsql.core.ir.nodes import (
     Window,
     output_columns,
 )
+from dpsql.core.ir.periods import ReadPeriods
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, Kind
 from dpsql.core.ir.walk import Tagged
@@ -74,9 +75,9 @@ class Emitter:
         match node:
             case Scan(table=table, columns=columns):
                 alias = self.aliases.table()
-                d = self.dialect
-                sql = {c.uid: d.column(f"{alias}.{d.identifier(c.name)}", c.type) for c in columns}
-                return Block(f"{self.tables(table)} AS {alias}", (), self._names(sql, env))
+                sql = self._stored(alias, columns)
+                source = self.tables(table) if node.periods is None else self._of_periods(node, node.periods, env)
+                return Block(f"{source} AS {alias}", (), self._names(sql, env))
             case Filter(predicate=predicate):
                 below = self.block(tagged.inputs[0])
                 return below.filtered(condition(predicate, below.names))
@@ -97,6 +98,16 @@ class Emitter:
                 inner = self.query(tagged)
                 sql = {c.uid: f"{alias}.c{c.uid}" for c in output_columns(node)}
                 return Block(f"({inner}) AS {alias}", (), self._names(sql, env))
+
+    def _stored(self, alias: str, columns: Sequence[Column]) -> dict[int, str]:
+        return {c.uid: self.dialect.column(f"{alias}.{self.dialect.identifier(c.name)}", c.type) for c in columns}
+
+    def _of_periods(self, node: Scan, read: ReadPeriods, env: Mapping[int, Value]) -> str:
+        """The rows of a growing table that are read, as a table: nothing of the query stands below its condition."""
+        alias = self.aliases.table()
+        listed = ", ".join(f"{alias}.{self.dialect.identifier(c.name)}" for c in node.columns)
+        kept = condition(read.condition(node.columns), self._names(self._stored(alias, node.columns), env))
+        return f"(SELECT {listed} FROM {self.tables(node.table)} AS {alias} WHERE {kept})"
 
     def _names(self, sql: Mapping[int, str], env: Mapping[int, Value]) -> Names:
         return Names(sql, env, self.dialect)

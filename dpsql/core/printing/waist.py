@@ -23,6 +23,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from dpsql.core.functions.value import Value
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import VARCHAR
@@ -61,6 +62,11 @@ def apart(names: Names, level: Level, sql: str) -> str:
 def text(expr: Expr, names: Names) -> tuple[str, Value]:
     """An expression as `spell` has it; what is more than a column of a table, or a constant, as a column of texts."""
     return spell(expr, names) if names.apart is None or type(expr) is Column else names.apart.text(expr)
+
+
+def conditions(c: Component, names: Names) -> list[str]:
+    """Which rows count in a component, as columns."""
+    return [] if c.filter is None else [text(c.filter, names)[0]]
 
 
 class WaistColumns(dict[int, str]):

@@ -468,6 +468,33 @@ def prepare(
     return command.run(file, threads, memory_limit, not quiet)
 
 
+@app.command(epilog=EXIT_CODES)
+def close(
+    file: o.Policy,
+    through: Annotated[
+        str | None, typer.Option("--through", metavar="DATE", help="The last day of the last period that is complete.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="Which table. Default: the only one that grows.")
+    ] = None,
+    reopen: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--reopen", metavar="FROM TO", help="Rows of these closed days were corrected: stored answers are void."
+        ),
+    ] = None,
+    ledger: o.Ledger = None,
+) -> int:
+    """Custodian: say that the periods of a growing table are complete up to a day. Queries read closed periods only.
+
+    It is an entry in the ledger that charges nobody. Late rows of a closed period are read from then on, and cost no
+    more privacy; answers that are stored do not know them. No data is opened.
+    """
+    from dpsql.faces.cli.commands import close as command
+
+    return command.run(file, command.Closing(table, through, reopen), ledger)
+
+
 @policy_app.command("report", epilog=EXIT_CODES)
 def policy_report(
     file: o.Policy,

@@ -56,7 +56,7 @@ def status_of(error: Error) -> int:
             code = error.diagnostics[0].code
             if code in _ABOUT_THE_CALL:
                 return USAGE
-            if code.startswith("DP01"):
+            if code.startswith("DP01") and code != "DP017":
                 return STATEMENT
             return REFUSED
 

@@ -117,7 +117,7 @@ Limits: TypeAlias = Annotated[
     typer.Option(
         "--limits",
         metavar="HOW",
-        help="search: a quarter of the price finds limits and bounds, privately. Default: declared.",
+        help="search: a quarter of the price finds limits and bounds, privately; declared; auto: as the policy says.",
     ),
 ]
 

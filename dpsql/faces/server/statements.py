@@ -31,8 +31,8 @@ class StatementSettings:
     """What a statement is asked with. Amounts are texts as they were written, already read once as amounts.
 
     epsilon, delta, rho: None for what the login's defaults say, else the policy's. At most one of ε and ρ is given.
-    allow_dearer: None as the policy says. limits: "declared" or "search". notices: whether the price and the notes of
-    an answer are told. intervals: whether `n_low` and `n_high` stand behind each noisy `n`.
+    allow_dearer: None as the policy says. limits: "auto", "declared" or "search". notices: whether the price and the
+    notes of an answer are told. intervals: whether `n_low` and `n_high` stand behind each noisy `n`.
     """
 
     epsilon: str | None = None
@@ -41,7 +41,7 @@ class StatementSettings:
     allow_dearer: bool | None = None
     coverage: bool = False
     consistent_totals: bool = False
-    limits: str = "declared"
+    limits: str = "auto"
     notices: bool = True
     intervals: bool = False
 

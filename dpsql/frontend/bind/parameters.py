@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from dpsql.core.ir.expressions import Column, Literal
-from dpsql.core.ir.types import SqlType
+from dpsql.core.ir.periods import Closed
+from dpsql.core.ir.types import DATE, SqlType
+from dpsql.core.policy.growing import close_first
+from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.words import in_digits, small
@@ -72,7 +75,8 @@ def no_value(name: str) -> str:
 class Parameters:
     """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
 
-    asked: when the query is asked, in UTC. told: which values of the clock it reads, in words. dialect: of its text.
+    asked: when the query is asked, in UTC. told: which values of the clock and of the ledger it reads, in words.
+    dialect: of its text. closed: what is closed of a growing table; None: that is not known here. table: of a name.
     """
 
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
@@ -80,6 +84,32 @@ class Parameters:
     used: set[str] = field(default_factory=set)
     told: dict[str, None] = field(default_factory=dict)
     dialect: str = "duckdb"
+    closed: Callable[[str], Closed | None] = lambda table: None
+    table: Callable[[str], Table | None] = lambda name: None
+
+    def last_closed(self, name: str, span: Span) -> Literal:
+        """The last closed day of a growing table; where nobody knows it, the last of its first period.
+
+        Raises Rejected DP102, DP106, DP017.
+        """
+        table = self.table(name)
+        if table is None:
+            raise reject("DP102", f"table {name} does not exist", span=span, help=["last_closed('TABLE')"])
+        if table.grows is None:
+            raise reject(
+                "DP106", f"last_closed: {table.name} does not grow", span=span,
+                help=["leave it out: the table is read as it is"],
+            )  # fmt: skip
+        known = self.closed(table.name)
+        days = table.grows.readable(known)
+        if not days:
+            raise reject("DP017", f"{table.name}: no period is closed yet", span=span, help=[close_first(table.name)])
+        last = days[-1][1]
+        if last is None:
+            self.told[f"last_closed('{table.name}') is not known here: its first period stands for it"] = None
+            return Literal(table.grows.ends(table.grows.first), DATE, span)
+        self.told[f"last_closed('{table.name}') is {last}: a constant of this query"] = None
+        return Literal(last, DATE, span)
 
     def clock(self, name: str, span: Span) -> Literal | None:
         """What CURRENT_DATE, NOW() and the like give; None for any other name."""

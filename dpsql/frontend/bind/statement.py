@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from dpsql.core.ir.by_identity import ByIdentity
+from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source, Span
@@ -44,14 +45,19 @@ def bind(
     policy: Policy,
     parameters: Sequence[Any] | Mapping[str, Any] | Unknowns = (),
     asked: dt.datetime | None = None,
+    closed: Callable[[str], Closed | None] = lambda table: None,
 ) -> BoundQuery:
     """Resolve every name and type of a query.
 
-    parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now.
+    parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now. closed: what
+    is closed of a growing table; None: nobody knows.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
     asked_of, source = parsed.describing, parsed.source
-    values = Parameters(parameters, asked or clock.moment(), dialect=parsed.dialect)
+    values = Parameters(
+        parameters, asked or clock.moment(), dialect=parsed.dialect, closed=closed,
+        table=lambda name: policy.called(*name.split(".")),
+    )  # fmt: skip
     if asked_of is not None and asked_of.about != "query":
         _require_used(values, asked_of.at)
         return described(asked_of, policy, source)

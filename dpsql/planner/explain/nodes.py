@@ -21,14 +21,15 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
 )
+from dpsql.core.ir.periods import words
 from dpsql.core.ir.short_text import expression
 
 
 def operator(node: Node) -> str:
     """A node in a few words."""
     match node:
-        case Scan(table=table):
-            return f"scan {table}"
+        case Scan(table=table, periods=periods):
+            return f"scan {table}" + ("" if periods is None else f" {short(words(periods.days))}")
         case Values(rows=rows):
             return "values" if rows else "no rows"
         case Filter(predicate=predicate):

@@ -194,9 +194,14 @@ class KeySearch:
         return None if hint is None else hint.bounds
 
     def _is_unread(self, origin: Origin) -> bool:
-        """Whether the domain is a column of a public table that has not been read: the static check plans without."""
+        """Whether the domain is a column of a public table that has not been read, or the days that are closed: the
+        static check plans without.
+        """
         if not isinstance(origin.source, Scan):
             return False
+        read = origin.source.periods
+        if read is not None and read.by == origin.column.name and read.days[-1][1] is None:
+            return True
         declared = self.ctx.analysis.table(origin.source.table).column(origin.column.name)
         if declared is None or not isinstance(declared.domain, TableDomain):
             return False

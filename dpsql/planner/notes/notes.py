@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -20,6 +20,7 @@ from dpsql.core.ir.components import (
 from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, walk
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
+from dpsql.core.ir.periods import Closed, words
 from dpsql.core.ir.short_text import expression, identifier
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
@@ -72,6 +73,22 @@ def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[s
         most = table.max_rows_per_unit.rows
         kept = f"{most:,} row{'' if most == 1 else 's'}"
         yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
+
+
+def periods_read(releases: Sequence[Tagged[Facts]], closed: Mapping[str, Closed]) -> Iterator[str]:
+    """Which days of growing tables are read, and whether later ones are not, because they are not closed."""
+    for release in releases:
+        for below in release.walk():
+            node = below.node
+            if isinstance(node, Scan) and node.periods is not None:
+                days = node.periods.days
+                through = closed[node.table].through if node.table in closed else None
+                last = days[-1][1]
+                if last is None:
+                    yield f"{node.table}: which periods are closed is not known here; only these are read"
+                    continue
+                later = f"; what is later than {last} is not closed: not read" if last == through else ""
+                yield f"of {node.table} {words(days)} is read{later}"
 
 
 def limits_told(releases: Sequence[MeasuredRelease], source: Source) -> frozenset[str]:

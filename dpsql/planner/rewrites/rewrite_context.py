@@ -80,7 +80,11 @@ class RewriteContext:
         return isinstance(node, Release)
 
     def searches_rows(self, rows: Node) -> bool:
-        """Whether limits on the rows of an id may be found, by the query's wish or by that of a table's policy."""
+        """Whether limits on the rows of an id may be found."""
+        return self.searching is not None and (self.searching.undeclared or self.asks_to_search_rows(rows))
+
+    def asks_to_search_rows(self, rows: Node) -> bool:
+        """The same, by the query's wish or by that of a table's policy."""
         tables = (self.analysis.table(node.table) for node in walk(rows) if isinstance(node, Scan))
         return self.searching is not None and (self.searching.everywhere or any(t.search_rows for t in tables))
 

@@ -20,6 +20,7 @@ from dpsql.planner.rewrites.joins.limit_frequencies import limit_frequencies
 from dpsql.planner.rewrites.joins.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.joins.order_joins import order_joins
 from dpsql.planner.rewrites.joins.place_conditions import place_conditions
+from dpsql.planner.rewrites.joins.read_periods import read_periods
 from dpsql.planner.rewrites.keys.add_group_keys import add_group_keys
 from dpsql.planner.rewrites.keys.list_choices import list_choices
 from dpsql.planner.rewrites.keys.pick_groups import pick_groups
@@ -38,6 +39,7 @@ RULES: tuple[Rewrite, ...] = (
     inline_projections,
     order_joins,
     place_conditions,
+    read_periods,
     narrow_joins,
     correlate_publicly,
     join_owners,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
@@ -14,7 +15,6 @@ from dpsql.planner.postprocessing.searches.octaves import (
     Octaves,
     SearchResult,
     groups_of_private_keys,
-    limit_of_average,
     limit_of_sum,
     range_of_quantiles,
     range_of_values,
@@ -33,20 +33,42 @@ def found_by(searched: SearchedLimit, noisy: NoisyRelease, cells: int) -> Search
         measurement.component.weight, limit.at_most, limit.grid, limit.norm == "l2",
         limit.rule is Rule.QUANTILE,
     )  # fmt: skip
+    chosen: int | tuple[int, int] | None
+    least: int | tuple[int, int] = 1
     match limit.rule:
-        case Rule.SUM | Rule.GROUPS:
+        case Rule.SUM | Rule.GROUPS | Rule.AVERAGE:
             groups = groups_of_private_keys(octaves, 1, searched.threshold) if searched.threshold else 1
-            return SearchResult(
-                octaves, limit_of_sum(octaves, groups * searched.noise, searched.largest), measurement.loss
-            )
-        case Rule.AVERAGE:
-            return SearchResult(octaves, limit_of_average(octaves, searched.largest), measurement.loss)
+            chosen = limit_of_sum(octaves, groups * searched.noise, searched.largest)
         case Rule.RANGE:
-            return SearchResult(octaves, range_of_values(octaves, *limit.within), measurement.loss)
+            chosen, least = range_of_values(octaves, *limit.within), _least(*limit.within)
         case Rule.QUANTILE:
-            return SearchResult(octaves, range_of_quantiles(octaves, *limit.within), measurement.loss)
+            chosen, least = range_of_quantiles(octaves, *limit.within), _least(*limit.within)
         case _:
             assert_never(limit.rule)
+    return SearchResult(octaves, least if chosen is None and limit.unasked else chosen, measurement.loss)
+
+
+def _least(low: int | None, high: int | None) -> tuple[int, int]:
+    """Bounds that hold one step beside a declared end, or beside 0."""
+    return (high - 1, high) if low is None and high is not None else (low or 0, (low or 0) + 1)
+
+
+def bounded_by_larger(limits: Sequence[SearchedLimit], found: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
+    """The limits, none above that of what is at least as large for every unit; and that where nothing else was found.
+
+    Any limit holds whatever it is, so that no privacy rests on it.
+    """
+    of_label = {f.octaves.label: f for f in found}
+    bounded = []
+    for searched, own in zip(limits, found, strict=True):
+        for larger in map(of_label.__getitem__, searched.below):
+            assert isinstance(own.limit, int | None) and isinstance(larger.limit, int | None)
+            if larger.limit is None or larger.octaves.evidence.highest is None:
+                continue
+            if own.limit is None or own.octaves.evidence.highest is None or larger.limit < own.limit:
+                own = replace(own, limit=larger.limit, by=larger)
+        bounded.append(own)
+    return tuple(bounded)
 
 
 def nothing_found(

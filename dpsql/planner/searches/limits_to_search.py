@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Final
 
+from dpsql.core.ir.components import Component
 from dpsql.core.ir.contributions import Norm
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.fingerprint import fingerprint
@@ -20,6 +21,8 @@ from dpsql.core.ir.nodes import GroupKeys, Release
 
 SHARE: Final = Fraction(1, 4)
 """Of all searches of a query together."""
+WORTH_SEARCHING: Final = 16
+"""Of a declared limit below this a search that nobody asked for wins less than its share of ε costs."""
 MOST_SHARE: Final = Fraction(3, 10)
 """The same where averages or quantiles need both a limit on rows and bounds."""
 
@@ -47,7 +50,8 @@ class LimitToSearch:
     the rows of the release that is limited, with their group columns. what: whose totals, in SQL. at_most: a declared
     cap. grid: what one integer unit of the limit is worth. within: ends that bounds which are found do not leave.
     norm: whether totals of all groups are added up, or their squares. quantiles: whether a limit on the rows that are
-    divided is one of quantiles alone.
+    divided is one of quantiles alone. counts: what the totals are of. unasked: nobody asked for the search, so that the
+    query is answered at the least limit where nothing is found and nothing declared.
     """
 
     label: str
@@ -60,6 +64,8 @@ class LimitToSearch:
     within: tuple[int | None, int | None] = (None, None)
     norm: Norm = "l1"
     quantiles: bool = False
+    counts: Component | None = None
+    unasked: bool = False
 
     @property
     def words(self) -> str:
@@ -78,7 +84,8 @@ class SearchedLimit:
     release: the place of its octaves among the releases of the search. noise: of the query's numbers, in all groups
     together, for each unit of the limit. largest: the highest octave whose limit can be measured. follow: the (release,
     component) of the query whose noise is a multiple of the limit. threshold: of private keys that one group of a unit
-    would have, where their number has to be guessed from the octaves; 0 for public ones.
+    would have, where their number has to be guessed from the octaves; 0 for public ones. below: labels of the limits of
+    what is at least as large for every unit.
     """
 
     limit: LimitToSearch
@@ -87,13 +94,15 @@ class SearchedLimit:
     largest: int
     follow: tuple[tuple[int, int], ...] = ()
     threshold: int = 0
+    below: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Searching:
     """What one compilation may leave to searches, what is found already, and what it wants.
 
-    everywhere: whether limits are searched that no table asks for. asked: sums of these arguments get one all the same.
+    everywhere: whether limits are searched that no table asks for. undeclared: whether those are that nobody declares,
+    and declared ones that are worth it. asked: sums of these arguments get one all the same.
     values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
     are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. gaussian:
@@ -102,6 +111,7 @@ class Searching:
     """
 
     everywhere: bool
+    undeclared: bool = False
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     asked: set[Expr] = field(default_factory=set)
     values_everywhere: bool = False
@@ -122,10 +132,14 @@ class Searching:
         grid: Fraction = Fraction(1),
         norm: Norm = "l1",
         quantiles: bool = False,
+        counts: Component | None = None,
     ) -> tuple[str, int]:
         """The label of a limit, and the limit as far as it is known."""
         label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
-        wanted = LimitToSearch(label, octaves, of, what, rule, at_most, grid, norm=norm, quantiles=quantiles)
+        wanted = LimitToSearch(
+            label, octaves, of, what, rule, at_most, grid, norm=norm, quantiles=quantiles, counts=counts,
+            unasked=self.undeclared,
+        )  # fmt: skip
         self.wanted.setdefault(label, wanted)
         known = self.found.get(label, 1)
         assert isinstance(known, int)
@@ -136,7 +150,8 @@ class Searching:
     ) -> tuple[str, tuple[int, int]]:
         """The label of bounds of values, and the bounds as far as they are known."""
         label = fingerprint((rule.value, within), octaves, numbered=True)[:16]
-        self.wanted.setdefault(label, LimitToSearch(label, octaves, None, what, rule, None, grid, within))
+        wanted = LimitToSearch(label, octaves, None, what, rule, None, grid, within, unasked=self.undeclared)
+        self.wanted.setdefault(label, wanted)
         known = self.found.get(label, (0, 1))
         assert isinstance(known, tuple)
         return label, known

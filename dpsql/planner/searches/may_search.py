@@ -22,7 +22,7 @@ SEARCH_IT = "or let a quarter of ε find it, in front of the query:  /* dpsql: l
 
 def require_search_allowed(policy: Policy, settings: QuerySettings, clause: Clause | None, root: Node) -> None:
     """Raises Rejected DP213: a bound query wants a search, and the policy refuses them. settings: with the clause's."""
-    if policy.search == "allow":
+    if policy.search != "refuse":
         return
     clip = _first_auto(root)
     if clip is not None or settings.search:
@@ -44,15 +44,16 @@ def search_refused(span: Span | None = None) -> Rejected:
 
 def would_be_searched(found: Sequence[Diagnostic], policy: Policy, settings: QuerySettings) -> bool:
     """Whether a refusal is for want of a limit or of bounds, which a search might find."""
-    return not settings.search and policy.search != "refuse" and any(map(_lacks_limits, found))
+    return not settings.search and policy.search != "refuse" and any(map(lacks_limits, found))
 
 
 def with_search_proposed(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The refusal, with a search as a repair."""
-    return tuple(replace(d, help=(*d.help, SEARCH_IT)) if _lacks_limits(d) else d for d in found)
+    return tuple(replace(d, help=(*d.help, SEARCH_IT)) if lacks_limits(d) else d for d in found)
 
 
-def _lacks_limits(found: Diagnostic) -> bool:
+def lacks_limits(found: Diagnostic) -> bool:
+    """Whether a refusal is for want of a limit or of bounds."""
     return found.code in ("DP201", "DP211")
 
 
@@ -82,7 +83,7 @@ def left_open(arg: Expr, facts: Facts, table: Callable[[str], Table]) -> Expr | 
 
 def not_searched(found: Diagnostic) -> Diagnostic:
     """A refusal for want of a limit or of bounds of rows that depend on other released numbers."""
-    if not _lacks_limits(found) and found.mark is not Mark.UNSEARCHED:
+    if not lacks_limits(found) and found.mark is not Mark.UNSEARCHED:
         return found
     why = "no search finds it: these rows depend on numbers of another aggregate, which would have to be drawn first"
     return replace(found, notes=(*found.notes, why))

@@ -58,15 +58,14 @@ class Histogram:
     """Makes releases that count ids by their totals.
 
     keyed: the rows of the release whose limit is searched, with its group columns. id: whose totals. numbers: unused
-    numbers of columns. one_group: whether each id has rows in one group at most. at_most: a declared cap, in what is
-    added up; larger totals are counted with it.
+    numbers of columns. one_group: whether each id has rows in one group at most. A declared cap ends no octaves of
+    totals: how many units lie above it tells what it cuts.
     """
 
     keyed: GroupKeys
     id: Column
     numbers: Iterator[int]
     one_group: bool
-    at_most: int | None = None
 
     def of_rows(self, component: Component | None = None, norm: Norm = "l1") -> Release:
         """Of the rows that a count counts: of all groups, or the root of their squares. None: of all rows."""
@@ -77,10 +76,10 @@ class Histogram:
             return self._roots(self._by_id_and_group(counted), n)
         return self._octaves(self._by_id(self._rows(), self.id, counted), n)
 
-    def of_groups(self) -> Release:
-        """Of the groups that an id has rows in."""
+    def of_groups(self, at_most: int | None) -> Release:
+        """Of the groups that an id has rows in. at_most: a declared cap; more are counted with it."""
         groups = Aggregate(self._rows(), self._keyed(self.id, *self._keys), (), inner=True)
-        return self._counted(groups)
+        return self._counted(groups, at_most)
 
     def of_values(self, component: DistinctCount) -> Release:
         """Of the different values that a COUNT(DISTINCT …) counts, in all groups together."""
@@ -103,9 +102,9 @@ class Histogram:
         size = AggregateCall("sum", Call("abs", (_within(total, -SATURATED, SATURATED),), HUGEINT), whole)
         return self._octaves(self._by_id(groups, groups.keys[0].column, size), whole)
 
-    def _counted(self, listed: Aggregate) -> Release:
+    def _counted(self, listed: Aggregate, at_most: int | None = None) -> Release:
         n = self._column("n", BIGINT)
-        return self._octaves(self._by_id(listed, listed.keys[0].column, AggregateCall("count", None, n)), n)
+        return self._octaves(self._by_id(listed, listed.keys[0].column, AggregateCall("count", None, n)), n, at_most)
 
     def _roots(self, groups: Aggregate, total: Column) -> Release:
         """By the least octave b with Σ total² ≤ 4^b: of an id's totals of all groups. No root is taken."""
@@ -144,12 +143,12 @@ class Histogram:
         """Those that are bounded; without an id they are nobody's, and dropped."""
         return Filter(self.keyed, Call("is_not_null", (self.id,), BOOLEAN))
 
-    def _octaves(self, per_id: Node, total: Expr) -> Release:
+    def _octaves(self, per_id: Node, total: Expr, at_most: int | None = None) -> Release:
         last = LAST
-        if self.at_most is not None:
-            last = min(LAST, (self.at_most - 1).bit_length())
-            cap = Literal(self.at_most, total.type)
-            total = Call("clip", (total, Literal(-self.at_most, total.type), cap), total.type)
+        if at_most is not None:
+            last = min(LAST, (at_most - 1).bit_length())
+            cap = Literal(at_most, total.type)
+            total = Call("clip", (total, Literal(-at_most, total.type), cap), total.type)
         return self._counted_by(per_id, Call("octave", (total,), INTEGER), last)
 
     def _counted_by(self, per_id: Node, key: Expr, last: int = LAST) -> Release:

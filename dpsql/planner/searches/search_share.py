@@ -15,10 +15,11 @@ from dpsql.planner.settings.query_settings import QuerySettings
 def searching_of(settings: QuerySettings, policy: Policy, asked: bool, clause: bool) -> Searching | None:
     """What a query may leave to searches; None: no limit. asked: whether its text says AUTO. clause: whether it has a
     privacy clause, under which bounds may be left out."""
-    implicit = clause and policy.search == "allow"
-    if settings.search or asked or implicit or any(table.searched for table in policy.tables.values()):
-        gaussian = settings.family == DiscreteGaussian.name
-        return Searching(settings.search, settings.found, values_everywhere=implicit, gaussian=gaussian)
+    implicit = clause and policy.search != "refuse"
+    undeclared = settings.search is None and policy.search == "auto" and not settings.unlisted
+    if settings.search or undeclared or asked or implicit or any(table.searched for table in policy.tables.values()):
+        gaussian, everywhere = settings.family == DiscreteGaussian.name, bool(settings.search)
+        return Searching(everywhere, undeclared, settings.found, values_everywhere=implicit, gaussian=gaussian)
     return None
 
 

@@ -2,7 +2,7 @@
 
 - COUNT, SUM and COUNT(DISTINCT …) each get a limit of their own on what one id adds in all groups; where the noise is
   Gaussian, counts and sums of several public groups get one on the root of the sum of squares.
-- What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, by the median.
+- What is divided, as averages and variances are, keeps one weight for all its parts: a limit on rows, as a count has.
   Quantiles have the same: the rank is divided by the number of rows.
 - Counts of ids, and private keys, get a limit on groups.
 
@@ -31,7 +31,7 @@ from dpsql.frontend.aggregates.count import Count
 from dpsql.frontend.aggregates.interval_end import End
 from dpsql.frontend.aggregates.sum import Sum
 from dpsql.planner.rewrites.bounds.choose_grids import in_units, resolution_of
-from dpsql.planner.searches.limits_to_search import Rule, Searching
+from dpsql.planner.searches.limits_to_search import WORTH_SEARCHING, Rule, Searching
 from dpsql.planner.searches.may_search import left_open
 from dpsql.planner.searches.octave_counts import Histogram
 
@@ -100,12 +100,14 @@ class SearchedLimits:
         norm = self._norm(c, at_most)
         match c:
             case RowCount():
-                octaves, what = self._histogram(at_most).of_rows(c, norm), "COUNT("
+                octaves, what = self._histogram.of_rows(c, norm), "COUNT("
             case DistinctCount():
-                octaves, what = self._histogram(at_most).of_values(c), "COUNT(DISTINCT "
+                octaves, what = self._histogram.of_values(c), "COUNT(DISTINCT "
             case ValueSum():
-                octaves, what = self._histogram(at_most).of_totals(c, norm), "SUM("
-        label, most = self.searching.limit(octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth, norm)
+                octaves, what = self._histogram.of_totals(c, norm), "SUM("
+        label, most = self.searching.limit(
+            octaves, self.keyed, _named(what, c), Rule.SUM, at_most, c.worth, norm, counts=c
+        )
         return replace(c, contribution=UnitTotal(most, norm, label))
 
     def _norm(self, c: Component, at_most: int | None) -> Norm:
@@ -147,7 +149,8 @@ class SearchedLimits:
             return BoundContributions(keyed, self.id, keys, rows, None, groups, truncate_groups=True)
         if asked is not None and not (sure and possible is not None and possible <= asked):
             return BoundContributions(keyed, self.id, keys, rows, None, asked, truncate_groups=True)
-        if rows is not None and present and possible is not None and possible <= FEW:
+        few = FEW if rows is not None else WORTH_SEARCHING - 1 if self.searching.undeclared else 0
+        if present and possible is not None and possible <= few:
             return BoundContributions(
                 keyed, self.id, keys, rows, None, possible, truncate_groups=not sure, few_groups=sure
             )
@@ -169,15 +172,16 @@ class SearchedLimits:
 
     def _rows(self, quantiles: bool) -> int:
         """How many rows of an id count in full, of what is divided by their number."""
-        octaves, most = self._histogram(self.declared.rows).of_rows(), self.declared.rows
+        octaves, most = self._histogram.of_rows(), self.declared.rows
         return self.searching.limit(octaves, self.keyed, "COUNT(*)", Rule.AVERAGE, most, quantiles=quantiles)[1]
 
     def _groups(self, at_most: int | None) -> int:
-        octaves = self._histogram(at_most).of_groups()
+        octaves = self._histogram.of_groups(at_most)
         return self.searching.limit(octaves, self.keyed, "groups", Rule.GROUPS, at_most)[1]
 
-    def _histogram(self, at_most: int | None) -> Histogram:
-        return Histogram(self.keyed, self.id, self.searching.numbers, self.one_group, at_most)
+    @property
+    def _histogram(self) -> Histogram:
+        return Histogram(self.keyed, self.id, self.searching.numbers, self.one_group)
 
 
 def _require_searchable(node: Release) -> None:

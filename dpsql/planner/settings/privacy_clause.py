@@ -41,7 +41,7 @@ def with_clause(settings: QuerySettings, clause: Clause | None) -> QuerySettings
         nominal=settings.nominal and clause.epsilon is None,
         delta=settings.delta if clause.delta is None else clause.delta,
         limits=limits,
-        search=settings.search or bool(clause.search),
+        search=True if clause.search else settings.search,
         consistent_totals=settings.consistent_totals if clause.consistent_totals is None else clause.consistent_totals,
     )
 

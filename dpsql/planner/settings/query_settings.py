@@ -23,7 +23,8 @@ class QuerySettings:
     coverage: a part of ε tells how many units are above the limits.
     consistent_totals: totals of ROLLUP and the like are the sums of their parts.
     anyway: also where no group could be shown. nominal: the ε stands for one that nobody has said, to look.
-    search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does.
+    search: a part of ε finds the limits and bounds that nobody declares, and smaller ones where somebody does. None:
+        as the policy says, under `search: auto` those that nobody declares, and of rows smaller ones if 16 may count.
     family: the noise that was chosen before limits were found, and stays; empty: whichever errs least.
     found: label of a search → the limit that it found, or (low, high) of values; from answers that the account holds.
     asked: what CURRENT_DATE and NOW() mean, in UTC; None where the text asks for neither, or for a check: now.
@@ -45,7 +46,7 @@ class QuerySettings:
     consistent_totals: bool = False
     anyway: bool = False
     nominal: bool = False
-    search: bool = False
+    search: bool | None = None
     family: str = ""
     found: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     asked: dt.datetime | None = None

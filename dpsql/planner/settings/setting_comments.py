@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 _SWITCHED: Final = {
     "on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False,
 }  # fmt: skip
-_SEARCHED: Final = {"search": True, "declared": False}
+_SEARCHED: Final = {"search": True, "declared": False, "auto": None}
 _OF_A_SERVER: Final = ("notices", "intervals")
 
 
@@ -51,12 +51,12 @@ def _changed(said: Said) -> dict[str, Any]:
         case "delta":
             return {"delta": exact_delta(said.value)}
         case "limits":
-            return {"search": _word(said, _SEARCHED, "limits are 'search' or 'declared'")}
+            return {"search": _word(said, _SEARCHED, "limits are 'auto', 'search' or 'declared'")}
     switched = _word(said, _SWITCHED, f"{said.name} is on or off")
     return {} if said.name in _OF_A_SERVER else {said.name: switched}
 
 
-def _word(said: Said, known: dict[str, bool], otherwise: str) -> bool:
+def _word(said: Said, known: Mapping[str, bool | None], otherwise: str) -> bool | None:
     word = said.value.strip().lower()
     if word not in known:
         raise ValueError(otherwise)

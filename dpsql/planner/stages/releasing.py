@@ -12,7 +12,7 @@ from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.planner.notes.notes import copies_read, joined_releases, notes_of, pairs_counted
+from dpsql.planner.notes.notes import copies_read, joined_releases, notes_of, pairs_counted, periods_read
 from dpsql.planner.stages.finished_tree import FinishedTree
 from dpsql.planner.stages.noise_of_stages import NoiseOfStages, named
 from dpsql.planner.stages.query_to_plan import QueryToPlan
@@ -67,6 +67,7 @@ class Releasing(Stage):
         yield from pairs_counted(noise.found.distinct)
         yield from joined_releases(noise.found.distinct)
         yield from dict.fromkeys(copies_read(noise.found.distinct, query.policy))
+        yield from dict.fromkeys(periods_read(noise.found.distinct, query.ctx.public.read))
 
 
 def _warnings(noise: NoiseOfStages, query: QueryToPlan) -> tuple[Diagnostic, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, UnitCount, ValueSum
+from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.expressions import Call, walk
 from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
 from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
@@ -30,6 +30,7 @@ from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.notes.notes import clips_told, limits_told, ranks_told, thresholds_told
 from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
+from dpsql.planner.searches.dominating_limits import is_at_most
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan
@@ -69,25 +70,44 @@ class Searches(Stage):
 
     def found(self, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()) -> tuple[SearchResult, ...]:
         """What the octaves say, in the order of the limits. ids: by release, of the noise of its octaves."""
-        from dpsql.planner.searches.found import found_by  # which loads numpy, as no check does
+        from dpsql.planner.searches.found import bounded_by_larger, found_by  # which load numpy, as no check does
 
-        found = (found_by(each, noisy[each.release], self.cells) for each in self.limits)
-        if not ids:
-            return tuple(found)
-        return tuple(replace(f, drawn=ids[s.release]) for f, s in zip(found, self.limits, strict=True))
+        found = [found_by(each, noisy[each.release], self.cells) for each in self.limits]
+        if ids:
+            found = [replace(f, drawn=ids[s.release]) for f, s in zip(found, self.limits, strict=True)]
+        return bounded_by_larger(self.limits, found)
+
+
+Places = tuple[tuple[int, int], ...]
+"""(release, component) of a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsFound(Stage):
-    """What the limits of a plan were read from: it asks nothing any more, and tells what was found."""
+    """What the limits of a plan were read from: it asks nothing any more, and tells what was found.
 
-    results: tuple[SearchResult, ...] = field(compare=False)
+    followed: each limit with the components whose noise is a multiple of it. results: by search.
+    """
+
+    followed: tuple[tuple[LimitToSearch, Places], ...] = field(compare=False)
+    results: tuple[SearchResult, ...] = field(default=(), compare=False)
+
+    def limits_of(self, release: int, component: int) -> tuple[tuple[LimitToSearch, SearchResult], ...]:
+        """The limits of one component that were found; none where all of them are declared or proven."""
+        result = {f.octaves.label: f for f in self.results}
+        return tuple((limit, result[limit.label]) for limit, at in self.followed if (release, component) in at)
 
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """The limits, and what is above them, in words."""
         from dpsql.planner.postprocessing.searches.told import search_notes
 
         return replace(before, notes=(*before.notes, *search_notes(self.results)))
+
+
+def with_limits_followed(plan: Plan, searching: Searching) -> Plan:
+    """A plan whose limits are all found, which says what follows each of them."""
+    followed = tuple((limit, tuple(_following(limit, plan, searching))) for limit in searching.wanted.values())
+    return replace(plan, stages=(LimitsFound(followed), *plan.stages))
 
 
 def with_searches(rest: Plan, octaves: Plan, searching: Searching, forms: Sequence[str], query: QueryToPlan) -> Plan:
@@ -147,12 +167,8 @@ def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
 
 
 def _searched(limit: LimitToSearch, release: int, rest: Plan, searching: Searching) -> SearchedLimit:
-    follow = {
-        (at, i): m
-        for at, r in enumerate(rest.releases)
-        for i, m in enumerate(r.measured.measurements)
-        if m.known is None and _follows(m.component, r.measured.node, limit, searching.clips.get(limit.label))
-    }
+    follow = _following(limit, rest, searching)
+    below = tuple(other.label for other in searching.missing if is_at_most(limit, other))
     if limit.rule.of_values:
         clip = searching.clips[limit.label]
         for m in (m for r in rest.releases for m in r.measured.measurements if m.known is None):
@@ -165,13 +181,29 @@ def _searched(limit: LimitToSearch, release: int, rest: Plan, searching: Searchi
         if measured.threshold is not None and limit.rule is not Rule.GROUPS:
             threshold = measured.threshold.threshold
         groups, weight = _groups(measured), m.component.weight
-        if isinstance(m.mechanism, Additive):  # a choice has no bias to weigh its limit against
+        if limit.rule is Rule.AVERAGE:  # of one count of the rows; a choice errs by about as many of them
+            if isinstance(m.component, RowCount) and isinstance(m.mechanism, Additive):
+                noise = max(noise, noise_per_unit(m.noise, weight, groups))
+            elif isinstance(m.mechanism, Exponential):
+                noise = max(noise, groups / (m.mechanism.eta * weight))
+        elif isinstance(m.mechanism, Additive):
             noise += noise_per_unit(m.noise, weight, groups)
         if limit.rule is Rule.SUM:
             largest.append(largest_octave(m.noise, weight, partial(weighed, weight=weight)))
         else:
             _require_room(m, limit)
-    return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold)
+    return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold, below)
+
+
+def _following(limit: LimitToSearch, plan: Plan, searching: Searching) -> dict[tuple[int, int], Measurement]:
+    """(release, component) → its measurement, of what is a multiple of the limit."""
+    clip = searching.clips.get(limit.label)
+    return {
+        (at, i): m
+        for at, r in enumerate(plan.releases)
+        for i, m in enumerate(r.measured.measurements)
+        if m.known is None and _follows(m.component, r.measured.node, limit, clip)
+    }
 
 
 def _require_room(m: Measurement, limit: LimitToSearch) -> None:

@@ -85,6 +85,11 @@ def design_of(statement: CreateSummary, policy: Policy, public: PublicFacts) -> 
             "DP101", f"a summary is of the rows of one private table, and {statement.table_sql} is none",
             help=["query public tables directly: that costs nothing"],
         )  # fmt: skip
+    if policy.tables[relation.table].grows is not None:
+        raise reject(
+            "DP101", f"{relation.table} grows, and a summary is of rows that stay as they are",
+            help=["ask the queries themselves"],
+        )  # fmt: skip
     facts = derive(relation, Context(policy, public, policy.defaults.max_keys)).fact.columns
     env = {uid: c.value for uid, c in facts.items()}
     found = classes_of([member], env)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from dpsql.policy.file.scalars import (
     Call,
     Count,
+    Day,
     Flag,
     FlagOrAuto,
     Label,
@@ -42,7 +43,8 @@ Accountant = Annotated[Literal["pure_dp", "approx_dp", "zcdp"], one_of("pure_dp"
 Assumed = Annotated[Literal["assume"], only_assumed()]
 Enforce = Annotated[Literal["assume", "truncate", "drop"], one_of("assume", "truncate", "drop")]
 PrivateKeys = Annotated[Literal["unlisted", "auto"], one_of("unlisted", "auto")]
-Search = Annotated[Literal["allow", "refuse"], one_of("allow", "refuse")]
+Search = Annotated[Literal["auto", "allow", "refuse"], one_of("auto", "allow", "refuse")]
+Every = Annotated[Literal["day", "week", "month"], one_of("day", "week", "month")]
 Noise = Annotated[Literal["exact", "opendp"], one_of("exact", "opendp")]
 
 
@@ -152,6 +154,19 @@ class BoundsFile(_File):
     """With search: [lower, upper], which what is found does not leave."""
 
 
+class GrowsFile(_File):
+    """How rows are added to a table: each is of one period, and periods are read once they are closed."""
+
+    by: Text
+    """The DATE column that says of which period a row is. A row that was read keeps its period: that is a promise."""
+    every: Every
+    """How long a period is; weeks begin on Monday."""
+    from_: Day = Field(alias="from")
+    """The first day of the first period. Nothing before it is read."""
+    keep: Count | None = None
+    """Nothing older than so many closed periods is read, so that older rows may be deleted. Default: all are."""
+
+
 class SizeFile(_File):
     """The table's size is public."""
 
@@ -235,6 +250,8 @@ class TableFile(_File):
     prepared: FlagOrAuto | None = None
     """true: queries read the copy that `dpsql prepare` makes, in which no unit has more than max_rows_per_unit rows;
     auto: where there is one of the data as it is. All tables of a unit say the same."""
+    grows: GrowsFile | None = None
+    """How rows are added: {by: day, every: day, from: 2026-01-01}. Queries read what `dpsql close` has closed."""
     columns: dict[str, Annotated[ColumnFile, or_empty(ColumnFile)]] = {}
     """The columns; a public table may leave them to the data."""
 
@@ -368,7 +385,8 @@ class PolicyFile(_File):
     ledger_head: Text | None = None
     """Where the ledger's last hash is kept; default in the user's state directory."""
     search: Search | None = None
-    """allow (default): a query may have a part of its own ε find limits and bounds; refuse: it may not (DP213)."""
+    """allow (default): a query may have a part of its own ε find limits and bounds; auto: it has, where none are
+    declared, and where 16 rows or more may count, unless it says otherwise; refuse: it may not (DP213)."""
     noise: Noise = "exact"
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None

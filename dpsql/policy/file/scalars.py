@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from collections.abc import Callable
@@ -200,6 +201,17 @@ def _yes(value: object) -> bool:
     return True
 
 
+def _day(value: object) -> str:
+    """A day, in the one form that it is kept in."""
+    text = value.isoformat() if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else value
+    try:
+        if isinstance(text, str) and dt.date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise wrong(f"must be a day such as 2026-01-31, got {shown(value)}")
+
+
 def _values(value: object) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise wrong(f"must be a list, got {shown(value)}")
@@ -254,6 +266,7 @@ Moments = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1}),
 ]
 Span = Annotated[int, PlainValidator(_span), WithJsonSchema({"type": ["string", "integer"]})]
+Day = Annotated[str, PlainValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
 Values = Annotated[
     list[Any],
     PlainValidator(_values),

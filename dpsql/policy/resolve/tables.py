@@ -34,6 +34,7 @@ from dpsql.core.policy.units import IdUnit, PathUnit, Protection, RowUnit
 from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile, KeyFile, RowLimitFile, TableFile
 from dpsql.policy.issues import Issue, shown
 from dpsql.policy.resolve.column_types import known_type, made_of
+from dpsql.policy.resolve.growing_tables import resolve_growth
 from dpsql.policy.resolve.policy_names import PolicyScope
 from dpsql.policy.resolve.servers import files_on_server, stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
@@ -57,6 +58,7 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         if columns is not None and guard(where, columns, enforce, given=f.enforce is not None):
             frequencies.append(Frequency(columns, f.rows, enforce))
     _limits_fit(scope, loc, spec, protection)
+    columns_of_table = _columns(scope, loc, name, spec)
     own = scope.column_names((*loc, "belongs_to_unit"), name, spec.belongs_to_unit) or ()
     if own and not isinstance(protection, (IdUnit, PathUnit)):
         scope.issues.add((*loc, "belongs_to_unit"), "says whose values are, and this table has no ids", "leave it out")
@@ -79,8 +81,9 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         max_groups_per_unit=spec.max_groups_per_unit,
         max_rows_per_group=spec.max_rows_per_group,
         size=None if spec.size is None else spec.size.exact,
-        columns=_columns(scope, loc, name, spec),
+        columns=columns_of_table,
         prepared=_PREPARED[spec.prepared],
+        grows=resolve_growth(scope, name, spec, columns_of_table),
         belongs_to_unit=own,
     )
 

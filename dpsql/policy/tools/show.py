@@ -146,6 +146,12 @@ def promises(table: Table) -> list[str]:
         found.append(f"at most {table.max_rows_per_group} rows per unit and group [enforced]")
     if table.size is not None:
         found.append(f"exactly {table.size} rows [promised]")
+    if table.grows is not None:
+        kept = "" if table.grows.keep is None else f", the last {table.grows.keep} kept"
+        found.append(
+            f"grows by {table.grows.by}, closed by the {table.grows.every} from {table.grows.first} on{kept}; a row "
+            "keeps its period [promised]"
+        )
     return found
 
 

@@ -119,7 +119,7 @@ def designed(
     """The design of members that were read. skip: those that are refused are left out. Raises Rejected."""
     members, refused = dict(read[0]), dict(read[1])
     relation = next(iter(members.values())).relation
-    facts = derive(relation, Context(policy, public, policy.defaults.max_keys)).fact
+    facts = derive(relation, Context(policy, public, policy.defaults.max_keys, drafting=True)).fact
     env = {uid: c.value for uid, c in facts.columns.items()}
     asked: dict[int, tuple[AskedNumber, ...]] = {}
     tables: dict[int, MemberTable] = {}

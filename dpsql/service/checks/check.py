@@ -54,7 +54,7 @@ def check(
     parameters: Sequence[Any] | Mapping[str, Any] | None = (),
     *,
     dialect: str = "duckdb",
-    limits: str = "declared",
+    limits: str = "auto",
     name: str = "<sql>",
     draft: bool = False,
 ) -> list[Diagnostic]:
@@ -99,11 +99,11 @@ def examine(
     parameters: Sequence[Any] | Mapping[str, Any] = (),
     *,
     dialect: str = "duckdb",
-    search: bool = False,
+    search: bool | None = None,
 ) -> Examined:
     """`check` of a text that is a query already, against a policy that is loaded; never raises Rejected.
 
-    search: whether it is asked with limits that are searched.
+    search: whether it is asked with limits that are searched; None: as the policy says.
 
     Findings carry the repairs that a program can make of them; a refused query is looked at for further mistakes.
     """

@@ -7,10 +7,14 @@ be false.* If something opened a path of the policy's document. *Tested by* test
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.types import INTEGER
+from dpsql.core.ledger.closings import tables_that_grow
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.policy import IN_MEMORY, Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain
@@ -32,6 +36,19 @@ class MadeUpService(Service):
 
     free = FREE
 
+    def closed_periods(self) -> Mapping[str, Closed]:
+        """As many periods as rows were made up of: nobody closes them."""
+        return {table.name: Closed(_last_day(table)) for table in tables_that_grow(self.policy)}
+
+
+_PERIODS: Final = 28
+"""Of how many periods rows of a growing table are made up."""
+
+
+def _last_day(table: Table) -> dt.date:
+    assert table.grows is not None
+    return table.grows.after(_PERIODS)
+
 
 def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUpService, Catalogue]:
     """A service over rows that are made up from the policy, and what they look like.
@@ -44,7 +61,7 @@ def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUpServi
     completed = understood(replace(completed, database=None, prepared_at=None, tables=_nowhere(completed)))
     engine = SyntheticEngine()
     try:
-        rows = made_up_rows(completed)
+        rows = made_up_rows(replace(completed, tables={n: _in_periods(t) for n, t in completed.tables.items()}))
         for name, table in completed.tables.items():
             columns = [c for c in table.columns.values() if c.computed is None]
             engine.create(name, [(c.name, (c.sql_type or INTEGER).name) for c in columns])
@@ -54,6 +71,14 @@ def made_up(policy: Policy, known: Catalogue | None = None) -> tuple[MadeUpServi
         engine.close()
         raise
     return MadeUpService(completed, engine, FreeLedger(completed.name, completed.privacy.accountant)), catalogue
+
+
+def _in_periods(table: Table) -> Table:
+    """With the days of its periods as bounds, where it grows."""
+    if table.grows is None:
+        return table
+    day = replace(table.columns[table.grows.by], domain=None, bounds=(table.grows.first, _last_day(table)))
+    return replace(table, columns={**table.columns, day.name: day})
 
 
 def _nowhere(policy: Policy) -> dict[str, Table]:

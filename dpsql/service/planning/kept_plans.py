@@ -116,7 +116,7 @@ def _simple(value: object) -> bool:
 def _copy(plan: Plan) -> Plan:
     """The plan with dicts of its own: what a caller does to those that he holds must not change what is kept."""
     bid = replace(plan.bid, max_error=dict(plan.bid.max_error))
-    basis = replace(plan.basis, public=dict(plan.basis.public))
+    basis = replace(plan.basis, public=dict(plan.basis.public), periods=dict(plan.basis.periods))
     return replace(plan, cost=dict(plan.cost), bid=bid, basis=basis)
 
 

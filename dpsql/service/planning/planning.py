@@ -46,6 +46,7 @@ class Planner:
 
         with self.facts.lock:
             engine, policy, parameters = self.facts.engine, self.policy, question.parameters
+            self.facts.look_at_periods()
             asked, names = kept_plans.question(source.text, settings, parameters), EngineNames(engine.table_sql)
             plan = self.kept.find(asked, self.facts.changes, policy, names)
             if plan is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from dpsql.core.engine import Engine
-from dpsql.core.ir.public_facts import FrequencyOf, Keys, KeysOf, PublicFacts, RowsOf
+from dpsql.core.ir.periods import Closed
+from dpsql.core.ir.public_facts import ClosedPeriods, FrequencyOf, Keys, KeysOf, PublicFacts, Request, RowsOf
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.engines import public_facts as public
 from dpsql.planner.plan import Plan
@@ -38,9 +39,12 @@ class FactStore:
     lock: held while plans are made of them.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        """engine: where queries run; facts for plans are measured by its sibling, which waits for none of them."""
-        self._running = engine
+    def __init__(self, engine: Engine, periods: Callable[[], Mapping[str, Closed]] = dict) -> None:
+        """engine: where queries run; facts for plans are measured by its sibling, which waits for none of them.
+        periods: what is closed of each growing table.
+        """
+        self._running, self._periods = engine, periods
+        self._closed: Mapping[str, Closed] = {}
         self._sibling: Engine | None = None
         self.lock = threading.RLock()
         self._numbers: dict[FrequencyOf | RowsOf, int] = {}
@@ -68,7 +72,7 @@ class FactStore:
                 plan = …
         """
         for _ in range(MOST_ROUNDS):
-            known = PublicFacts(dict(self._numbers), dict(self._keys))
+            known = PublicFacts(dict(self._numbers), dict(self._keys), periods=dict(self._closed))
             yield FactRound(known)
             if not known.missing:
                 return
@@ -83,9 +87,17 @@ class FactStore:
                 made = compile_with(public)
         return made
 
-    def _measure(self, request: FrequencyOf | RowsOf | KeysOf) -> None:
+    def look_at_periods(self) -> None:
+        """Ask the ledger what is closed, before a plan is made or one that was kept is given. Raises CannotOpen."""
+        found = self._periods()
+        if found != self._closed:
+            self._closed, self.changes = found, self.changes + 1
+
+    def _measure(self, request: Request) -> None:
         self.changes += 1
         match request:
+            case ClosedPeriods(table=table):
+                self._closed = {**self._closed, table: self._periods()[table]}
             case KeysOf(table=table, columns=columns, limit=limit):
                 found = public.key_list(self.engine, table, columns, limit)
                 self._keys[request] = None if found is None else Keys(found)
@@ -93,7 +105,20 @@ class FactStore:
                 self._numbers[request] = _number(self.engine, request)
 
     def check_again(self, plan: Plan) -> None:
-        """In the run's transaction: no public fact may be larger than planned. Raises Rejected DP409."""
+        """In the run's transaction: no public fact may be larger than planned, and what is closed is what was.
+
+        Raises Rejected DP409.
+        """
+        if plan.basis.periods:
+            with self.lock:
+                self.look_at_periods()
+                now_closed = dict(self._closed)
+            for name, then in plan.basis.periods.items():
+                if now_closed.get(name) != then:
+                    raise reject(
+                        "DP409", f"the closed periods of {name} have changed since the query was planned",
+                        source=plan.source, help=["run the query again: it will be planned anew"],
+                    )  # fmt: skip
         for request, planned in plan.basis.public.items():
             now = _number(self._running, request)
             if now > planned:

@@ -76,7 +76,8 @@ def _compiled(
     limited = _with(service, plan, limits, replace(settings, family=plan.searches.settings.family))
     if limited.searches is not None:
         raise AssertionError("a question that asks for other limits than it did before")
-    return replace(limited, stages=(LimitsFound(tuple(found)), *limited.stages))
+    told = (replace(s, results=tuple(found)) if isinstance(s, LimitsFound) else s for s in limited.stages)
+    return replace(limited, stages=tuple(told))
 
 
 def one_search(service: Service, plan: Plan, label: str) -> Plan:

@@ -64,7 +64,7 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
         for c in of.all_columns:
             assert c.sql_type is not None
             columns.append(Column(next(numbers), c.name, c.sql_type))
-        return Scan(of.name, tuple(columns), of.name)
+        return Scan(of.name, tuple(columns), None, of.name)
 
     def called(node: Scan, name: str) -> Column:
         return next(c for c in node.columns if c.name.casefold() == name.casefold())

@@ -155,7 +155,7 @@ def steps(statement: Statement, step: str, hashed: str) -> str:
     """What stands in one step of a statement, equal values in one form."""
     name, _, columns = step.partition(": ")
     text = statement.salted(SALT)
-    text = text.partition(",\nq AS (")[0] if ",\nq AS (" in text else text.rpartition("\nSELECT ")[0]
+    text = text.partition(",\nq AS ")[0] if ",\nq AS " in text else text.rpartition("\nSELECT ")[0]
     assert f"{name} AS (" in text and "hash(" in text
     plain = [f"hash({c})" if c in ("u", "x") else c for c in columns.split(", ")]
     return re.sub(r"hash\([^()]*\)", hashed, text) + f"\nSELECT {', '.join(plain)} FROM {name}"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dpsql.core.ir.components import QuantileChoice
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.release import noisy
 from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.histograms import Histograms
@@ -56,6 +57,12 @@ def same(found: dict[object, dict[int, Fraction]], wanted: dict[object, dict[int
     for key, held in wanted.items():
         for value, weight in held.items():
             assert 0 <= weight - found[key][value] < Fraction(1, 256), (key, value, found)
+
+
+@pytest.fixture(params=["joined", "in windows"], autouse=True)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "in windows":
+        monkeypatch.setattr(DuckDB, "weighs_in_windows", True)
 
 
 @pytest.mark.parametrize("where", ["", FILTER])

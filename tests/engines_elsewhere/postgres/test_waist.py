@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.core.printing.dialects.postgres import POSTGRES, Postgres
 from tests.engines_elsewhere.postgres.servers import Server
-from tests.support.waist_queries import REPEATING, WRITTEN_ONCE, of_dialect
+from tests.support.waist_queries import REPEATING, WRITTEN_ONCE, of_dialect, read_once
 
 TABLES = """
 CREATE TABLE log (x integer, y double precision, p numeric(9,2), t text, d date);
@@ -56,3 +56,21 @@ def test_the_waist_is_a_projection_of_its_own(
     monkeypatch.setattr(Postgres, "barrier", "")
     merged = [q for q in queries if not all(apart(connection, s) for s in of_dialect(q, POSTGRES))]
     assert len(merged) > len(queries) / 4, "the broken twin: aggregates compute what they read"
+
+
+def scans(plan: Mapping[str, Any]) -> int:
+    """How often a table is read."""
+    return ("Relation Name" in plan) + sum(map(scans, plan.get("Plans", ())))
+
+
+def test_what_is_weighed_is_read_once(connection: psycopg.Connection[Any]) -> None:
+    statements = list(read_once(POSTGRES))
+    assert [s for s in statements if read(connection, s) != 1] == []
+    assert read(connection, f"SELECT * FROM ({statements[0]}) AS a, ({statements[0]}) AS b") == 2
+
+
+def read(connection: psycopg.Connection[Any], statement: str) -> int:
+    """How often it reads a table in what PostgreSQL runs."""
+    row = connection.execute(f"EXPLAIN (FORMAT JSON) {statement}".encode()).fetchone()
+    assert row is not None
+    return scans(row[0][0]["Plan"])

@@ -13,7 +13,7 @@ import pytest
 from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.shapes import direct
 from tests.engines_elsewhere.spark.bare import Bare
-from tests.support.waist_queries import REPEATING, WRITTEN_ONCE, of_dialect
+from tests.support.waist_queries import REPEATING, WRITTEN_ONCE, of_dialect, read_once
 
 TABLES = (
     "CREATE TABLE SCHEMA.log (x int, y double, p decimal(9,2), t string, d date) USING parquet",
@@ -41,3 +41,19 @@ def test_the_waist_is_a_projection_of_its_own(
     twin = [q for q in QUERIES if any(merged(bare, s) for s in of_dialect(q, SPARK))]
     assert len(twin) > len(QUERIES) / 2, "the broken twin: aggregates compute what they read"
     bare.close()
+
+
+def test_what_is_weighed_is_read_once(server: str, schema: Callable[..., str]) -> None:
+    """Spark keeps no rows of a WITH: a statement that named its rows twice would compute them twice."""
+    name, bare = schema(*TABLES), Bare(server, SPARK)
+    bare.session.sql(f"USE {name}")
+    statements = list(read_once(SPARK))
+    assert [s for s in statements if read(bare, s) != 1] == []
+    assert read(bare, "WITH r AS (SELECT id FROM ids) SELECT * FROM r JOIN (SELECT COUNT(*) AS n FROM r) AS p") == 2
+    bare.close()
+
+
+def read(bare: Bare, statement: str) -> int:
+    """How often it reads a table in what Spark runs."""
+    (plan,) = bare.fetch(f"EXPLAIN {statement}").columns[0]
+    return len(re.findall(r"Scan parquet", plan))

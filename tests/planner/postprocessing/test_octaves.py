@@ -22,7 +22,6 @@ from dpsql.planner.postprocessing.searches.octaves import (
     cut_part,
     groups_of_private_keys,
     largest_octave,
-    limit_of_average,
     limit_of_sum,
     noise_per_unit,
     range_of_quantiles,
@@ -46,8 +45,23 @@ def limits(n: int, at_most: int | None) -> list[int]:
     return [2**b if at_most is None else min(2**b, at_most) for b in range(n)]
 
 
-def real(counts: tuple[int, ...], t: int) -> list[int]:
-    return [c if c >= t else 0 for c in counts]
+def scale_of(t: int) -> Fraction:
+    """That of noise whose threshold is t, of 63 cells."""
+    return Fraction(t - Fraction(1, 2)) / Fraction(math.log(500 * 63))
+
+
+def real(counts: tuple[int, ...], t: int, at_most: int | None = None, step: float = 10) -> list[int]:
+    """Up to the highest octave that is seen, and those above it one at a time, what is positive."""
+    scale = float(scale_of(t))
+    seen = [b for b, c in enumerate(counts) if c >= t]
+    if not seen and at_most is not None:
+        seen = [b for b, c in enumerate(counts) if c >= math.ceil(scale * math.log(10 * 63))]
+    if not seen:
+        return [0] * len(counts)
+    top = seen[-1]
+    while top + 1 < len(counts) and counts[top + 1] >= math.ceil(scale * math.log(step)) + 1:
+        top += 1
+    return [max(0, c) if b <= top else 0 for b, c in enumerate(counts)]
 
 
 def middle(seen: list[int]) -> int:
@@ -56,13 +70,19 @@ def middle(seen: list[int]) -> int:
 
 def reference(counts: tuple[int, ...], t: int, noise: Fraction, top: int, at_most: int | None) -> int | None:
     """Totals of an octave lie in its middle; what a limit cuts of them, and the noise, is its cost."""
-    seen, ends = real(counts, t), limits(len(counts), at_most)
+    return chosen(counts, real(counts, t, at_most), noise, top, at_most)
+
+
+def chosen(counts: tuple[int, ...], seen: list[int], noise: Fraction, top: int, at_most: int | None) -> int | None:
+    """seen: what is taken for real."""
+    ends = limits(len(counts), at_most)
+    tops = ends if len(counts) < 63 else limits(63, None)
     if not any(seen):
         return at_most if at_most is None else min(at_most, 2**top)
     cost = {}
     for b in range(min(middle(seen), top), min(top, len(counts) - 1) + 1):
         cut = sum(
-            seen[i] * max(Fraction(0), Fraction(2 ** (i - 1) + ends[i], 2) - ends[b]) for i in range(b + 1, len(seen))
+            seen[i] * max(Fraction(0), Fraction(2 ** (i - 1) + tops[i], 2) - ends[b]) for i in range(b, len(seen)) if i
         )
         cost[b] = cut + ends[b] * noise
     return ends[min(cost, key=lambda b: (cost[b], b))]
@@ -75,10 +95,12 @@ def cases() -> Iterator[tuple[tuple[int, ...], int, Fraction, int, int | None]]:
         at_most = random.choice([None, None, random.randint(1, 300)])
         n = 63 if random.random() < 0.02 else random.randint(1, 9)
         if at_most is not None:
-            n = (at_most - 1).bit_length() + 1
-        counts = tuple(random.choice([0, 0, random.randint(-9, 9), random.randint(0, 500)]) for _ in range(n))
+            n = random.choice([63, (at_most - 1).bit_length() + 1])
+        t = random.choice([1, 4, 20, 200])
+        most = random.choice([t, 500])
+        counts = tuple(random.choice([0, 0, random.randint(-9, 9), random.randint(0, most)]) for _ in range(n))
         noise = Fraction(random.choice([1, 5, 40, 300, 3000]), random.choice([1, 3, 7]))
-        yield counts, random.choice([1, 4, 20]), noise, random.choice([62, 62, random.randint(0, 8)]), at_most
+        yield counts, t, noise, random.choice([62, 62, random.randint(0, 8)]), at_most
 
 
 def ours(counts: tuple[int, ...], t: int, noise: Fraction, top: int, at_most: int | None) -> int | None:
@@ -87,8 +109,7 @@ def ours(counts: tuple[int, ...], t: int, noise: Fraction, top: int, at_most: in
 
 def at_threshold(counts: tuple[int, ...], t: int, at_most: int | None = None) -> Octaves:
     """With noise whose threshold is t."""
-    logarithm = math.log(500 * 63)
-    found = octaves(counts, DiscreteLaplace(Fraction(t - Fraction(1, 2)) / Fraction(logarithm)), at_most=at_most)
+    found = octaves(counts, DiscreteLaplace(scale_of(t)), at_most=at_most)
     assert found.threshold == t
     return found
 
@@ -101,6 +122,11 @@ def test_the_limit_of_a_sum_is_the_reference_s() -> None:
 
 WRONG: dict[str, Callable[[tuple[int, ...], int, Fraction, int, int | None], int | None]] = {
     "counts below the threshold count": lambda c, t, n, top, cap: reference(c, 1, n, top, cap),
+    "nothing below the threshold does": lambda c, t, n, top, cap: chosen(
+        c, [x if x >= t else 0 for x in c], n, top, cap
+    ),
+    "the next octave is taken on no evidence": lambda c, t, n, top, cap: chosen(c, real(c, t, cap, 2), n, top, cap),
+    "a cap does not help to see": lambda c, t, n, top, cap: chosen(c, real(c, t), n, top, cap),
     "above the threshold, not from it on": lambda c, t, n, top, cap: reference(c, t + 1, n, top, cap),
     "noise of one group": lambda c, t, n, top, cap: reference(c, t, n / 3, top, cap),
     "no largest octave": lambda c, t, n, top, cap: reference(c, t, n, 62, cap),
@@ -128,24 +154,11 @@ def test_noise_that_drowns_everything_does_not_choose_a_limit_below_the_median_u
     assert min(cost, key=cost.__getitem__) == 0
 
 
-def test_the_limit_of_an_average_is_the_median_unit_s() -> None:
-    random.seed(21)
-    for _ in range(500):
-        counts = tuple(random.choice([0, random.randint(0, 50)]) for _ in range(8))
-        expected = 2 ** middle(list(counts)) if any(counts) else None
-        assert limit_of_average(octaves(counts)) == expected
-    totals = [1, 1, 2, 3, 5, 9, 100]  # the median is 3
-    assert limit_of_average(octaves([2, 1, 1, 1, 1, 0, 0, 1])) == 4 >= sorted(totals)[3]
-    assert limit_of_average(octaves([0, 5, 0, 5])) == 2  # exactly half is above: the smaller
-    assert limit_of_average(octaves([0] * 20 + [7]), largest_k=12) == 2**12
-
-
 def test_a_cap_is_no_power_of_two_and_stands_where_nothing_is_found() -> None:
     nothing, high = octaves([0] * 11, at_most=1000), octaves([0] * 10 + [50], at_most=1000)
-    assert limit_of_sum(nothing, Fraction(1)) == limit_of_average(nothing) == 1000
-    assert limit_of_sum(high, Fraction(1)) == limit_of_average(high) == 1000
+    assert limit_of_sum(nothing, Fraction(1)) == limit_of_sum(high, Fraction(1)) == 1000
     assert high.ends(10) == (512, 1000)
-    assert limit_of_sum(octaves([0] * 63), Fraction(1)) is limit_of_average(octaves([0] * 63)) is None
+    assert limit_of_sum(octaves([0] * 63), Fraction(1)) is None
     # With a largest octave below the cap the query can still be answered.
     assert limit_of_sum(nothing, Fraction(1), largest_k=6) == 64
 
@@ -158,15 +171,66 @@ def test_an_octave_above_the_largest_counts_as_it_and_stays_in_the_sums() -> Non
     assert limit_of_sum(octaves([300, 0, 0, 0, 0]), Fraction(60), largest_k=4) == 1
 
 
+def test_octaves_beyond_a_cap_are_counted_and_the_limit_stays_below() -> None:
+    """They say how much the cap cuts; the limit is never above it, whatever they hold."""
+    search = octaves([0, 0, 0, 50, 0, 80, 300, 7] + [0] * 55, at_most=40)
+    assert search.ends(5) == (16, 32) and search.ends(6) == (32, 64) and search.ends(7) == (64, 128)
+    assert search.evidence.highest == 7
+    assert limit_of_sum(search, Fraction(1)) == 40
+    assert limit_of_sum(search, Fraction(10**6)) == 40, "not below the median unit, which is above the cap"
+    low, high = cut_part(search, 40)
+    assert (low, high) == (7 * 24, 300 * 24 + 7 * 88)
+
+
+def test_what_is_seen_of_totals() -> None:
+    def seen(counts: list[int], **others: Any) -> tuple[dict[int, int], int | None, bool]:
+        found = octaves(counts + [0] * (63 - len(counts)), FIVE, **others).evidence
+        return found.counts, found.highest, found.is_weak
+
+    # threshold 52, with a cap 33; one octave further 13
+    assert octaves([0], FIVE).next_threshold == 13
+    assert seen([-9, 51, 33, 4]) == ({}, None, True)
+    assert seen([-9, 5, 52, 12, 99]) == ({1: 5, 2: 52, 3: 12, 4: 99}, 4, False)
+    assert seen([-9, 5, 52, 12, 13]) == ({1: 5, 2: 52}, 2, False), "one at a time"
+    assert seen([-9, 5, 52, 13, 13, 12]) == ({1: 5, 2: 52, 3: 13, 4: 13}, 4, False)
+    assert seen([-9, 51, 32, 4], at_most=1000) == ({1: 51, 2: 32}, 2, True)
+    assert seen([-9, 32, 32, 4], at_most=1000) == ({}, None, True)
+    assert seen([0] * 62 + [60])[1] == 62
+
+
+def falsely_next(noise: AdditiveNoise, t: int) -> Fraction:
+    """P(an empty octave is taken for the next one)."""
+    return noise.upper_tail(t, 128)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        *(DiscreteLaplace(Fraction(n, d)) for n, d in ((1, 5), (1, 2), (1, 1), (5, 1), (40, 3), (10**6, 7))),
+        *(DiscreteGaussian(Fraction(n, d)) for n, d in ((1, 8), (1, 2), (1, 1), (25, 1), (10**6, 3))),
+    ],
+    ids=repr,
+)
+def test_an_empty_octave_is_taken_for_the_next_once_in_20_at_most(noise: AdditiveNoise) -> None:
+    search = octaves([0], noise)
+    assert falsely_next(noise, search.next_threshold) <= Fraction(1, 20)
+    # Twin: evidence of ln 2, for which the same noise is enough far more often.
+    weak = math.ceil(float(noise.laplace) * math.log(2) or float(noise.gaussian) * math.sqrt(2 * math.log(2)))
+    assert falsely_next(noise, weak) > Fraction(1, 20) or noise.scale < 1
+
+
 @given(st.data())
 def test_only_what_is_taken_for_real_chooses(data: st.DataObject) -> None:
+    """Above the highest octave seen nothing is read, and of what is below it whatever is negative."""
     counts = data.draw(st.lists(st.integers(-60, 200), min_size=1, max_size=63))
     search = octaves(counts, FIVE)
-    other = [c if c >= search.threshold else data.draw(st.integers(-(10**6), search.threshold - 1)) for c in counts]
+    highest, most = search.evidence.highest, min(search.threshold, search.next_threshold) - 1
+    top = -1 if highest is None else highest
+    unseen = [c if b <= top + 1 else data.draw(st.integers(-(10**6), most)) for b, c in enumerate(counts)]
+    other = [c if c > 0 or b > top else data.draw(st.integers(-(10**6), 0)) for b, c in enumerate(unseen)]
     noise = data.draw(st.fractions(Fraction(1, 1000), 1000))
     changed = replace(octaves(other, FIVE), label="t", what="COUNT(*)", unit="order", grid=Fraction(1, 100))
     assert limit_of_sum(search, noise) == limit_of_sum(changed, noise)
-    assert limit_of_average(search) == limit_of_average(changed)
     limit = limit_of_sum(search, noise)
     if limit is not None:
         assert cut_part(search, limit) == cut_part(changed, limit)

@@ -111,17 +111,23 @@ COUNTS = {10: 40_000, 11: 30_000, 12: 9_000, 13: 30, 20: -7}
 def test_the_notes_of_a_limit() -> None:
     search = octaves(COUNTS)
     limit = limit_of_sum(search, Fraction(5, 3))
+    assert limit == 8192, "30 units in the octave above the highest of which noise could not be a part"
+    assert list(search_notes([SearchResult(search, limit)]))[1] == (
+        "about 0 ± 126 customer units lie above it and were cut"
+    )
+    limit = limit_of_sum(search, Fraction(50))
     assert limit == 4096
     assert list(search_notes([SearchResult(search, limit, PAID)])) == [
         "limit of SUM(amount) found: 4,096 per customer (search ε 0.2, kept for later queries)",
         "about 23 ± 126 customer units lie above it and were cut",
+        "with them about 0 to 122,880 of SUM(amount) in total: it is not in the answer",
         CUT,
     ]
-    # What an octave above holds for certain is told, and never added to the answer.
+    # What an octave above holds is told, and never added to the answer.
     assert list(search_notes([SearchResult(search, 2048)])) == [
         "limit of SUM(amount) found: 2,048 per customer",
         "about 9,023 ± 126 customer units lie above it and were cut",
-        "with them about 0 to 18,432,000 of SUM(amount) in total: it is not in the answer",
+        "with them about 61,440 to 18,616,320 of SUM(amount) in total: it is not in the answer",
         CUT,
     ]
 

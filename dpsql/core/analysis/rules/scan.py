@@ -3,12 +3,14 @@
 Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; where neighbours
     replace rows: k replaced ones, or 2k as removals and insertions) or in all rows of one id (two ids where ids are
     replaced). Rows whose id is found through a path are of any number until they are joined to it.
-Why: that is the definition of neighbouring databases.
+    Of a growing table it has the rows of the periods that it names, which are whole ones, closed and kept.
+Why: that is the definition of neighbouring databases. A scan's periods are its innermost filter
+    (core/printing/relational_nodes.py), so that what holds of filtered rows holds of these.
 When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
     it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
     a function of itself: what is computed from it can differ among one id's rows.
-Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py,
+Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py, tests/planner/test_growing.py,
 tests/core/analysis/test_zeros_of_ids.py
 
 Example:
@@ -29,8 +31,13 @@ from fractions import Fraction
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.declared_columns import column_fact, reads_measured_keys
 from dpsql.core.analysis.facts import Columns, Facts, HopFact
-from dpsql.core.ir.nodes import Scan
+from dpsql.core.analysis.rules.filter import filter_
+from dpsql.core.functions.domains.domains import DateRange, from_keys
+from dpsql.core.functions.value import Domain
+from dpsql.core.ir.nodes import Filter, Scan
+from dpsql.core.ir.periods import ReadPeriods, covers
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, finite, smaller
+from dpsql.core.policy.growing import Growth
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.core.value_classes import replace
@@ -52,7 +59,33 @@ def scan(node: Scan, ctx: Context) -> Facts:
             if len(kept) >= MOST_SCANS:
                 kept.clear()
             kept[named] = known
+    if node.periods is not None or not (table.grows is None or ctx.drafting):
+        return _of_periods(node, known, table.grows, ctx)
     return replace(known)  # with nothing known yet of expressions: each derivation works them out for itself
+
+
+def _of_periods(node: Scan, known: Facts, grows: Growth | None, ctx: Context) -> Facts:
+    """Facts of the rows that are read of a growing table. Raises AssertionError: it is not said, or is not allowed."""
+    read = node.periods
+    if read is None or grows is None or read.by != grows.by:
+        raise AssertionError(f"a scan of {node.table} that says nothing, or something else, of its periods")
+    allowed = grows.readable(ctx.public.closed(node.table))
+    if not read.days or read.days != grows.whole(read.days) or not covers(allowed, read.days):
+        raise AssertionError(f"a scan of {node.table} of parts of periods, or of some that are not closed and kept")
+    found = filter_(Filter(node, read.condition(node.columns)), replace(known))
+    day = next(c.uid for c in node.columns if c.name == read.by)
+    fact = found.columns[day]
+    value = replace(fact.value, nullable=False, domain=fact.value.domain or _days(read))
+    columns = {**found.columns, day: replace(fact, value=value)}
+    return replace(found, columns=columns, rule="table", note=known.note)
+
+
+def _days(read: ReadPeriods) -> Domain | None:
+    """The group keys of the day: those that are read; None where the last one is not known."""
+    ranges = [DateRange(first, last) for first, last in read.days if last is not None]
+    if len(ranges) < len(read.days):
+        return None
+    return Domain(ranges[0]) if len(ranges) == 1 else from_keys(day for each in ranges for day in each)
 
 
 MOST_SCANS = 256

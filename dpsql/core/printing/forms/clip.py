@@ -42,3 +42,8 @@ def within(y: str, low: str, high: str) -> str:
 def only(conditions: Sequence[str]) -> str:
     """The FILTER of an aggregate, with a blank before it."""
     return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
+
+
+def only_if(conditions: Sequence[str], value: str) -> str:
+    """A value of the rows that fulfil all conditions; NULL of the others."""
+    return f"CASE WHEN {' AND '.join(conditions)} THEN {value} END" if conditions else value

@@ -1,17 +1,13 @@
 """Histograms that quantiles and modes are chosen by: a row for each group and public cell of values with rows in it.
 
-    r: the rows that count, each with its keys and its value y: in grid units, or, of a MODE, as it is
-    w: the weight of each row of an (id, group) that is above a limit, or that is kept; only under a limit
-    result: for each group and cell the number of rows, or Σ of their weights; of a LARGEST the number of ids
-
-The weight of a row is ⌊F·C / max(rows of the id, C)⌋, or ⌊F·M·G / (max(n, M)·max(K, G))⌋: n the rows of the id in the
-group, K its groups, of all rows of the relation, whatever a filter or a NULL leaves of them. So the rows of a group
-weigh together at most what they do as a COUNT, wherever their values lie.
+r: the rows, each with its keys and its value y: in grid units, or, of a MODE, as it is; NULL if it does not count
+result: for each group and cell the number of rows, or Σ of their weights (weighed_rows.py); of a LARGEST the number
+    of ids
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dpsql.core.ir.components import Component, KeySource, ListChoice, QuantileChoice
 from dpsql.core.ir.expressions import Column
@@ -21,11 +17,15 @@ from dpsql.core.measures.quantile import cells_of
 from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names, condition, spell
+from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.forms.clip import only_if
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.waist import text, waist
+from dpsql.core.printing.waist import conditions, text, waist
+
+Weighed = Callable[[str], tuple[str, str, str]]
+"""The SELECT of r → a WITH, or nothing; r with the weights of its rows; the weight of one."""
 
 
 def histogram(
@@ -34,18 +34,10 @@ def histogram(
     c: Component,
     numbers: tuple[int, ...],
     unit: Sequence[int] = (),
-    weights: Sequence[str] = (),
-    full: int = 0,
+    weighed: Weighed | None = None,
 ) -> Statement:
-    """One histogram.
-
-    unit: of the id at most, where rows have weights, or ids are counted: its column. weights: steps of a
-    WITH of which the last is w, with columns u, k0 … and ww. full: the weight of rows that w does not know; 0: they do
-    not count.
-    """
+    """One histogram. unit: of the id at most, where rows have weights, or ids are counted: its column."""
     d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
-    if c.filter is not None:
-        block = block.filtered(condition(c.filter, block.names))
     cells: Cells | KeySource
     if isinstance(c, QuantileChoice):
         cells = cells_of(c)
@@ -53,32 +45,40 @@ def histogram(
     else:
         assert isinstance(c, ListChoice) and c.choices is not None
         cells, cell = c.choices, "r.y"
-        value, known = spell(c.arg, block.names)
-        if not cells.covers:
-            block = block.filtered(member(d, value, known.type, cells))
     ids = rule(c).counts == "ids"
-    unit = unit if weights or ids else ()
+    unit = unit if weighed is not None or ids else ()
+
+    def counting(over: Names) -> list[str]:
+        assert c.arg is not None
+        terms = conditions(c, over)
+        if isinstance(cells, KeySource) and not cells.covers:
+            value, known = text(c.arg, over)
+            terms.append(member(d, value, known.type, cells))
+        return terms
 
     def listed(over: Names) -> list[str]:
         assert c.arg is not None
         value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else text(c.arg, over)[0]
         shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
+        # Rows that do not count have weights, too: they are rows of their id.
+        value = only_if(counting(over), value) if weighed is not None else value
         return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
 
+    if weighed is None:
+        block = block.filtered(*counting(block.names))
     items, block = waist(block, listed)
-    rows = f"(SELECT {', '.join(items)}\n{block.clause()}) AS r"
-    counted = "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
-    if weights:
-        same = " AND ".join(["r.u = w.u", *(f"r.{name} IS NOT DISTINCT FROM w.{name}" for name in names)])
-        rows += f"\n{'LEFT ' if full else ''}JOIN w ON {same}"
-        counted = d.total(f"COALESCE(w.ww, {full})" if full else "w.ww", BIGINT)
+    rows = f"SELECT {', '.join(items)}\n{block.clause()}"
+    if weighed is not None:
+        head, source, weight = weighed(rows)
+        counted = d.total(weight, BIGINT)
+    else:
+        head, source, counted = "", f"({rows}) AS r", "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
     shown = [*(f"r.{name}" for name in names), f"{cell} AS c", f"{counted} AS m"]
     by = ", ".join(str(i + 1) for i in range(len(names) + 1))
     present = "" if ids else "\nWHERE r.y IS NOT NULL"  # NULL can be a key, and no value
-    steps = ",\n".join(weights)
-    head = f"WITH {steps}\n" if weights else ""
-    sql = f"{head}SELECT {', '.join(shown)}\nFROM {rows}{present}\nGROUP BY {by}"
-    shape = "units by value" if ids else "histogram by cells, weights per id" if weights else "histogram by cells"
+    sql = f"{head}SELECT {', '.join(shown)}\nFROM {source}{present}\nGROUP BY {by}"
+    weights = "histogram by cells, weights per id"
+    shape = "units by value" if ids else "histogram by cells" if weighed is None else weights
     return Statement(sql, numbers, shape, cells)
 
 

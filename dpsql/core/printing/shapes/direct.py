@@ -32,7 +32,7 @@ from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.sliced import Sets, divided, places, unfiltered, with_numbers
-from dpsql.core.printing.waist import text, waist
+from dpsql.core.printing.waist import conditions, text, waist
 
 
 def direct(
@@ -160,11 +160,6 @@ def total(
             return f"COUNT(DISTINCT {names.sql[ids[0]]}){where}"
         case _:
             raise AssertionError("what is chosen has a histogram of its own")
-
-
-def conditions(c: Component, names: Names) -> list[str]:
-    """Which rows count in a component, as columns."""
-    return [] if c.filter is None else [text(c.filter, names)[0]]
 
 
 def counted(c: Component, names: Names, components: Sequence[Component]) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import partial
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
@@ -32,28 +32,27 @@ from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
 from dpsql.core.printing.few_values import kept_values
-from dpsql.core.printing.forms.clip import only
+from dpsql.core.printing.forms.clip import only, only_if
+from dpsql.core.printing.forms.kept_groups import kept_groups, rows_of_kept_groups
 from dpsql.core.printing.grid_integers import clipped_column, held_in
-from dpsql.core.printing.kept_first import first
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes import sliced
 from dpsql.core.printing.shapes.aggregate_before_join import Early, early
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.coded_keys import coded_keys
-from dpsql.core.printing.shapes.direct import conditions, grouping, total
+from dpsql.core.printing.shapes.direct import grouping, total
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
+from dpsql.core.printing.shapes.weighed_rows import weighed, with_steps
 from dpsql.core.printing.shapes.weights import (
     WeightedTerm,
-    divisors,
     of_unit,
     over_all_rows,
     over_groups,
     over_rows,
     over_total,
-    scaled,
 )
-from dpsql.core.printing.waist import text, waist
+from dpsql.core.printing.waist import conditions, text, waist
 
 FAR = 2**80
 FAR_OF_DOUBLES = 2**52
@@ -163,18 +162,12 @@ def _aggregates(parts: _Parts, names: Names, components: tuple[int, ...], sets: 
     return listed
 
 
-def _kept(parts: _Parts, source: str) -> str:
-    """Each id's first G groups, in an order of its own."""
-    d = parts.dialect
-    return d.first_rows("SELECT *", f" FROM {source} ", first(d, _int(parts.bounding.groups), "u", parts.group))
-
-
 def _sums(parts: _Parts, components: tuple[int, ...]) -> Statement:
     d, shape = parts.dialect, "two-level" if parts.early is None else "aggregated before the join"
     coded = () if parts.truncates or parts.early is not None else coded_keys(parts.node, d)
     steps = [f"p AS ({_partials(parts, components, coded)})"]
     if parts.truncates:
-        steps.append(f"f AS ({_kept(parts, 'p')})")
+        steps.append(f"f AS ({kept_groups(d, parts.bounding, parts.group, 'p')})")
         shape = "two-level, truncated groups"
     sets = sliced_sets(parts.node, components)
     terms = {i: _weighted(parts.node.components[i], i, parts, sets) for i in components}
@@ -201,7 +194,8 @@ def _compared(terms: Mapping[int, WeightedTerm], steps: list[str], parts: _Parts
     counted = [f"{sql} AS {name}" for name, sql in sorted(per_id.items())]
     above = " OR ".join(dict.fromkeys(term.above for term in terms.values() if term.above))
     source = "f" if parts.truncates else f"{steps.pop().removeprefix('p AS ')} AS p"
-    steps.append(f"q AS (SELECT {', '.join(kept)}\nFROM {source})")
+    read_twice = "" if parts.dialect.weighs_in_windows else "MATERIALIZED "
+    steps.append(f"q AS {read_twice}(SELECT {', '.join(kept)}\nFROM {source})")
     shared = list(dict.fromkeys(sql for term in terms.values() for sql in term.shared))
 
     def sharing(source: str) -> str:
@@ -223,7 +217,6 @@ def _compared(terms: Mapping[int, WeightedTerm], steps: list[str], parts: _Parts
 def _statement(
     steps: list[str], listed: list[str], relation: str, parts: _Parts, coded: Sequence[Sequence[str]] = ()
 ) -> str:
-    head = ",\n".join(steps)
     found = f"SELECT {', '.join(listed)}\nFROM {relation}{grouping(parts.keys)}"
     if any(coded):
         d = parts.dialect
@@ -231,7 +224,7 @@ def _statement(
         texts = [text if code else name for text, name, code in zip(cast, parts.names, coded, strict=True)]
         shown = [*texts, *(sql.rpartition(" AS ")[2] for sql in listed[len(texts) :])]
         found = f"SELECT {', '.join(shown)}\nFROM ({found}) AS c"
-    return f"WITH {head}\n{found}"
+    return with_steps(steps) + found
 
 
 def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
@@ -239,7 +232,7 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
     d, b, F, B = parts.dialect, parts.bounding, c.weight, c.magnitude
     grouped = bool(parts.keys)
     k_factor = grouped and not b.few_groups and not b.truncate_groups
-    partial = "n" if _counts_rows(c) else f"m{i}"
+    held = "n" if _counts_rows(c) else f"m{i}"
     if rule(c).counts == "ids":
         present = sliced.is_present(i, sets, parts.node.components)
         if not k_factor:
@@ -248,8 +241,8 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
         return over_groups(d, i, f"{F * most} * {present}", most)
     if c.of_unit is not None:
         if b.one_group:
-            return WeightedTerm(d.cast(_clipped(d, d.wide(partial), -c.of_unit.most, c.of_unit.most), BIGINT))
-        return of_unit(d, i, partial, F, c.of_unit)
+            return WeightedTerm(d.cast(_clipped(d, d.wide(held), -c.of_unit.most, c.of_unit.most), BIGINT))
+        return of_unit(d, i, held, F, c.of_unit)
     if b.rows is not None:
         if rule(c).alone(c):
             if not grouped:
@@ -257,8 +250,8 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
             held = _saturated(d, i) if c.per_group is None else d.wide(_clipped_sum(parts, i, b.rows))
             return over_total(d, i, held, F, largest_contribution(c, parts.limits).in_all)
         if not grouped:
-            return WeightedTerm(over_rows(d, partial, F, B, b.rows))
-        term = over_all_rows(d, partial, F, B, b.rows)
+            return WeightedTerm(over_rows(d, held, F, B, b.rows))
+        term = over_all_rows(d, held, F, B, b.rows)
         if c.per_group is None:
             return term
         end = str(F * c.most_per_group)
@@ -269,38 +262,15 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
         sql = _clipped_sum(parts, i, M)
         sql = sql if F * G == 1 else f"{F * G} * {sql}"
     else:
-        sql = over_rows(d, partial, F * G, B, M)
+        sql = over_rows(d, held, F * G, B, M)
     return over_groups(d, i, sql, G) if k_factor else WeightedTerm(sql)
 
 
 def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
     """Cells of values: each row counts with its id's weight."""
-    d, b, c = parts.dialect, parts.bounding, parts.node.components[at[0]]
-    if rule(c).counts == "ids":
-        return histogram(parts.block, parts.keys, c, at, (parts.unit,))
-    steps, source = [f"p AS ({_partials(parts, ())})"], "p"
-    if parts.truncates:
-        steps.append(f"f AS ({_kept(parts, 'p')})")
-        source = "f"
-    floors, needed = {"n": _int(b.rows if b.per_group is None else b.per_group)}, ""
-    if b.rows is not None and parts.keys:
-        floors, needed = {"nn": b.rows}, f"{d.cast(d.total('n', BIGINT), BIGINT)} AS nn"
-    elif b.rows is None and parts.keys and not b.few_groups and not b.truncate_groups:
-        floors["kk"], needed = _int(b.groups), "COUNT(*) AS kk"
-    relation = source
-    if needed:
-        steps.append(f"g AS (SELECT u, {needed} FROM {source} GROUP BY u)")
-        relation = f"{source} JOIN g USING (u)"
-    full = 0
-    if source == "p":
-        # Few ids are above a limit: the weight of all others is F, and only those few are joined back.
-        full, above = c.weight, " OR ".join(f"{counter} > {floor}" for counter, floor in floors.items())
-        relation += f" WHERE {above}"
-    shared = f"(SELECT *, {', '.join(divisors(floors))} FROM {relation}) AS s"
-    weight = scaled(d, "1", c.weight * prod(floors.values()), 1, floors)
-    listed = ", ".join(["u", *parts.names, f"{weight} AS ww"])
-    steps.append(f"w AS (SELECT {listed} FROM {shared})")
-    return histogram(parts.block, parts.keys, c, at, (parts.unit,), steps, full)
+    c = parts.node.components[at[0]]
+    weights = None if rule(c).counts == "ids" else partial(weighed, c, parts.dialect, parts.bounding, parts.group)
+    return histogram(parts.block, parts.keys, c, at, (parts.unit,), weights)
 
 
 def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:
@@ -374,26 +344,22 @@ def _distinct(parts: _Parts, at: int) -> Statement:
     assert isinstance(c, DistinctCount | DistinctSum)
     limit = rule(c).kept(c, parts.limits)
     added = isinstance(c, DistinctSum)
-    block = parts.block
-    type_ = held_in(c) if isinstance(c, DistinctSum) else spell(c.arg, block.names)[1].type
+    type_ = held_in(c) if isinstance(c, DistinctSum) else spell(c.arg, parts.block.names)[1].type
 
     def listed(names: Names) -> list[str]:
         value = clipped_column(c, names) if isinstance(c, DistinctSum) else text(c.arg, names)[0]
-        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), value, *conditions(c, names)]
+        return [names.sql[parts.unit], *(names.sql[k.uid] for k in parts.keys), only_if(conditions(c, names), value)]
 
-    (unit, *items), block = waist(block, listed)
-    (*keys, value), counting = items[: len(parts.keys) + 1], items[len(parts.keys) + 1 :]
-    block = block.filtered(f"{value} IS NOT NULL", *counting)
-    shown = [f"{unit} AS u", *(f"{sql} AS k{i}" for i, sql in enumerate(keys)), f"{value} AS x"]
-    steps = [f"b AS (SELECT DISTINCT {', '.join(shown)}\n{block.clause()})"]
-    source = "b"
-    if parts.truncates:
-        steps += [f"p AS ({_partials(parts, ())})", f"f AS ({_kept(parts, 'p')})"]
-        same = " AND ".join(["f.u = b.u", *(f"f.{k} IS NOT DISTINCT FROM b.{k}" for k in parts.names)])
-        steps.append(f"kept AS (SELECT b.* FROM b JOIN f ON {same})")
-        source = "kept"
-    kept = kept_values(parts.dialect, limit, c, parts.group, ("x", type_))
-    steps.append(f"t AS ({parts.dialect.first_rows('SELECT *', f' FROM {source} ', kept)})")
-    counted = f"COALESCE({parts.dialect.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
-    sql = _statement(steps, [*parts.names, f"{counted} AS m{at}"], "t", parts)
+    items, block = waist(parts.block, listed)
+    named, d = ["u", *parts.names, "x"], parts.dialect
+    if not parts.truncates:
+        block = block.filtered(f"{items[-1]} IS NOT NULL")
+    shown = ", ".join(f"{sql} AS {name}" for sql, name in zip(items, named, strict=True))
+    steps, source = [f"b AS (SELECT DISTINCT {shown}\n{block.clause()})"], " FROM b "
+    if parts.truncates:  # what does not count is in groups, too
+        steps.append(f"f AS ({rows_of_kept_groups(d, parts.bounding, parts.group, 'b', 'x')})")
+        source = " FROM f WHERE x IS NOT NULL "
+    kept = d.first_rows(f"SELECT {', '.join(named)}", source, kept_values(d, limit, c, parts.group, ("x", type_)))
+    counted = f"COALESCE({d.total('x', type_, distinct=True)}, 0)" if added else "COUNT(DISTINCT x)"
+    sql = _statement([*steps, f"t AS ({kept})"], [*parts.names, f"{counted} AS m{at}"], "t", parts)
     return Statement(sql, (at,), "distinct, truncated per id")

@@ -47,7 +47,7 @@ class Cache:
         policy_name: str,
         dialect: str,
         parameters: Values | None = None,
-        search: bool = False,
+        search: bool | None = None,
     ) -> None:
         self._folder = folder
         values = fingerprint(parameters or {})

@@ -20,6 +20,7 @@ from dpsql.faces.check.examine.configuration import CheckOption, Configuration, 
 from dpsql.faces.check.examine.epsilon_limits import EpsilonLimits
 from dpsql.faces.check.examine.examine_text import TextOptions
 from dpsql.faces.check.examine.selection import selection, wrong_codes
+from dpsql.service.privacy_settings import searched
 
 _OPTIONS: Final = declared(Configuration)
 Asked: TypeAlias = dict[str, Any]
@@ -83,7 +84,7 @@ def settle(asked: Asked, folder: Path) -> CheckSettings:
             selection(said.select, said.ignore, said.per_file_ignores, str(root)),
             EpsilonLimits(said.max_epsilon, said.max_epsilon_per_file),
             said.parameters,
-            said.limits == "search",
+            searched(said.limits or "auto"),
         ),
         WantedFiles(str(root), tuple(said.include) or None, tuple(said.exclude), said.gitignore, said.force_exclude),
         None if said.baseline is None else Path(said.baseline),

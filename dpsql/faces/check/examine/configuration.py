@@ -72,8 +72,10 @@ class Configuration:
     dialect: str | None = option("text", None, "The SQL dialect: duckdb (default), postgres, bigquery, …", "NAME")
     select: Sequence[str] = option("codes", (), "Only these of the codes that can be ignored, e.g. DP3,DP412.", "CODES")
     ignore: Sequence[str] = option("ignored", (), "Not these, e.g. DP5; never DP0xx, DP1xx, DP2xx.", "CODES", adds=True)
-    limits: Literal["declared", "search"] | None = option(
-        "choice", None, "How queries are asked: with the limits that are declared (default), or that a search finds."
+    limits: Literal["auto", "declared", "search"] | None = option(
+        "choice",
+        None,
+        "How queries are asked: as the policy says (default), or with limits declared, or searched.",
     )
     max_epsilon: Fraction | None = option("amount", None, "The largest ε that one query may ask for.", "E")
     max_epsilon_per_file: Fraction | None = option("amount", None, "The same for all queries of a file together.", "E")

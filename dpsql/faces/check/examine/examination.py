@@ -61,10 +61,10 @@ class Examination:
 
 
 def examine(
-    text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES, search: bool = False
+    text: str, policy: Policy, dialect: str, parameters: Values = _NO_VALUES, search: bool | None = None
 ) -> Examination:
     """Every statement against the policy. parameters: values for all texts, beside those of this one's comments.
-    search: whether they are asked with limits that are searched.
+    search: whether they are asked with limits that are searched; None: as the policy says.
 
     Raises Rejected DP903 for an unknown dialect.
     """
@@ -100,7 +100,7 @@ def _executed(parts: Parts, dialect: str) -> Iterator[Remark]:
             yield Remark(span, None, (), (said,))
 
 
-def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: bool) -> ExaminedStatement:
+def _examine(part: Part, policy: Policy, dialect: str, values: Values, search: bool | None) -> ExaminedStatement:
     from dpsql.faces.check.documents.parameter_comments import with_help
     from dpsql.service.checks.check import examine as examine_query
 

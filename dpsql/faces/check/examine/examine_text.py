@@ -25,7 +25,7 @@ class TextOptions:
     selection: CodeSelection = field(default_factory=CodeSelection)
     limits: EpsilonLimits = field(default_factory=EpsilonLimits)
     parameters: Values = field(default_factory=dict)
-    search: bool = False
+    search: bool | None = None
 
 
 def check_text(source: Source, policy: Policy, options: TextOptions | None = None) -> list[Finding]:

@@ -57,7 +57,7 @@ class Measures:
         return bool(self.refusals)
 
 
-def measures_of(text: str, policy: Policy, dialect: str, values: Values, search: bool = False) -> Measures:
+def measures_of(text: str, policy: Policy, dialect: str, values: Values, search: bool | None = None) -> Measures:
     """The measures of one statement, from its text, the values of its parameters and the policy alone.
 
     Raises Rejected DP903: unknown dialect.

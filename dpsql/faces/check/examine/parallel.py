@@ -27,7 +27,7 @@ _CHUNK: Final = 16
 _AHEAD: Final = 3
 """Chunks that each other process has waiting: enough to be busy while this one works on one."""
 
-_Asked: TypeAlias = tuple[Policy, str, Values, bool]
+_Asked: TypeAlias = tuple[Policy, str, Values, bool | None]
 """What every text is examined with: policy, dialect, values of parameters, whether limits are searched."""
 
 
@@ -45,7 +45,7 @@ def examine_all(
     jobs: int | None = None,
     start: str | None = None,
     parameters: Values | None = None,
-    search: bool = False,
+    search: bool | None = None,
 ) -> list[Examination | None]:
     """The examination of each text; None where dpsql itself failed.
 
@@ -126,7 +126,7 @@ def _start() -> str:
     return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
 
 
-def _safely(text: str, policy: Policy, dialect: str, parameters: Values, search: bool) -> Examination | None:
+def _safely(text: str, policy: Policy, dialect: str, parameters: Values, search: bool | None) -> Examination | None:
     try:
         return examine(text, policy, dialect, parameters, search)
     except Error:
@@ -138,7 +138,7 @@ def _safely(text: str, policy: Policy, dialect: str, parameters: Values, search:
 _given: _Asked | None = None
 
 
-def _begin(policy: Policy, dialect: str, parameters: Values, search: bool) -> None:
+def _begin(policy: Policy, dialect: str, parameters: Values, search: bool | None) -> None:
     """What another process does first. Where signals cannot be blocked, it does not hear Ctrl-C from now on."""
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -119,7 +119,7 @@ class Comparison:
 
 
 def compare(
-    old: Side, new: Side, dialect: str = "duckdb", parameters: Values | None = None, search: bool = False
+    old: Side, new: Side, dialect: str = "duckdb", parameters: Values | None = None, search: bool | None = None
 ) -> Comparison:
     """Compare two versions. parameters: values beside those of comments, for both. search: whether limits are searched.
 

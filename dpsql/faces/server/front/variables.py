@@ -266,8 +266,8 @@ def _switch(name: str, value: str) -> bool:
 
 
 def _word(value: str) -> str:
-    if value.strip().lower() not in ("search", "declared"):
-        raise ProtocolFault("22023", "[DP406] limits are 'search' or 'declared'", "SET limits = 'search'")
+    if value.strip().lower() not in ("auto", "search", "declared"):
+        raise ProtocolFault("22023", "[DP406] limits are 'auto', 'search' or 'declared'", "SET limits = 'search'")
     return value.strip().lower()
 
 

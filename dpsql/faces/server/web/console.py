@@ -165,7 +165,7 @@ def _settings(written: WrittenForm) -> StatementSettings:
                 [Diagnostic("DP406", str(error), help=(f"SET {name} = {example}",), notes=(_NOTHING,))]
             ) from None
     return StatementSettings(
-        epsilon=written.epsilon or None, delta=written.delta or None, limits="search" if written.search else "declared"
+        epsilon=written.epsilon or None, delta=written.delta or None, limits="search" if written.search else "auto"
     )
 
 

@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, transform
 from dpsql.core.ir.nodes import Aggregate, Filter, Item, Node, Project, SortKey, Window, WindowCall, output_columns
-from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL
 from dpsql.core.policy.policy import Policy
 from dpsql.core.value_classes import replace
@@ -26,12 +25,13 @@ from dpsql.frontend.bind.clauses.group_by import Above, Named, groups_of, ordina
 from dpsql.frontend.bind.clauses.grouping_sets import GroupingCalls, Groups, aggregated
 from dpsql.frontend.bind.clauses.order_by import is_cut, orders_something, sorted_rows
 from dpsql.frontend.bind.clauses.order_by import orders as orders_of
+from dpsql.frontend.bind.clauses.stars import star_of, starred
 from dpsql.frontend.bind.expressions.expressions import ExprBinder, condition
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.from_clause.from_clause import Ctes, FromBinder
 from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.scope import BoundRelation, VisibleColumn, has
-from dpsql.frontend.bind.subqueries.outer_query import Outer, relation_of
+from dpsql.frontend.bind.subqueries.outer_query import Outer
 from dpsql.frontend.bind.subqueries.subqueries import Subqueries
 from dpsql.frontend.text.spans import span_of
 
@@ -289,20 +289,8 @@ class SelectBinder:
     def _star_expanded(self, nodes: list[exp.Expr], source: BoundRelation) -> list[tuple[str, exp.Expr | Expr]]:
         found: list[tuple[str, exp.Expr | Expr]] = []
         for node in nodes:
-            star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
-            if isinstance(star, exp.Star):
-                checked(star, self.source)
-                take(len(source.entries))
-                relation = relation_of(node, source.entries, None, self.span(node))
-                chosen = [e for e in source.entries if _in_star(e, relation)]
-                if not chosen:
-                    known = ", ".join(dict.fromkeys(e.relation for e in source.entries if e.relation))
-                    raise reject(
-                        "DP102", f"no table is called {relation} here" if relation else "* without FROM",
-                        span=self.span(node),
-                        help=[f"this query reads: {known or 'no table'}"],
-                    )  # fmt: skip
-                found += [(e.name, replace(e.column, span=self.span(node))) for e in chosen]
+            if (star := star_of(node)) is not None:
+                found += starred(node, star, source, self.source)
             elif isinstance(node, exp.Alias):
                 parts = checked(node, self.source, "this", "alias")
                 found.append((parts["alias"].name, parts["this"]))
@@ -324,10 +312,6 @@ class SelectBinder:
 def _as_it_is(expr: Expr) -> Expr:
     """Where nothing is grouped, expressions read the rows of FROM."""
     return expr
-
-
-def _in_star(entry: VisibleColumn, relation: str | None) -> bool:
-    return not entry.merged if relation is None else entry.relation.lower() == relation.lower()
 
 
 _PLAIN: dict[type[exp.Expr], str] = {

@@ -52,6 +52,9 @@ SubqueryHandler = Callable[[exp.Subquery, "ExprBinder"], Expr]
 MembershipHandler = Callable[[exp.Expr, "ExprBinder"], Expr | None]
 
 
+_LAST_CLOSED = "WHERE day > last_closed('trips') - 7"
+
+
 @dataclass(slots=True)
 class ExprBinder:
     """Binds expressions of one clause: which columns are visible, and whether aggregates and subqueries may stand here.
@@ -213,6 +216,11 @@ class ExprBinder:
             return self._aggregate(node)
         if name == "to_date" and len(args.get("expressions", ())) == 2:
             return date_formats.to_date(self, args["expressions"][0], False, self.span(node))
+        if name == "last_closed":
+            match [self.bind(e) for e in args.get("expressions", [])]:
+                case [Literal(value=str(table))]:
+                    return self.parameters.last_closed(table, self.span(node))
+            raise reject("DP115", "last_closed takes the name of a table", span=self.span(node), help=[_LAST_CLOSED])
         function = lookup(name)
         if function is None or function.operator:
             now = None if args.get("expressions") else self.parameters.clock(name, self.span(node))

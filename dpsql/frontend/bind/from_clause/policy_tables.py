@@ -42,7 +42,7 @@ def scan(parts: Sequence[str], policy: Policy, numbering: Numbering, span: Span,
         return VisibleColumn(table.name, c.name, c, schemas=schemas, made=made.get(c.name, ""))
 
     entries = tuple(entry(c) for c in columns[: len(table.columns)])
-    return BoundRelation(Scan(table.name, tuple(columns), table.name, span), entries)
+    return BoundRelation(Scan(table.name, tuple(columns), None, table.name, span), entries)
 
 
 def named(parts: Sequence[str], policy: Policy, written: Span) -> Table:

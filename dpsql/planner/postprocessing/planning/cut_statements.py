@@ -127,7 +127,7 @@ class Steps:
     ) -> tuple[Scan, Column]:
         """A scratch table and its column of row numbers. columns: each with the number that names it there."""
         row = self._columns.hidden(BIGINT, statement, Scratch.row)
-        return Scan(table, (*(Column(c.uid, f"c{number}", c.type) for c, number in columns), row)), row
+        return Scan(table, (*(Column(c.uid, f"c{number}", c.type) for c, number in columns), row), None), row
 
     # --- row by row ------------------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ Values have cells on both sides: key 0 is the value 0, and ±(b+1) are values wh
 >>> search = Octaves("s", "COUNT(*)", "customer", tuple(counts), DiscreteLaplace(Fraction(5)), 63)
 >>> search.threshold
 52
->>> limit_of_sum(search, Fraction(5, 3)), limit_of_average(search), limit_of_sum(search, Fraction(50_000))
-(32, 16, 16)
+>>> limit_of_sum(search, Fraction(5, 3)), limit_of_sum(search, Fraction(50_000))
+(32, 16)
 """
 
 from __future__ import annotations
@@ -35,10 +35,27 @@ MOST = 62
 """The highest octave: totals are saturated at ±2^62 before they are counted."""
 _RARE = 500
 """In all empty octaves of a query together, noise reaches the threshold once in so many queries at most."""
+_SOMETIMES = 10
+"""The same where nothing is seen and a declared cap stands: being wrong costs no more noise than the cap does."""
+_NEXT = 10
+"""Of the octave above the highest that is seen: twice the noise is the most that its noise can cost."""
 _FURTHER = 3
 """Octaves of values beyond those seen, for quantiles: see `range_of_quantiles`."""
 _MEAN_GAUSSIAN = Fraction(8, 10)
 """E|Z|/σ of Gaussian noise; that of Laplace noise is its scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What of noisy octaves is taken for real.
+
+    counts: key → count; of totals all that are positive up to the highest octave seen. highest: that octave; None:
+    nothing is seen. is_weak: nothing reached the threshold, so that what is seen may be noise once in ten queries.
+    """
+
+    counts: dict[int, int]
+    highest: int | None
+    is_weak: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +66,8 @@ class Octaves:
         expression whose values are. unit: the privacy unit.
     counts: noisy, of the keys first, first + 1, …; each unit counts as `weight`. first: 0 for totals, -63 for values.
     noise: of each count. cells: the counts of all searches of the query together.
-    at_most: the declared cap, in integer units; the last octave ends there. grid: what an integer unit is in SQL.
+    at_most: the declared cap, in integer units, which the limit does not exceed; where larger totals are counted with
+        it, the last octave ends there. grid: what an integer unit is in SQL.
     roots: a total is the root of the sum of the squares of a unit's totals by group.
     ordered: the values are ordered, and not added up.
     """
@@ -79,28 +97,58 @@ class Octaves:
 
     @property
     def threshold(self) -> int:
-        """A count from here on is taken for real. P(some empty octave of the query reaches it) ≤ 1/500.
+        """A count from here on is taken for real. P(some empty octave of the query reaches it) ≤ 1/500."""
+        return self._reached(_RARE * self.cells)
 
-        Laplace: P(Z ≥ t) = q^t/(1+q) with q^t = e^(-t/scale) ≤ 1/(500·cells) for t ≥ scale·ln(500·cells).
-        Gaussian: P(Z ≥ t) ≤ e^(-t²/2σ²) ≤ 1/(500·cells) for t ≥ σ·√(2·ln(500·cells)). Both rounded up.
+    def _reached(self, odds: int) -> int:
+        """What noise reaches once in so many counts at most.
+
+        Laplace: P(Z ≥ t) = q^t/(1+q) with q^t = e^(-t/scale) ≤ 1/odds for t ≥ scale·ln(odds). Gaussian:
+        P(Z ≥ t) ≤ e^(-t²/2σ²) ≤ 1/odds for t ≥ σ·√(2·ln(odds)). Both rounded up.
         """
-        logarithm = _up(log(Fraction(_RARE * self.cells), 64).hi)
+        logarithm = _up(log(Fraction(odds), 64).hi)
         if self.noise.laplace:
             return math.ceil(self.noise.laplace * logarithm)
         return math.ceil(self.noise.gaussian * _up(root(2 * logarithm).hi))
 
     @property
+    def next_threshold(self) -> int:
+        """What an empty octave reaches with P ≤ 1/20: by one count more, half of what it reaches with 1/10.
+
+        Laplace: 1 + q ≥ 2√q, so that P(Z ≥ t) ≤ q^(t-1/2)/2. Gaussian: P(Z ≥ t) ≤ P(N ≥ t - 1) ≤ e^(-(t-1)²/2σ²)/2.
+        """
+        return self._reached(_NEXT) + 1
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is taken for real: counts from the threshold on; of totals the octaves above those too, one at a time,
+        whose noise would seldom be as large, and all positive counts below.
+        """
+        found = self._from(self.threshold)
+        is_weak = not found
+        if is_weak and self.at_most is not None and not self.signed:
+            found = self._from(self._reached(_SOMETIMES * self.cells))
+        if not found or self.signed:
+            return Evidence(found, max(found, default=None), is_weak)
+        highest = max(found)
+        while highest < self.keys[-1] and self.counts[highest + 1] >= self.next_threshold:
+            highest += 1
+        return Evidence({key: n for key, n in self._from(1).items() if key <= highest}, highest, is_weak)
+
+    def _from(self, least: int) -> dict[int, int]:
+        return {key: count for key, count in zip(self.keys, self.counts, strict=True) if count >= least}
+
+    @property
     def seen(self) -> dict[int, int]:
         """Key → count, of the counts that are taken for real."""
-        t = self.threshold
-        return {key: count for key, count in zip(self.keys, self.counts, strict=True) if count >= t}
+        return self.evidence.counts
 
     def ends(self, key: int) -> tuple[int, int]:
         """(low, high) of an octave in integer units: what is in it is above low and at most high, for negative values
         the other way round. The cells of a value's smallest sizes begin at 0.
         """
         if not self.signed:
-            return (1 << key - 1 if key else 0), self._capped(key)
+            return (1 << key - 1 if key else 0), self._capped(key) if len(self.counts) <= MOST else 1 << key
         b = abs(key) - 1
         low, high = (1 << b - 1 if b >= 2 else 0), (1 << b if key else 0)
         return (low, high) if key >= 0 else (-high, -low)
@@ -108,27 +156,25 @@ class Octaves:
     def _capped(self, b: int) -> int:
         return 1 << b if self.at_most is None else min(1 << b, self.at_most)
 
-    def _limit(self, chosen: int | None, largest_k: int) -> int | None:
-        """Nothing found: the declared cap, if there is one."""
-        if chosen is not None:
-            return self._capped(min(chosen, largest_k))
-        return None if self.at_most is None else min(self.at_most, 1 << largest_k)
-
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """What came of a search. limit: in integer units, (low, high) of values; None: nothing was found. loss: what the
-    octaves cost when they were drawn. drawn: the id of their noise, in the ledger and among stored answers.
+    octaves cost when they were drawn. drawn: the id of their noise, in the ledger and among stored answers. by: the
+    search of what is at least as large for every unit, where the limit is its: it is smaller, or alone is found.
     """
 
     octaves: Octaves
     limit: int | tuple[int, int] | None
     loss: PrivacyLoss = NO_LOSS
     drawn: str = ""
+    by: SearchResult | None = None
 
 
 def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MOST) -> int | None:
-    """The limit with the least error of a sum: what is cut, and the noise, which grows with the limit.
+    """The limit with the least error of a sum or count: what is cut, and the noise, which grows with the limit.
+
+    What is divided by a count takes that count's: what it cuts changes the weights of an average.
 
     Cutting at 2^b takes from each unit in octave i > b about ¾·2^i - 2^b. Of two that cost the same it is the smaller
     one, and it is never below the octave of the median unit: where noise drowns everything the least cost is at 1.
@@ -137,25 +183,16 @@ def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MO
     """
     seen = octaves.seen
     middle = _median(seen)
-    if middle is None:
-        return octaves._limit(None, largest_k)
+    if middle is None:  # nothing found: the declared cap, if there is one
+        return None if octaves.at_most is None else min(octaves.at_most, 1 << largest_k)
 
     def cost(b: int) -> Fraction:
         most = octaves._capped(b)
-        cut = sum(n * max(0, 2 * sum(octaves.ends(i)) - 4 * most) for i, n in seen.items() if i > b)
+        cut = sum(n * max(0, 2 * sum(octaves.ends(i)) - 4 * most) for i, n in seen.items())
         return cut + 4 * most * noise_per_unit * octaves.weight
 
     candidates = range(min(middle, largest_k), min(octaves.keys[-1], largest_k) + 1)
-    return octaves._limit(min(candidates, key=cost), largest_k)
-
-
-def limit_of_average(octaves: Octaves, largest_k: int = MOST) -> int | None:
-    """The limit for what is divided by a count of the same units: the end of the octave of the median unit.
-
-    A limit changes the weights of an average more than its value, so that cutting half of the units costs little.
-    None: nothing found.
-    """
-    return octaves._limit(_median(octaves.seen), largest_k)
+    return octaves._capped(min(candidates, key=cost))
 
 
 def range_of_values(octaves: Octaves, low: int | None = None, high: int | None = None) -> tuple[int, int] | None:

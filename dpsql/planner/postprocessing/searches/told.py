@@ -93,7 +93,9 @@ def _notes(f: SearchResult) -> Iterator[str]:
             where = "above it"
     number = beyond(o, f.limit)
     if not o.seen:
-        yield f"{what}: no octave holds the {_units(o)} that the search can see; the declared limit stands"
+        stands = "the declared limit stands" if f.limit == o.at_most or o.signed else "the least limit stands"
+        stands = stands if f.by is None else f"that of {one_line(f.by.octaves.what)} stands"
+        yield f"{what}: no octave holds the {_units(o)} that the search can see; {stands}"
     elif number is None:
         yield f"how many {unit} units lie above the declared limit of {what} is not known"
     else:
@@ -125,7 +127,9 @@ def beyond(octaves: Octaves, limit: int | tuple[int, int], level: Fraction = LEV
     # Of values both sides are outside, and each is a sum from one end.
     sides = 2 if octaves.signed else 1
     width = sides * _off(octaves, 1 - (1 - level) / sides)
-    return max(0, _rounded(_beyond(octaves, limit), octaves)), -(-width // octaves.weight)
+    # Within an octave that the limit lies in, nobody knows: half of it, ± the other half.
+    least, most = _beyond(octaves, limit), _beyond(octaves, limit, partly=True)
+    return max(0, _rounded((least + most) // 2, octaves)), -(-(width + abs(most - least)) // octaves.weight)
 
 
 def totals(octaves: Octaves, level: Fraction = LEVEL) -> tuple[FoundTotal, ...]:
@@ -177,13 +181,13 @@ def _bound(f: SearchResult, level: Fraction) -> FoundLimit:
     return FoundLimit(o.what, o.unit, shown, beyond(o, limit, level), tuple(cells))
 
 
-def _beyond(octaves: Octaves, limit: int | tuple[int, int]) -> int:
-    """The counts of all octaves that lie beyond."""
+def _beyond(octaves: Octaves, limit: int | tuple[int, int], partly: bool = False) -> int:
+    """The counts of all octaves that lie beyond. partly: or whose high end does."""
     found = 0
     for key, count in zip(octaves.keys, octaves.counts, strict=True):
         low, high = octaves.ends(key)
         if isinstance(limit, int):
-            outside = low >= limit
+            outside = (high > limit) if partly else low >= limit
         else:
             outside = (high <= limit[0] and low < limit[0]) or (low >= limit[1] and high > limit[1])
         found += count if outside else 0

@@ -47,6 +47,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.distinct_values import functions_of_the_id, most_rows_of_an_id
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
+from dpsql.planner.searches.limits_to_search import WORTH_SEARCHING
 from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
 
 
@@ -77,7 +78,7 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
     searched = _searched(node, facts, seem, limits, ctx)
     if searched is not None:
         all_open = limits.none_declared and len(searched.open_sums(node)) == len(node.components)
-        if all_open or (ctx.searches_rows(node.input) and _are_missing(node, facts, limits, searched)):
+        if all_open or _are_searched(node, facts, limits, searched, ctx):
             return searched.bounded(node)
     bounding = _choose(node, node.input, facts, seem, limits, ctx)
     if searched is not None and searched.open_sums(node):
@@ -233,9 +234,14 @@ def _searched(
     )
 
 
-def _are_missing(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits) -> bool:
-    """Whether limits on rows are to be searched: not where they are proven, or where M and G are declared."""
-    if limits.proven is not None and (searched.declared.rows is None or limits.proven <= searched.declared.rows):
+def _are_searched(node: Release, facts: Facts, limits: _Limits, searched: SearchedLimits, ctx: RewriteContext) -> bool:
+    """Whether limits on rows are searched: not where they are proven, or where M and G are declared; nor, unless
+    somebody asks for it, where few rows are.
+    """
+    cap = searched.declared.rows
+    if not ctx.searches_rows(node.input) or (limits.proven is not None and (cap is None or limits.proven <= cap)):
+        return False
+    if cap is not None and cap < WORTH_SEARCHING and not ctx.asks_to_search_rows(node.input):
         return False
     if searched.one_group:
         return any(rule(c).counts != "ids" for c in node.components)  # an id counts once

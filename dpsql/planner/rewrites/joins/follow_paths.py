@@ -20,6 +20,7 @@ from dpsql.core.ir.nodes import Equality, Filter, Join, JoinKind, Node, Project,
 from dpsql.core.ir.walk import unused_numbers, walk, with_inputs
 from dpsql.core.policy.units import Hop, PathUnit
 from dpsql.diagnostics.errors import reject
+from dpsql.planner.rewrites.joins.read_periods import all_closed
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 
@@ -102,7 +103,7 @@ class _Paths:
                         span=scan.span, help=[f"custodian: add  type: …  to tables.{table.name}.columns.{column.name}"],
                     )  # fmt: skip
                 columns.append(Column(next(self.numbers), column.name, column.sql_type))
-            owner = Scan(table.name, tuple(columns), table.name, scan.span)
+            owner = Scan(table.name, tuple(columns), all_closed(table, scan.span, self.ctx), table.name, scan.span)
             pairs = tuple(
                 Equality(_named(at, c), _named(owner, r)) for c, r in zip(hop.columns, hop.references, strict=True)
             )

@@ -95,7 +95,7 @@ def count_cut(
             continue
         columns = {c.name: Column(next(numbers), c.name, c.sql_type) for c in table.all_columns if c.sql_type}
         id_, n = columns[table.protection.column], Column(next(numbers), "n", BIGINT)
-        owned = Filter(Scan(name, tuple(columns.values()), name), Call("is_not_null", (id_,), BOOLEAN))
+        owned = Filter(Scan(name, tuple(columns.values()), None, name), Call("is_not_null", (id_,), BOOLEAN))
         key = Item(Column(next(numbers), "id", id_.type), id_)
         calls = (AggregateCall("max", columns[table.copied.total.name], n),)
         most = table.max_rows_per_unit.rows

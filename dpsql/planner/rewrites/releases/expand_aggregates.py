@@ -89,7 +89,7 @@ def _is_searched(call: AggregateCall, facts: Facts, searching: Searching, ctx: R
     value = facts.value(call.arg)
     if not value.type.numeric or value.interval.bounded:
         return False
-    everywhere = searching.everywhere or searching.values_everywhere
+    everywhere = searching.everywhere or searching.undeclared or searching.values_everywhere
     return everywhere or call.arg in searching.asked or _left_open(call.arg, facts, ctx)
 
 

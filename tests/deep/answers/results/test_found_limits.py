@@ -30,12 +30,13 @@ def test_bounds_and_coverage(shared: Connection) -> None:
     """Each of 1,000 members has 5 visits, and the policy lets 4 count."""
     answer = shared.sql(ASKED).run(epsilon=400, limits="search", fresh=True)
     (found,) = answer.bounds
-    assert (found.what, found.unit, found.limit, found.beyond) == ("COUNT(*)", "member", 4, None)
-    assert found.octaves == (Octave(0, 1, 0, 0), Octave(1, 2, 0, 0), Octave(2, 4, 1000, 0))
-    assert answer.coverage == ()
+    assert (found.what, found.unit, found.limit, found.beyond) == ("COUNT(*)", "member", 4, (1000, 0))
+    assert found.octaves[:4] == (Octave(0, 1, 0, 0), Octave(1, 2, 0, 0), Octave(2, 4, 0, 0), Octave(4, 8, 1000, 0))
+    assert len(found.octaves) == 63, "also those beyond the declared limit"
+    assert [cell.number for cell in answer.coverage[0].cells] == [1000, 0]
     assert abs(answer.rows[0][0] - 4000) < 1
     assert "limit of COUNT(*) found: 4 per member (search ε 100, kept for later queries)" in answer.notes
-    assert any("above the declared limit" in note for note in answer.notes)
+    assert "about 1,000 ± 0 member units lie above it and were cut" in answer.notes
     (row,) = shared.sql("SELECT COUNT(DISTINCT hours) AS n FROM visits").run(epsilon=400, limits="search").bounds
     assert row.what == "COUNT(DISTINCT hours)"
     (age,) = shared.sql("SELECT SUM(age) AS s FROM members").run(epsilon=400).bounds or [None]
@@ -45,7 +46,7 @@ def test_bounds_and_coverage(shared: Connection) -> None:
 def test_the_picture(shared: Connection) -> None:
     answer = shared.sql(ASKED).run(epsilon=400, limits="search")
     counts, linear, log = answer.plot("bound")
-    assert [bar.get_height() for bar in counts.patches] == [0, 0, 1000]
+    assert [bar.get_height() for bar in counts.patches] == [0, 0, 0, 1000, 0, 0, 0, 0]
     assert linear.get_title() and log.get_yscale() == "log"
     assert answer.plot(y="n").get_ylabel() == "n"
     with pytest.raises(Rejected, match="do not fit"):

@@ -18,12 +18,11 @@ import pytest
 from dpsql.core.ir.components import ListChoice
 from dpsql.core.measures.measure_rule import Norms
 from dpsql.core.measures.mode import ModeRule
-from dpsql.core.printing.shapes import weighted
+from dpsql.core.printing.shapes import weighed_rows
 from dpsql.core.release.histograms import Histograms, Runs
 from tests.deep.core.analysis.test_replace_one import Listed
 from tests.deep.core.noise.test_quantile_neighbours import (
     Form,
-    Partials,
     in_epsilon,
     in_rho,
     observed,
@@ -165,13 +164,18 @@ def test_steeper_scores_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_weights_of_fewer_rows_than_are_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain: Partials = weighted._partials
-    fewer = "COUNT(*) FILTER (WHERE x = 'v')"
-    monkeypatch.setattr(weighted, "_partials", lambda parts, at: plain(parts, at).replace("COUNT(*)", fewer))
+    plain = weighed_rows._counted
+    fewer = "COUNT(*) FILTER (WHERE y = 'v') AS n"
+
+    def of_fewer(*given: Any) -> tuple[list[str], str]:
+        steps, source = plain(*given)
+        return [step.replace("COUNT(*) AS n", fewer) for step in steps], source
+
+    monkeypatch.setattr(weighed_rows, "_counted", of_fewer)
     assert worst_of(FORMS["C"])[0] > 1.4
 
 
 @pytest.mark.parametrize("name", ["C", "C by groups", "M, G", "M, G and three groups", "M, truncated groups"])
 def test_rows_without_weights_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted, "scaled", lambda d, partial, factor, magnitude, floors: str(2**20))
+    monkeypatch.setattr(weighed_rows, "scaled", lambda d, partial, factor, magnitude, floors: str(2**20))
     assert worst_of(replace(FORMS[name], rows=6, full=6, groups=TWO, values=(U,)))[0] > 1.4

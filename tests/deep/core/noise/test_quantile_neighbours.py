@@ -11,7 +11,7 @@ a few cells and rows no pair comes near the loss, and most of the broken rules b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -25,7 +25,7 @@ from dpsql.core.ir.components import QuantileChoice
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import BoundedRange, PureExponential
-from dpsql.core.printing.shapes import weighted
+from dpsql.core.printing.shapes import weighed_rows, weighted
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.release import noisy
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
@@ -300,19 +300,21 @@ def test_cells_counted_as_groups_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert worst_renyi(form, databases, 0, eta) > 1.5 * rho
 
 
-Partials = Callable[[Any, tuple[int, ...]], str]
-
-
 def test_weights_of_fewer_rows_than_are_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that divide by the rows of another filter."""
-    plain: Partials = weighted._partials
-    fewer = "COUNT(*) FILTER (WHERE x < 0)"
-    monkeypatch.setattr(weighted, "_partials", lambda parts, at: plain(parts, at).replace("COUNT(*)", fewer))
+    plain = weighed_rows._counted
+    fewer = "COUNT(*) FILTER (WHERE y < 0) AS n"
+
+    def of_fewer(*given: Any) -> tuple[list[str], str]:
+        steps, source = plain(*given)
+        return [step.replace("COUNT(*) AS n", fewer) for step in steps], source
+
+    monkeypatch.setattr(weighed_rows, "_counted", of_fewer)
     assert worst_of(FORMS["C"], 0) > 1.4
 
 
 @pytest.mark.parametrize("name", ["C", "C by groups", "M, G", "M, G and three groups", "M, truncated groups"])
 def test_rows_without_weights_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted, "scaled", lambda d, partial, factor, magnitude, floors: str(2**20))
+    monkeypatch.setattr(weighed_rows, "scaled", lambda d, partial, factor, magnitude, floors: str(2**20))
     form = replace(FORMS[name], rows=6, full=6, groups=TWO, values=("70000",))
     assert worst_of(form, 0) > 1.4

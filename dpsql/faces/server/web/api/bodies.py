@@ -63,7 +63,9 @@ class AskedBody(Body):
     rho: Amount | None = Field(None, description="ρ in place of ε, under zCDP")
     allow_dearer: bool | None = Field(None, description="take a better stored answer that costs more than ε")
     coverage: bool = Field(False, description="tell, for a tenth of the price, how many units are above the limits")
-    limits: Literal["declared", "search"] = Field("declared", description="search: find missing ones for a part of ε")
+    limits: Literal["auto", "declared", "search"] = Field(
+        "auto", description="search: find missing ones for a part of ε; auto: as the policy says"
+    )
 
     def settings(self) -> StatementSettings:
         """Raises Refused DP406, DP903."""

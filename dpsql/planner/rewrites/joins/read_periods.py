@@ -1,0 +1,173 @@
+"""Which periods of a growing table a query reads: those in which its own conditions may be true, of the closed ones.
+
+A guess: the core prints it below everything else, so that a wrong one gives wrong numbers, and never less privacy.
+Nothing is inferred through DISTINCT, GROUP BY, a window, LIMIT or the padded side of an outer join.
+
+Example:
+    >>> before_after(read_periods, "SELECT COUNT(*) FROM trips WHERE day >= DATE '2026-01-03'")
+    scan trips  →  scan trips 2026-01-03 … 2026-01-10
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+
+from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.functions.value import MISSING
+from dpsql.core.ir.conditions import conjuncts
+from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
+from dpsql.core.ir.expressions import transform as transform_expr
+from dpsql.core.ir.nodes import Filter, Join, JoinKind, Node, Project, Scan, Unnest, inputs
+from dpsql.core.ir.periods import DAY, ReadPeriods, common, words
+from dpsql.core.ir.periods import Span as Days
+from dpsql.core.ir.types import Kind
+from dpsql.core.ir.walk import with_inputs
+from dpsql.core.policy.growing import Growth, close_first
+from dpsql.core.policy.tables import Table
+from dpsql.core.value_classes import replace
+from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.planner.rewrites.rewrite_context import RewriteContext
+
+ALL: Sequence[Days] = ((dt.date.min, None),)
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+_TRUNCATED = {"day": "day", "week": "week", "month": "month"}
+
+
+def read_periods(root: Node, ctx: RewriteContext) -> Node:
+    """Say of every scan of a growing table what it reads. Raises Rejected DP017: nothing."""
+    if not any(table.grows for table in ctx.analysis.policy.tables.values()):
+        return root
+    return _read(root, (), ctx)
+
+
+def all_closed(table: Table, span: Span | None, ctx: RewriteContext) -> ReadPeriods | None:
+    """All that may be read of a growing table; None for any other. Raises Rejected DP017: no period is closed."""
+    return None if table.grows is None else _periods(table, table.grows, ALL, span, ctx)
+
+
+def _read(node: Node, terms: tuple[Expr, ...], ctx: RewriteContext) -> Node:
+    """terms: conditions that every row has to satisfy which matters above."""
+    match node:
+        case Scan(table=name):
+            table = ctx.analysis.table(name)
+            if table.grows is None:
+                return node
+            day = next(c for c in node.columns if c.name == table.grows.by)
+            days = ALL
+            for term in terms:
+                days = common(days, _possible(term, day))
+            return replace(node, periods=_periods(table, table.grows, days, node.span, ctx))
+        case Filter(input=child, predicate=predicate):
+            return with_inputs(node, (_read(child, (*terms, *conjuncts(predicate)), ctx),))
+        case Unnest(input=child):
+            return with_inputs(node, (_read(child, terms, ctx),))
+        case Project(input=child, items=items):
+            made = {item.column.uid: item.expr for item in items}
+            return with_inputs(node, (_read(child, tuple(_replaced(t, made) for t in terms), ctx),))
+        case Join(kind=kind, left=left, right=right):
+            own = () if node.residual is None else tuple(conjuncts(node.residual))
+            inner = kind in (JoinKind.INNER, JoinKind.CROSS)
+            # Rows that the other side pads satisfy nothing of ON; nor do those that an ANTI join keeps.
+            of_left = (*terms, *own) if inner or kind is JoinKind.SEMI else () if kind is JoinKind.FULL else terms
+            of_right = (*terms, *own) if inner else () if kind is JoinKind.FULL else own
+            return with_inputs(node, (_read(left, of_left, ctx), _read(right, of_right, ctx)))
+        case _:
+            return with_inputs(node, tuple(_read(child, (), ctx) for child in inputs(node)))
+
+
+def _replaced(term: Expr, made: dict[int, Expr]) -> Expr:
+    return transform_expr(term, lambda e: made.get(e.uid, e) if isinstance(e, Column) else e)
+
+
+def _periods(table: Table, grows: Growth, days: Sequence[Days], span: Span | None, ctx: RewriteContext) -> ReadPeriods:
+    closed = ctx.analysis.public.closed(table.name)
+    readable = grows.readable(closed)
+    found = common(grows.whole(common(days, ((grows.first, None),))), readable)
+    if found:
+        return ReadPeriods(grows.by, found, 0 if closed is None else closed.times(found))
+    if not readable:
+        raise reject(
+            "DP017", f"{table.name}: no period is closed yet", span=span, help=[close_first(table.name)]
+        )  # fmt: skip
+    raise reject(
+        "DP017", f"{table.name}: the query reads no closed period", span=span,
+        help=[f"closed and kept are  {words(readable)}:  WHERE {grows.by} >= DATE '{readable[0][0]}'"],
+    )  # fmt: skip
+
+
+# --- one condition ----------------------------------------------------------------------------------------------------
+
+
+def _possible(term: Expr, day: Column) -> Sequence[Days]:
+    """The days on which a condition may be true, whatever other columns hold."""
+    match term:
+        case Call(function="and", args=args):
+            found = ALL
+            for arg in args:
+                found = common(found, _possible(arg, day))
+            return found
+        case Call(function="or", args=args):
+            return [span for arg in args for span in _possible(arg, day)]
+        case Call(function="in", args=(subject, *rest)):
+            return [span for each in rest for span in _compared("eq", subject, each, day)]
+        case Call(function=name, args=(left, right)) if name in _FLIPPED:
+            if columns_of(right):
+                return _compared(_FLIPPED[name], right, left, day)
+            return _compared(name, left, right, day)
+    return ALL
+
+
+def _compared(name: str, subject: Expr, bound: Expr, day: Column) -> Sequence[Days]:
+    """Of `subject name bound`, where the one is the day, or the beginning of its month, and the other is a constant."""
+    at = _date(bound)
+    last = _last_of(subject, day)
+    if at is None or last is None:
+        return ALL
+    if name == "eq" and not isinstance(subject, Column):
+        return ((at, last(at)),)
+    if not isinstance(subject, Column):
+        return ALL
+    try:
+        match name:
+            case "eq":
+                return ((at, at),)
+            case "ge":
+                return ((at, None),)
+            case "gt":
+                return ((at + DAY, None),)
+            case "le":
+                return ((dt.date.min, at),)
+            case "lt":
+                return ((dt.date.min, at - DAY),)
+    except OverflowError:  # there is no such day
+        return ()
+    return ALL
+
+
+def _last_of(subject: Expr, day: Column) -> Callable[[dt.date], dt.date] | None:
+    """From the value of an expression to the last day that has it; None if that is not known."""
+    match subject:
+        case Column(uid=uid) if uid == day.uid:
+            return lambda at: at
+        case Call(function="date_trunc", args=(Literal(value=str(unit)), Column(uid=uid))) if uid == day.uid:
+            every = _TRUNCATED.get(unit.lower())
+            if every is not None:
+                return Growth("", every, dt.date.min).ends  # type: ignore[arg-type]
+    return None
+
+
+def _date(bound: Expr) -> dt.date | None:
+    """The day that a constant is; None if it is none, or a time within one."""
+    if columns_of(bound):
+        return None
+    try:
+        constant = evaluate(bound, {}).constant
+    except Rejected:
+        return None
+    if constant is MISSING or not isinstance(constant, dt.date):
+        return None
+    if isinstance(constant, dt.datetime):
+        return constant.date() if constant.time() == dt.time() and bound.type.kind is Kind.TIMESTAMP else None
+    return constant

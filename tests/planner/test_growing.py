@@ -1,0 +1,234 @@
+"""Tables that grow: which days a query reads, how that is printed, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from dpsql.core.analysis.context import Context
+from dpsql.core.analysis.derive import derive
+from dpsql.core.ir.nodes import Node, Scan
+from dpsql.core.ir.periods import Closed, ReadPeriods, canonical, common, words
+from dpsql.core.ir.public_facts import ClosedPeriods, PublicFacts
+from dpsql.core.ir.walk import walk
+from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.diagnostics.errors import Rejected
+from dpsql.planner.plan import Plan
+from dpsql.service.checks.check import check
+from tests.support.growing_town import FIRST, LAST, Town, region, town_policy
+from tests.support.planning import policy
+
+
+def day(n: int) -> dt.date:
+    return dt.date(2026, 1, n)
+
+
+@pytest.fixture(scope="module")
+def town() -> Town:
+    return Town(closed=Closed(day(10)))
+
+
+def days(town: Town, where: str) -> str:
+    return words(region(town.plan(f"SELECT COUNT(*) FROM trips WHERE {where}")))
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("TRUE", "2026-01-01 … 2026-01-10"),
+        ("day = DATE '2026-01-03'", "2026-01-03"),
+        ("DATE '2026-01-03' < day", "2026-01-04 … 2026-01-10"),
+        ("day BETWEEN DATE '2026-01-03' AND '2026-01-05'", "2026-01-03 … 2026-01-05"),
+        ("day IN (DATE '2026-01-03', DATE '2026-01-05', DATE '2026-01-04')", "2026-01-03 … 2026-01-05"),
+        ("day = DATE '2026-01-03' OR day >= DATE '2026-01-09'", "2026-01-03, 2026-01-09 … 2026-01-10"),
+        ("day = DATE '2026-01-03' OR minutes > 3", "2026-01-01 … 2026-01-10"),
+        ("day <= DATE '2026-01-03' AND minutes > 3", "2026-01-01 … 2026-01-03"),
+        ("date_trunc('month', day) = DATE '2026-01-01'", "2026-01-01 … 2026-01-10"),
+        ("date_trunc('week', day) = DATE '2026-01-05'", "2026-01-05 … 2026-01-10"),
+        ("NOT (day = DATE '2026-01-03')", "2026-01-01 … 2026-01-10"),
+        ("day > last_closed('trips') - 3", "2026-01-08 … 2026-01-10"),
+        ("day >= TIMESTAMP '2026-01-08 00:00:00'", "2026-01-08 … 2026-01-10"),
+        ("day >= DATE '2025-12-01'", "2026-01-01 … 2026-01-10"),
+    ],
+)
+def test_the_days_that_a_condition_leaves(town: Town, where: str, expected: str) -> None:
+    assert days(town, where) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT day, station FROM trips) t WHERE day = DATE '2026-01-03'",
+         "2026-01-01 … 2026-01-10"),
+        ("SELECT COUNT(*) FROM (SELECT day AS d FROM trips) t WHERE d = DATE '2026-01-03'", "2026-01-03"),
+        ("SELECT COUNT(t.day) FROM stations s LEFT JOIN trips t ON t.station = s.station WHERE t.day = DATE "
+         "'2026-01-03'", "2026-01-01 … 2026-01-10"),
+        ("SELECT COUNT(t.day) FROM stations s LEFT JOIN trips t ON t.station = s.station AND t.day = DATE "
+         "'2026-01-03'", "2026-01-03"),
+        ("SELECT COUNT(*) FROM trips WHERE day = DATE '2026-01-03' UNION ALL SELECT COUNT(*) FROM trips WHERE day = "
+         "DATE '2026-01-07'", "2026-01-03, 2026-01-07"),
+    ],
+)  # fmt: skip
+def test_nothing_is_inferred_through_other_operators(town: Town, sql: str, expected: str) -> None:
+    assert words(region(town.plan(sql))) == expected
+
+
+def test_a_self_join_reads_what_each_side_does(town: Town) -> None:
+    """The other side's day is another one: all that is closed is read."""
+    with pytest.raises(Rejected) as refused:
+        town.plan("SELECT COUNT(*) FROM trips a JOIN trips b ON a.day = b.day - 1 WHERE a.day = DATE '2026-01-03'")
+    assert {d.code for d in refused.value.diagnostics} <= {"DP210", "DP230"}
+
+
+def test_what_is_read_is_the_innermost_condition(town: Town) -> None:
+    (statement,) = town.plan("SELECT COUNT(*) FROM trips WHERE day > DATE '2026-01-08'").releases[0].statements
+    outer = statement.sql.rindex(") AS t")
+    assert 0 < statement.sql.index("DATE '2026-01-09'") < outer < statement.sql.index("DATE '2026-01-08'")
+
+
+def test_the_keys_of_the_day_are_the_days_that_are_read(town: Town) -> None:
+    plan = town.plan("SELECT day, COUNT(*) FROM trips WHERE day > DATE '2026-01-07' GROUP BY day")
+    town.put(7, [(None, 1, 1), (day(8), 1, 1), (day(11), 1, 1)])
+    (found,) = town.integers(plan, 7)
+    assert found == {(day(8),): [1], (day(9),): [0], (day(10),): [0]}
+
+
+def test_weeks_and_months_are_read_whole() -> None:
+    town = Town(town_policy(every="month"), Closed(dt.date(2026, 3, 31)))
+    assert days(town, "day = DATE '2026-02-14'") == "2026-02-01 … 2026-02-28"
+    town = Town(town_policy(every="month", keep=2), Closed(dt.date(2026, 3, 31)))
+    assert days(town, "TRUE") == "2026-02-01 … 2026-03-31"
+    town = Town(town_policy(every="month"), Closed(dt.date(2026, 3, 30)))  # a part of a month is not closed
+    assert days(town, "TRUE") == "2026-01-01 … 2026-02-28"
+
+
+@pytest.mark.parametrize(
+    ("closed", "where", "message"),
+    [
+        (None, "TRUE", "trips: no period is closed yet"),
+        (day(10), "day > DATE '2026-01-10'", "trips: the query reads no closed period"),
+        (day(10), "day < DATE '2026-01-01'", "trips: the query reads no closed period"),
+        (day(10), "day > DATE '2026-01-04' AND day < DATE '2026-01-04'", "trips: the query reads no closed period"),
+    ],
+)
+def test_a_query_that_can_read_nothing_is_refused(closed: dt.date | None, where: str, message: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        Town(closed=Closed(closed)).plan(f"SELECT COUNT(*) FROM trips WHERE {where}")
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message) == ("DP017", message) and found.help
+
+
+def test_a_note_says_what_is_not_closed(town: Town) -> None:
+    said = "of trips 2026-01-08 … 2026-01-10 is read; what is later than 2026-01-10 is not closed: not read"
+    assert said in town.plan("SELECT COUNT(*) FROM trips WHERE day >= DATE '2026-01-08'").notes
+    early = town.plan("SELECT COUNT(*) FROM trips WHERE day = DATE '2026-01-08'").notes
+    assert "of trips 2026-01-08 is read" in early
+
+
+def test_a_check_says_what_it_does_not_know() -> None:
+    from dpsql.diagnostics.diagnostic import Source
+    from dpsql.service.checks.check import static_plan
+
+    for sql in (
+        "SELECT COUNT(*) AS n FROM trips WHERE day > last_closed('trips') - 7",
+        "SELECT day, COUNT(*) AS n FROM trips GROUP BY day",
+    ):
+        assert check(sql, town_policy()) == []
+        plan = static_plan(Source(sql), town_policy())
+        assert not plan.basis.complete and region(plan)[0][1] is None
+        assert "trips: which periods are closed is not known here; only these are read" in plan.notes
+    public = PublicFacts()
+    assert public.closed("trips") is None and public.missing == {ClosedPeriods("trips")}
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT COUNT(*) FROM trips WHERE day > last_closed('trip')", "DP102"),
+        ("SELECT COUNT(*) FROM trips WHERE day > last_closed('stations')", "DP106"),
+        ("SELECT COUNT(*) FROM trips WHERE day > last_closed(day)", "DP115"),
+        ("SELECT COUNT(*) FROM trips WHERE day > last_closed()", "DP115"),
+    ],
+)
+def test_last_closed_is_of_a_table_that_grows(town: Town, sql: str, code: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        town.plan(sql)
+    assert [d.code for d in refused.value.diagnostics] == [code]
+
+
+def _scan(plan: Plan) -> Scan:
+    return next(n for n in walk(plan.tree.node) if isinstance(n, Scan))
+
+
+@pytest.mark.parametrize(
+    "periods",
+    [
+        None,
+        ReadPeriods("day", ()),
+        ReadPeriods("day", ((FIRST, None),)),
+        ReadPeriods("day", ((FIRST, day(11)),)),
+        ReadPeriods("day", ((dt.date(2025, 12, 31), day(3)),)),
+        ReadPeriods("station", ((FIRST, day(3)),)),
+        ReadPeriods("day", ((day(4), day(5)), (FIRST, day(2)))),
+        ReadPeriods("day", ((FIRST, day(2)), (day(3), day(5)))),
+    ],
+)
+def test_whoever_made_the_plan_its_periods_are_looked_at_again(periods: ReadPeriods | None) -> None:
+    """A scan that says nothing, or what is not closed, has no facts: so it is neither printed nor priced."""
+    town = Town(closed=Closed(day(10)))
+    scan: Node = replace(_scan(town.plan("SELECT COUNT(*) FROM trips")), periods=periods)
+    public = PublicFacts(periods={"trips": Closed(day(10))})
+    with pytest.raises(AssertionError):
+        derive(scan, Context(town.policy, public))
+
+
+def test_a_part_of_a_period_is_not_read() -> None:
+    months = Town(town_policy(every="month"), Closed(dt.date(2026, 2, 28)))
+    scan = replace(_scan(months.plan("SELECT COUNT(*) FROM trips")), periods=ReadPeriods("day", ((FIRST, day(15)),)))
+    with pytest.raises(AssertionError):
+        derive(scan, Context(months.policy, PublicFacts(periods={"trips": Closed(dt.date(2026, 2, 28))})))
+
+
+def test_a_table_that_does_not_grow_says_nothing_of_periods() -> None:
+    still = policy("t:\n  unit: {rows: 1}\n  columns: {day: {type: date}}")
+    from tests.support.planning import planned
+
+    scan = _scan(planned("SELECT COUNT(*) FROM t", still))
+    assert scan.periods is None
+    with pytest.raises(AssertionError):
+        derive(replace(scan, periods=ReadPeriods("day", ((FIRST, LAST),))), Context(still, PublicFacts()))
+
+
+def test_facts_of_what_is_read(town: Town) -> None:
+    """Its day is never NULL, though the column may be."""
+    plan = town.plan("SELECT COUNT(*), COUNT(day) FROM trips WHERE day < DATE '2026-01-03'")
+    scan = next(t for t in plan.tree.walk() if isinstance(t.node, Scan))
+    fact = next(f for c, f in scan.fact.columns.items() if scan.node.columns[0].uid == c)  # type: ignore[union-attr]
+    assert not fact.value.nullable and fact.value.domain is not None and fact.value.domain.size == 2
+
+
+def test_spans_in_one_form() -> None:
+    assert canonical([(day(5), day(6)), (day(1), day(2)), (day(3), day(4))]) == ((day(1), day(6)),)
+    assert canonical([(day(1), None), (day(3), day(4))]) == ((day(1), None),)
+    assert common(((day(1), day(4)), (day(6), None)), ((day(3), day(8)),)) == ((day(3), day(4)), (day(6), day(8)))
+    assert Closed(day(9), ((day(2), day(3)), (day(3), day(5)))).times(((day(3), day(3)),)) == 2
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "spark"])
+def test_other_dialects_print_the_same(town: Town, dialect: str) -> None:
+    from dpsql.core.printing.dialects.postgres import POSTGRES
+    from dpsql.core.printing.dialects.spark import SPARK
+    from dpsql.diagnostics.diagnostic import Source
+    from dpsql.planner.compile import compile_query
+    from dpsql.planner.settings.query_settings import QuerySettings
+
+    other = {"postgres": POSTGRES, "spark": SPARK}[dialect]
+    public = PublicFacts(periods={"trips": Closed(day(10))})
+    source = Source("SELECT COUNT(*) FROM trips WHERE day > DATE '2026-01-08'")
+    plan = compile_query(source, town.policy, public, QuerySettings(1), (), None, other)  # type: ignore[arg-type]
+    (statement,) = plan.releases[0].statements
+    inner = statement.sql[statement.sql.index("(SELECT") : statement.sql.index(") AS t")]
+    assert "2026-01-09" in inner and "2026-01-10" in inner and "2026-01-08" not in inner
+    assert DUCKDB is not other
