@@ -1055,8 +1055,8 @@ MUTATIONS = (
     Mutation(
         "summary-answers-not-charged",
         "dpsql/core/release/noisy.py",
-        "        return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers))",
-        "        return tuple(self.answers.values())",
+        "*(() if self.estimate is None else self.estimate.answers), *more)",
+        "*more)",
         "numbers are computed of stored ones that the account has not paid for",
         ("tests/core/release/test_define.py",),
     ),
@@ -3859,7 +3859,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-group-is-no-refusal",
-        "dpsql/planner/compile.py",
+        "dpsql/planner/to_be_shown.py",
         "    if not refused:",
         "    if True:",
         "a query of which no group could be shown is paid for",
@@ -3908,8 +3908,8 @@ MUTATIONS = (
     Mutation(
         "earlier-draws-for-nothing",
         "dpsql/core/release/noisy.py",
-        "self.estimate.answers), *more)",
-        "self.estimate.answers))",
+        "else self.estimate.answers), *more)",
+        "else self.estimate.answers))",
         "draws of others are averaged with a new one, and not charged",
         ("tests/core/release/test_charge.py",),
     ),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -69,14 +68,13 @@ def paid(ledger: Ledger, analyst: str, answers: Iterable[StoredAnswer]) -> Paid:
 # --- names that state a price -----------------------------------------------------------------------------------------
 
 
-def new_draw(data: str = "") -> str:
-    """A name that no draw had before. data: what the data are, in letters and digits; empty if nobody can tell."""
-    name = uuid.uuid4().hex
+def draw_from(name: str, data: str) -> str:
+    """The text for a draw of this name. data: what the data are, in letters and digits; empty if nobody can tell."""
     return f"{name}-{data}" if data else name
 
 
 def named(draw: str, place: int, terms: Terms) -> str:
-    """The id of the answer for component `place` of a release. draw: of `new_draw`."""
+    """The id of the answer for component `place` of a release. draw: as of `draw_from`, of a name for it alone."""
     return f"{draw}.{place}.{_hash(draw, place, terms)}"
 
 

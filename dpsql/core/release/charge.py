@@ -26,7 +26,7 @@ from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
 from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, pointwise, within
-from dpsql.core.ledger.paid import Terms, draw_of, named, new_draw, paid
+from dpsql.core.ledger.paid import Terms, draw_from, draw_of, named, paid
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.mechanisms import Calibrated
@@ -347,9 +347,9 @@ def _ids(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers], data
 
 def _names(measured: MeasuredRelease, given: GivenAnswers, data: str) -> dict[int, str]:
     """Those of one slice set have one draw, and no others: what was drawn together may be received together."""
-    sets = [(each.members, new_draw(data)) for each in measured.node.slices]
-    draws = {i: next((draw for own, draw in sets if i in own), new_draw(data)) for i in wanted(measured, given)}
-    return {i: named(draw, i, terms_of(measured, i)) for i, draw in draws.items()}
+    sets = [(each.members, uuid.uuid4().hex) for each in measured.node.slices]
+    draws = {i: next((draw for own, draw in sets if i in own), uuid.uuid4().hex) for i in wanted(measured, given)}
+    return {i: named(draw_from(draw, data), i, terms_of(measured, i)) for i, draw in draws.items()}
 
 
 def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -> Losses:

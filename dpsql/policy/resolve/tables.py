@@ -59,7 +59,7 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
             frequencies.append(Frequency(columns, f.rows, enforce))
     _limits_fit(scope, loc, spec, protection)
     columns_of_table = _columns(scope, loc, name, spec)
-    own = scope.column_names((*loc, "belongs_to_unit"), name, spec.belongs_to_unit) or ()
+    own = scope.column_names((*loc, "belongs_to_unit"), name, spec.belongs_to_unit or ()) or ()
     if own and not isinstance(protection, (IdUnit, PathUnit)):
         scope.issues.add((*loc, "belongs_to_unit"), "says whose values are, and this table has no ids", "leave it out")
     return Table(

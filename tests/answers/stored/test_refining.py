@@ -152,7 +152,8 @@ def test_an_account_counts_what_it_has_got(folder: Path) -> None:
     with connect(folder / "club.yaml") as con:
         asked(con, COUNT, epsilon="0.2")
         con.analyst = "ben"
-        assert rho(asked(con, COUNT, epsilon="0.4")) == Fraction(8, 100)
+        assert con.sql(COUNT).cost(epsilon="0.4").rho == Fraction(8, 100)
+        assert rho(asked(con, COUNT, epsilon="0.4")) == Fraction(8, 100) and spent(con) == Fraction(10, 100)
 
 
 # --- crashes between the steps ---------------------------------------------------------------------------------------
