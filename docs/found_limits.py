@@ -48,7 +48,7 @@ def draw(target: Path) -> None:
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpsql", "font.family": "sans-serif"}):
         axes = answer.plot("bound")
         axes[0].figure.figure.savefig(target, facecolor="white", metadata={"Date": None})
-    print("\n".join(answer.notes[:2]))
+    print(*answer.notes, sep="\n")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def json_block() -> str:
     whole = as_json(plan())
     for part in ("components", "outputs"):
         whole["releases"][0][part] = whole["releases"][0][part][:1]
-    whole["nodes"] = whole["nodes"][3:4]
+    whole["tree"], whole["nodes"] = whole["tree"][3:4], whole["nodes"][3:4]
     whole["plan"] = whole["plan"][:8] + "…"
     return f"```json\n{_laid_out(whole, 0)}\n```"
 

@@ -11,6 +11,7 @@ from dpsql.answers.results.answer import Release
 from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.diagnostics.note import Note
 from dpsql.frontend.aggregates.formula import Bounds
 from dpsql.planner.postprocessing.coverage import Covered
 from dpsql.planner.postprocessing.searches.told import FoundLimit
@@ -53,8 +54,8 @@ class ReleaseView(ABC):
         return self.release.spent
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What was clipped, bounded or given again."""
+    def notes(self) -> tuple[Note, ...]:
+        """What was clipped, bounded or given again; each with its rank, dangers first."""
         return self.release.notes
 
     @property

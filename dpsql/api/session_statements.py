@@ -15,6 +15,7 @@ from typing import Final
 from dpsql.core.privacy_loss import show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.frontend.parse import MAX_LENGTH
 from dpsql.frontend.text.split import split_statements
 from dpsql.frontend.text.summary_statements import SummaryStatement, summary_statement
@@ -114,7 +115,7 @@ def _analyze(sql: str, span: Span) -> Error:
     return reject(
         "DP906", "EXPLAIN ANALYZE is refused: it shows times and numbers of rows, which depend on private rows",
         span=span, source=Source(sql), help=["leave ANALYZE out:  EXPLAIN SELECT …"],
-        notes=["nothing was run and nothing was spent"],
+        notes=[NOTHING_RAN],
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from dpsql.core.printing.dialect import Dialect
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen, EngineError
+from dpsql.diagnostics.note import Note
 
 T = TypeVar("T")
 _PATIENCE = 0.1  # seconds between two looks at a running query; a finished one is seen at once
@@ -67,7 +68,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What the user should know about how the data was opened; shown with every release."""
         ...
 

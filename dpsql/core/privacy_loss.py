@@ -185,8 +185,13 @@ def show_left(x: Fraction, digits: int = 6) -> str:
     return _show(x, digits, ROUND_FLOOR)
 
 
-def left_text(left: PrivacyLoss, *, in_rho: bool = False) -> str:
-    """What is left, rounded down, in ε or (zCDP) in ρ; δ only if there is any."""
+def left_text(left: PrivacyLoss | None, *, in_rho: bool | None = None) -> str:
+    """What is left, rounded down, in ε or (zCDP) in ρ; δ only if there is any. left: None for no limit. in_rho: None
+    for what there is.
+    """
+    if left is None:
+        return "no limit"
+    in_rho = bool(left.rho) and not left.epsilon if in_rho is None else in_rho
     main = f"ρ {show_left(left.rho)}" if in_rho else f"ε {show_left(left.epsilon)}"
     return f"{main} δ {show_left(left.delta)}" if left.delta else main
 

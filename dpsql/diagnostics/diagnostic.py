@@ -53,6 +53,15 @@ class Mark(Enum):
     OVERFLOW = "a value may exceed every DOUBLE"
     UNSEARCHED = "bounds are left to a search where nothing is searched"
     SAYS_CHARGE = "the notes say what was charged, or that nothing was"
+    BACKTICKS = "names stand in backticks"
+    TOP = "TOP stands in place of LIMIT"
+    RECURSIVE = "a WITH RECURSIVE, of which perhaps no query reads itself"
+    ORDER_WITHIN = "an order among what an aggregate reads"
+    ORDER_OF_ROWS = "an order of private rows"
+    PERHAPS_TEXT = "a name that is compared, and may be a text"
+    NO_VALUE = "no value was given for a parameter"
+    LISTED = "no repair is known but the list of what is accepted"
+    DECLARABLE = "a policy can declare what is asked for as a column"
 
 
 @value(frozen=True, slots=True)
@@ -107,7 +116,8 @@ class Diagnostic:
     """One finding: code, message, place and repair. Rendering is in `render.py`.
 
     `label` stands under the caret, `help` lines name repairs, `notes` add facts. `severity` is "error" or "warning".
-    `fix` is a repair that a program can make, its places counted in `source`.
+    `fix` is a repair that a program can make, its places counted in `source`. `mark`, `meant`: what programs ask of it;
+    the latter are the names that were perhaps meant, the likeliest first.
     """
 
     code: str
@@ -120,6 +130,7 @@ class Diagnostic:
     severity: str = "error"
     fix: Fix | None = None
     mark: Mark | None = field(default=None, compare=False)
+    meant: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_reason(cls, reason: Reason, source: Source | None = None) -> Diagnostic:

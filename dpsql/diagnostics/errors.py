@@ -136,9 +136,11 @@ def reject(
     notes: Sequence[str] = (),
     source: Source | None = None,
     mark: Mark | None = None,
+    meant: Sequence[str] = (),
 ) -> Rejected:
     """Build (not raise) the refusal with one diagnostic: `raise reject("DP103", …, span=…)`."""
-    return Rejected([Diagnostic(code, message, source, span, label, tuple(help), tuple(notes), mark=mark)])
+    found = Diagnostic(code, message, source, span, label, tuple(help), tuple(notes), mark=mark, meant=tuple(meant))
+    return Rejected([found])
 
 
 def too_large(what: str, span: Span | None, repair: str) -> TooLarge:

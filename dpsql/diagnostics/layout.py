@@ -40,6 +40,11 @@ def width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
+def text_width(text: str) -> int:
+    """Screen columns of a printable text."""
+    return len(text) if text.isascii() else sum(map(width, text))
+
+
 def one_line(text: str) -> str:
     """`text` on a single line, without control characters: for messages, labels and file names."""
     line = " ".join([part.strip() for part in text.splitlines()]).strip().replace("\t", " ")

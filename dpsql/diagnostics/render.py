@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from dpsql.diagnostics.diagnostic import Diagnostic, Fix, Mark, Source, Span
 from dpsql.diagnostics.layout import MarkedLine, anchor, inert, marked_lines, one_line, visible, width
+from dpsql.diagnostics.note import NOTHING_RAN, Note, Topic
 
 _MOST_LINES = 6  # of a span; the middle of a longer one is left out
 _RESET = "\x1b[0m"
@@ -77,7 +78,6 @@ def _fix_record(fix: Fix, source: Source) -> Record:
     return {"message": one_line(fix.message), "safe": fix.safe, "edits": edits}
 
 
-_NOTHING = "nothing was run and nothing was spent"
 _CHARGED = ("DP407", "DP212")
 """Codes that say themselves what was spent: a ledger that fails while it is written; a search that found nothing."""
 
@@ -85,12 +85,24 @@ _CHARGED = ("DP407", "DP212")
 def closing_note(diagnostic: Diagnostic, spends: bool = True) -> str:
     """The last note of a finding: that nothing was spent, if that is certain and news, and how to read the page."""
     page = f"`dpsql rule {diagnostic.code}`"
-    if not spends or _NOTHING in diagnostic.notes or diagnostic.code in _CHARGED or diagnostic.mark is Mark.SAYS_CHARGE:
-        return page
+    return f"{NOTHING_RAN}. {page}" if spends and not _noted(diagnostic) and _means_nothing_ran(diagnostic) else page
+
+
+def says_nothing_ran(diagnostic: Diagnostic) -> bool:
+    """Whether a finding says that nothing was run and nothing was spent, in its notes or in the last of them."""
+    return _noted(diagnostic) or _means_nothing_ran(diagnostic)
+
+
+def _noted(diagnostic: Diagnostic) -> bool:
+    return any(isinstance(note, Note) and note.topic is Topic.NOTHING_RAN for note in diagnostic.notes)
+
+
+def _means_nothing_ran(diagnostic: Diagnostic) -> bool:
+    """By its code."""
+    if diagnostic.code in _CHARGED or diagnostic.mark is Mark.SAYS_CHARGE:
+        return False
     refusal = diagnostic.severity == "error" and diagnostic.code[:3] in ("DP1", "DP2", "DP3", "DP4")
-    if refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905":
-        return f"{_NOTHING}. {page}"
-    return page
+    return refusal or diagnostic.code.startswith("DP01") or diagnostic.code == "DP905"
 
 
 def is_about_policy(code: str) -> bool:

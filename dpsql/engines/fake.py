@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.diagnostics.note import Note
 
 Answer = RawTable | BaseException
 
@@ -20,7 +21,7 @@ class FakeEngine:
 
     dialect = DUCKDB
     version = "0.0"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.server_address import ServerError, parse_server
 from dpsql.core.policy.source import Option, SourceCall
 from dpsql.core.printing.dialect import Dialect
+from dpsql.diagnostics.note import Note
 from dpsql.engines import duckdb, postgres, spark
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class OpenOptions:
     memory_limit: str | None = None
     progress: bool = False
     copies: Copies | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     optimizers: str | None = None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Node
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.note import Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +20,4 @@ class BoundQuery:
     root: Node
     columns: tuple[Column, ...]
     source: Source
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()

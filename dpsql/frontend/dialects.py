@@ -13,7 +13,7 @@ Tested by: tests/frontend/test_dialects.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -24,6 +24,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.frontend.bind.expressions.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE, listed_shares
 from dpsql.frontend.bind.expressions.several_values import THREE_VALUED, list_behind
 from dpsql.frontend.dialect_texts import substring, trimmed
@@ -87,11 +88,11 @@ _DAYS_APART = frozenset({"postgres", "snowflake"})
 """Where date - date is a number of days, as in DuckDB."""
 
 
-def notes(dialect: str) -> tuple[str, ...]:
+def notes(dialect: str) -> Iterator[Note]:
     """What the reader of an answer should know about the dialect."""
-    if dialect not in _IGNORES_CASE:
-        return ()
-    return (f"text is compared as it is stored: 'a' is not 'A', and spaces count, unlike in many {dialect} databases",)
+    if dialect in _IGNORES_CASE:
+        stored = "text is compared as it is stored: 'a' is not 'A', and spaces count"
+        yield Note(f"{stored}, unlike in many {dialect} databases", Rank.SOURCE)
 
 
 def adapt(tree: exp.Query, dialect: str, source: Source) -> exp.Query:

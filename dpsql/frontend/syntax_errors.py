@@ -5,17 +5,35 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import sqlglot
 from sqlglot import Token
 from sqlglot.errors import ParseError
 
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.spans import code_of
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 """Spaces and comments in front of a statement."""
+
+
+class SyntaxMistake(NamedTuple):
+    """What a person sees in a text that no parser reads. meant: the one word that was."""
+
+    message: str
+    span: Span
+    advice: str
+    mark: Mark | None = None
+    meant: tuple[str, ...] = ()
+
+    def refusal(self, source: Source) -> Rejected:
+        """The refusal of the text."""
+        return reject(
+            "DP010", f"syntax error: {self.message}", span=self.span, source=source, help=[self.advice], mark=self.mark,
+            meant=self.meant,
+        )  # fmt: skip
 
 
 def whole_line(source: Source) -> Span:
@@ -54,12 +72,11 @@ def syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) -> 
     known = _batch(source) or _keyword_as_name(source, span) or _format_mark(source)
     known = known or (None if counted else _known_mistake(source, span))
     if known is not None:
-        description, span, advice = known
-    else:
-        advice = "look for a missing comma, bracket or keyword before this place"
-        if not (highlight and description.startswith(highlight)):
-            description = description[:1].lower() + description[1:]
-    return reject("DP010", f"syntax error: {description}", span=span, source=source, help=[advice])
+        return known.refusal(source)
+    if not (highlight and description.startswith(highlight)):
+        description = description[:1].lower() + description[1:]
+    advice = "look for a missing comma, bracket or keyword before this place"
+    return SyntaxMistake(description, span, advice).refusal(source)
 
 
 _CLAUSES = (
@@ -86,19 +103,19 @@ _FORMAT_MARK = re.compile(r"(?:[=<>(,]|\b(?:AND|LIKE|BETWEEN))\s*(%(?:s|\((\w+)\
 _TOP = re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?(TOP\s*\(?\s*(\d+)(?:\s*\))?)", re.IGNORECASE)
 
 
-def _batch(source: Source) -> tuple[str, Span, str] | None:
+def _batch(source: Source) -> SyntaxMistake | None:
     """A batch where one query alone is taken, as by a cursor."""
     found = _BATCH.match(code_of(source.text))
     if found is None:
         return None
-    return (
+    return SyntaxMistake(
         "a batch is not one query, but several",
         Span(*found.span(1)),
         "in Python  con.batch_of(sql)  or  con.batch([…])",
     )
 
 
-def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | None:
+def _keyword_as_name(source: Source, stuck: Span) -> SyntaxMistake | None:
     """A keyword before a comma, a comparison or a closing bracket, or one of no query: a column of that name was meant.
 
     stuck: where the parser could not go on.
@@ -108,64 +125,68 @@ def _keyword_as_name(source: Source, stuck: Span) -> tuple[str, Span, str] | Non
         found = _STATEMENTS.fullmatch(source.text, stuck.start, stuck.end)
     if found is None:
         return None
-    return f"{found[0]} is a keyword, and no name unless quoted", Span(*found.span()), f'write  "{found[0]}"'
+    what = f"{found[0]} is a keyword, and no name unless quoted"
+    return SyntaxMistake(what, Span(*found.span()), f'write  "{found[0]}"')
 
 
-def _format_mark(source: Source) -> tuple[str, Span, str] | None:
+def _format_mark(source: Source) -> SyntaxMistake | None:
     """A placeholder as psycopg and MySQL's drivers write it: `%s`, `%(name)s`, where no remainder can be meant."""
     found = _FORMAT_MARK.search(code_of(source.text))
     if found is None:
         return None
     named = f"${found[2]}  or  " if found[2] else ""
-    return f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?"
+    return SyntaxMistake(f"{found[1]} is no placeholder here", Span(*found.span(1)), f"write  {named}?")
 
 
 def misspelt(source: Source) -> Rejected | None:
     """The refusal of a statement whose first word is nearly one that begins a query; None of any other."""
     found = _misspelt(source)
-    if found is None:
-        return None
-    message, span, advice = found
-    return reject("DP010", f"syntax error: {message}", span=span, source=source, help=[advice])
+    return None if found is None else found.refusal(source)
 
 
-def _misspelt(source: Source) -> tuple[str, Span, str] | None:
+def _misspelt(source: Source) -> SyntaxMistake | None:
     word = re.compile(r"[A-Za-z_]+").match(source.text, whole_line(source).start)
     if word is None:
         return None
     close = difflib.get_close_matches(word[0].upper(), ("SELECT", "WITH", "FROM"), n=1, cutoff=0.7)
     if not close or close[0] == word[0].upper():
         return None
-    return f"a query does not begin with {word[0]}", Span(*word.span()), f"did you mean {close[0]}?"
+    return _meant(f"a query does not begin with {word[0]}", word, close[0])
 
 
-def _known_mistake(source: Source, found: Span) -> tuple[str, Span, str] | None:
+def _meant(message: str, word: re.Match[str], meant: str) -> SyntaxMistake:
+    return SyntaxMistake(message, Span(*word.span()), f"did you mean {meant}?", meant=(meant,))
+
+
+def _known_mistake(source: Source, found: Span) -> SyntaxMistake | None:
     """What the text says to a person although no parser sees it: message, place and repair."""
     source = Source(code_of(source.text))  # words in comments and strings are no mistakes
     if (misspelt := _misspelt(source)) is not None:
         return misspelt
     if "`" in source.text[found.start : found.end]:
         quoted = (m for m in re.finditer(r"`[^`]*`?", source.text) if m.start() <= found.start < m.end())
-        return (
+        return SyntaxMistake(
             "names are not quoted with backticks here", next((Span(*m.span()) for m in quoted), found),
             'write  "name",  or name the dialect of the text: --dialect bigquery, in Python dialect="bigquery"',
+            Mark.BACKTICKS,
         )  # fmt: skip
     bracket = re.compile(r"\[\w+\]").match(source.text, found.start)
     if bracket and re.search(r"\b(?:FROM|JOIN)\s*\Z", source.text[: found.start], re.IGNORECASE):
-        return (
+        return SyntaxMistake(
             "names are not quoted with brackets here", Span(*bracket.span()),
             'write  "name",  or name the dialect of the text: --dialect tsql, in Python dialect="tsql"',
         )  # fmt: skip
     hash_sign = re.compile(r"\w*\s*(#)").match(source.text, found.start)
     if hash_sign:
-        return "# does not begin a comment", Span(*hash_sign.span(1)), "write  --"
+        return SyntaxMistake("# does not begin a comment", Span(*hash_sign.span(1)), "write  --")
     top = _TOP.search(source.text)
     if top and top.start(1) < found.end:
-        return "there is no TOP", Span(*top.span(1)), f"write  LIMIT {top.group(2)}  at the end"
+        limit = f"write  LIMIT {top.group(2)}  at the end"
+        return SyntaxMistake("there is no TOP", Span(*top.span(1)), limit, Mark.TOP)
     before = list(re.finditer(r"\w+", source.text[: found.start]))[-1:]
     here = re.compile(r"\w+").match(source.text, found.start)
     for word in (*before, *([here] if here else [])):
         close = difflib.get_close_matches(word.group(0).upper(), _CLAUSES, n=1, cutoff=0.7)
         if close and word.group(0).upper() not in (*sqlglot.Tokenizer.KEYWORDS, *_CLAUSES):
-            return f"{word.group(0)} cannot stand here", Span(*word.span()), f"did you mean {close[0]}?"
+            return _meant(f"{word.group(0)} cannot stand here", word, close[0])
     return None

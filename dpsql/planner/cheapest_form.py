@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
@@ -18,15 +20,22 @@ from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.searches.limits_to_search import Searching
 from dpsql.planner.searches.may_search import lacks_limits, not_searched, says_auto
 from dpsql.planner.searches.search_share import searching_of
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import QueryToPlan
+from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import error_of_limits
 from dpsql.planner.with_limits_searched import with_limits_searched
 
 Error = Callable[[Release, Facts], float]
 
+ANYWAY: Final = "or run it all the same: /* dpsql: anyway=on */ SELECT …"
+
 
 def cheapest_form(query: QueryToPlan) -> Plan:
-    """The plan; where its errors are asked for, that of the form of sums which meets them for less."""
+    """The plan; where its errors are asked for, that of the form of sums which meets them for less.
+
+    Raises Rejected; DP305 where no group could be shown.
+    """
     if query.settings.max_error and query.settings.search is None and not query.settings.found:
         # How large an error will be is known of declared limits alone, so that where there are some they hold.
         try:
@@ -35,16 +44,15 @@ def cheapest_form(query: QueryToPlan) -> Plan:
             if not any(map(lacks_limits, refusal.diagnostics)):
                 raise
     if query.settings.consistent_totals:
-        return _quietest(query, None)  # of the same form in all sets of groups
-    if not query.settings.max_error:
-        return _quietest(query, total_error)
-    # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
-    plain = _quietest(query, None)
-    try:
-        shared = _quietest(query, total_error)
-    except Rejected:
-        return plain
-    return min(plain, shared, key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+        plan = _quietest(query, None)  # of the same form in all sets of groups
+    elif not query.settings.max_error:
+        plan = _quietest(query, total_error)
+    else:
+        # Sums may be plain or share a count's noise: which form meets the errors for less depends on them.
+        plan = _quietest(query, None)
+        with suppress(Rejected):
+            plan = min(plan, _quietest(query, total_error), key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+    return _to_be_shown(plan, query.settings)
 
 
 def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
@@ -83,3 +91,14 @@ def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching
         if searching is not None and searching.withheld:
             refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
         raise
+
+
+def _to_be_shown(plan: Plan, settings: QuerySettings) -> Plan:
+    """Refuse a plan of which no group could be shown, before it is paid for. Raises Rejected DP305."""
+    refused = [w for w in plan.warnings if w.severity == "error"]
+    if not refused:
+        return plan
+    # Once limits were found it is paid for.
+    if not (settings.anyway or settings.nominal or settings.found):
+        raise Rejected([replace(w, help=(*w.help, ANYWAY)) for w in refused])
+    return replace(plan, stages=tuple(s.as_warnings() if isinstance(s, Releasing) else s for s in plan.stages))

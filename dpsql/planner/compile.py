@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from dpsql.core.analysis.context import Context
@@ -28,7 +29,6 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.searches.may_search import with_search_proposed, would_be_searched
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan, bound_query
-from dpsql.planner.to_be_shown import to_be_shown
 
 
 def compile_query(
@@ -55,16 +55,13 @@ def compile_query(
     steps.begin()
     try:
         query = bound_query(source, ctx, settings, parameters, target, tables)
-        return to_be_shown(cheapest_form(query), query.settings)
+        return cheapest_form(query)
     except Rejected as refusal:
         found = refusal.diagnostics if query is None else rows_wanted(refusal.diagnostics, query.bound.root, source)
         if would_be_searched(found, policy, settings):
-            searched = replace(settings, search=True)
-            try:
+            with suppress(Rejected, RecursionError):
+                searched = replace(settings, search=True)
                 cheapest_form(bound_query(source, ctx, searched, parameters, target, tables))
-            except (Rejected, RecursionError):
-                pass
-            else:
                 found = with_search_proposed(found)
         refusal.diagnostics = tuple(as_written(d.at(source)) for d in found)
         raise

@@ -17,6 +17,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.note import Note
 from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.stages.answering_rows import AnsweringRows
@@ -70,14 +71,14 @@ class Plan:
 
     stages: in the order of a run. Those behind one that `finds` stand at their price. cost: privacy unit → loss of all
     stages, recomputed from the mechanisms, in the policy's accountant. notes: what was clipped or bounded, for the
-    reader of the result.
+    reader of the result, dangers first.
     """
 
     source: Source
     columns: tuple[Column, ...]
     stages: tuple[Stage, ...]
     cost: Mapping[str, PrivacyLoss]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     bid: Bid
     basis: Basis
     identity: Fingerprint = field(compare=False)
@@ -101,7 +102,7 @@ class Plan:
         return self.releasing.tree
 
     @property
-    def unread(self) -> tuple[str, ...]:
+    def unread(self) -> tuple[Note, ...]:
         """Why parts of the query have no rows whatever the data hold; they are not in the tree."""
         return self.releasing.unread
 
@@ -196,16 +197,19 @@ class Plan:
 class Charge:
     """What a run of a plan would charge an account now.
 
-    by_unit: privacy unit → loss, where there is one. notes: which numbers are given from stored answers.
+    by_unit: privacy unit → loss, where there is one. notes: which numbers are given from stored answers. new: the part
+    for new noise, which counts in the total, too.
     """
 
     by_unit: Mapping[str, PrivacyLoss]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    new: Mapping[str, PrivacyLoss] = field(default_factory=dict)
 
     @classmethod
     def of_new(cls, plan: Plan) -> Charge:
         """For new noise throughout."""
-        return cls({unit: loss for unit, loss in plan.cost.items() if loss != PrivacyLoss()})
+        found = {unit: loss for unit, loss in plan.cost.items() if loss != PrivacyLoss()}
+        return cls(found, new=found)
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dpsql.core.ir.fingerprint import Fingerprint
 from dpsql.core.ir.nodes import Node
+from dpsql.diagnostics.note import in_order
 from dpsql.frontend import dialects
 from dpsql.planner.costs.privacy_cost import cost_within
 from dpsql.planner.notes.notes import drawn_by
@@ -25,13 +26,13 @@ def plan_of_stages(rewritten: Node, query: QueryToPlan) -> Plan:
     cost = cost_within(noise.request, noise.measured, query.policy)
     stages = tuple(_priced(begun, noise, query))
     public = query.ctx.public
-    told = (note for stage in stages for note in stage.told(noise, query))
+    told = (*(note for stage in stages for note in stage.told(noise, query)), *drawn_by(query.policy.noise))
     return Plan(
         query.source,
         query.bound.columns,
         stages,
         cost,
-        (*query.bound.notes, *tree.unread, *told, *drawn_by(query.policy.noise), *dialects.notes(query.parsed.dialect)),
+        in_order((*query.bound.notes, *tree.unread, *told, *dialects.notes(query.parsed.dialect))),
         _bid(noise, query),
         Basis(query.policy.hash, dict(public.used), not public.missing, dict(public.read)),
         _identity(stages, noise, query),

@@ -19,6 +19,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.may_search import search_refused
@@ -355,12 +356,12 @@ class Session:
         """
         if self.service.free:
             true = f"; where it is true this costs {Charge.of_new(plan).loss}, unless its answer is stored"
-            return Charge({}, (self.service.free + ("" if plan.known else true),))
+            return Charge({}, (Note(self.service.free + ("" if plan.known else true), Rank.DANGER),))
         try:
             return self.charge(plan, fresh=fresh)
         except CannotOpen as refusal:
             why = refusal.diagnostics[0].message if refusal.diagnostics else "they cannot be read"
-            return replace(Charge.of_new(plan), notes=(f"stored answers were not looked at: {why}",))
+            return replace(Charge.of_new(plan), notes=(Note(f"stored answers were not looked at: {why}", Rank.SOURCE),))
 
     def price(self, plan: Plan) -> PrivacyLoss:
         """The `charge` of a run, the largest over all units. Raises CannotOpen."""

@@ -25,6 +25,7 @@ from dpsql.core.noise.backends import EXACT, backend
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, draw_release, wanted
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.note import OF_RELEASES, Note, in_order
 from dpsql.planner.notes.notes import notes_of
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.noisy_rows import as_query
@@ -138,20 +139,20 @@ class StagesOfARun:
                 self._kept.failed()
             raise
 
-    def _notes(self) -> tuple[str, ...]:
-        """What the reader of an answer is told, in this order."""
+    def _notes(self) -> tuple[Note, ...]:
+        """What the reader of an answer is told."""
         plan, noisy = self.plan, self._handed.noisy
-        expected = notes_of([r.measured for r in plan.releases], plan.source)
-        return (
+        told = (
             *self._resolution.notes,
             *self._handed.notes,
-            *dict.fromkeys(self._kept.remarks),
+            *self._kept.remarks,
             # Stored numbers were made by other mechanisms than planned: a threshold that is told is the one that was.
             *notes_of([n.planned.measured for n in noisy], plan.source),
-            *(note for note in plan.notes if note not in expected),
+            *(note for note in plan.notes if note.topic not in OF_RELEASES),
             *self._service.engine.notes,
             *((FORGETS,) if self._service.forgets and not plan.known else ()),
         )
+        return in_order(told)
 
 
 def _functions(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers]) -> list[tuple[str, str]]:
@@ -170,9 +171,9 @@ class _Kept:
     """
 
     def __init__(self, account: AnalystAccount | None) -> None:
-        self.account, self.remarks = account, list[str]()
+        self.account, self.remarks = account, list[Note]()
         self.underway = None if account is None else account.underway()
-        self._later: list[Callable[[AnalystAccount], list[str]]] = []
+        self._later: list[Callable[[AnalystAccount], list[Note]]] = []
         self.is_charged = False
 
     def charged(self, resolution: Resolution) -> Charged:

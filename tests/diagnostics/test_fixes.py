@@ -130,7 +130,7 @@ def test_a_guess_is_not_safe(sql: str) -> None:
 
 
 def test_every_repair_still_finds_its_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repairs are found by code and message: an upgrade of the parser, or other words, must not lose one unnoticed."""
+    """Repairs are found by code and mark: an upgrade of the parser must not lose one unnoticed."""
     refusals = [(sql, d) for sql in (*SAFE, *GUESSED) for d in examine(Source(sql), POLICY).diagnostics if d.fix]
     for entry in repairs._RULES:
         monkeypatch.setattr(repairs, "_RULES", (entry,))

@@ -3859,7 +3859,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-group-is-no-refusal",
-        "dpsql/planner/to_be_shown.py",
+        "dpsql/planner/cheapest_form.py",
         "    if not refused:",
         "    if True:",
         "a query of which no group could be shown is paid for",
@@ -5263,6 +5263,22 @@ MUTATIONS = (
         ("tests/service/test_limits_found_unasked.py",),
     ),
     Mutation(
+        "unasked-one-row-of-a-group-given-up",
+        "dpsql/planner/rewrites/bounds/bound_contributions.py",
+        "        and m > 1\n",
+        "",
+        "a unit that counts once in a group counts there as often as it has rows",
+        ("tests/planner/test_caps_of_groups.py",),
+    ),
+    Mutation(
+        "unasked-root-above-the-cap",
+        "dpsql/planner/searches/searched_limits.py",
+        "self.declared.roots if norm ==",
+        "self.declared.rows if norm ==",
+        "a root is searched up to M·G, √G times what M and G hold it to",
+        ("tests/planner/test_caps_of_groups.py",),
+    ),
+    Mutation(
         "unasked-in-vain",
         "dpsql/planner/searches/found.py",
         "least if chosen is None and limit.unasked else chosen",
@@ -5337,7 +5353,7 @@ MUTATIONS = (
     Mutation(
         "roots-above-a-declared-limit",
         "dpsql/planner/searches/searched_limits.py",
-        "if self.one_group or at_most is not None or",
+        "if self.one_group or is_capped or",
         "if self.one_group or",
         "an id counts with more rows than the policy says in all groups together",
         ("tests/planner/test_roots_of_squares.py",),

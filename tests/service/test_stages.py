@@ -15,6 +15,7 @@ from dpsql.core.engine import Engine
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.diagnostics.note import Note
 from dpsql.engines.scratch import Scratch
 from dpsql.planner import plan_of_stages
 from dpsql.planner.stages.all_stages import STAGES
@@ -62,13 +63,13 @@ class Recount(Stage):
         (output,) = self.tree.node.outputs  # type: ignore[union-attr]
         return {**weights, output.column.uid: Fraction(len(tree.releases.node(0).components), 3)}
 
-    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
-        yield "a quarter counts once more"
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
+        yield Note("a quarter counts once more")
 
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         last = before.noisy[-1]
         counted = round(int(last.columns[0].array[0]) * last.planned.measured.measurements[0].unit)
-        return replace(before, notes=(*before.notes, f"once more: {counted}"))
+        return replace(before, notes=(*before.notes, Note(f"once more: {counted}")))
 
 
 @pytest.mark.parametrize("options", [{}, {"coverage": True}])

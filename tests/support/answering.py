@@ -19,6 +19,7 @@ from dpsql.core.ir import types as t
 from dpsql.core.ir.types import SqlType
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.note import Note
 from dpsql.faces.server.statements import (
     STOPPED,
     Answer,
@@ -60,6 +61,7 @@ class Answers:
     running: threading.Event = field(default_factory=threading.Event)
     stopped: list[str] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
+    notices: tuple[Note, ...] = (Note("spent ε 0.5"),)
     _ends: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def describe(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
@@ -101,16 +103,14 @@ class Answers:
             raise Refused([Diagnostic("DP901", "the statement was stopped")], STOPPED)
         if batch := _BATCH.fullmatch(described.sql):
             each = [await self.describe(login, sql, settings) for sql in batch[1].split(";")]
-            return Answer((), (), ("spent ε 0.5",), command="BATCH", more=tuple(map(self._answer, each)))
+            return Answer((), (), (Note("spent ε 0.5"),), command="BATCH", more=tuple(map(self._answer, each)))
         return self._answer(described)
 
     def _answer(self, described: DescribedStatement) -> Answer:
         found = _FORM.fullmatch(_COMMENT.sub(" ", described.sql))
         assert found is not None
         one = tuple(0.0 if name == "n_low" else COLUMNS[name][1] for name, _ in described.columns)
-        return Answer(
-            described.columns, [one] * int(found[2] or 1), ("spent ε 0.5",), self.warnings, "ε 0.5", "plan", "id"
-        )
+        return Answer(described.columns, [one] * int(found[2] or 1), self.notices, self.warnings, "ε 0.5", "plan", "id")
 
     async def stop(self, run_id: str) -> None:
         self.stopped.append(run_id)
@@ -176,7 +176,7 @@ class SessionAnswers:
             plan = query.plan(settings.epsilon, settings.delta, rho=settings.rho, limits=settings.limits)
             release = self.connection.run(plan)
         columns = tuple(zip(release.columns, release.types, strict=True))
-        return Answer(columns, release.rows, (f"spent {release.spent}", *release.notes), spent=str(release.spent))
+        return Answer(columns, release.rows, (Note(f"spent {release.spent}"), *release.notes), spent=str(release.spent))
 
     async def stop(self, run_id: str) -> None:
         """Its runs are over soon."""

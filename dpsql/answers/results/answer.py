@@ -15,6 +15,7 @@ from dpsql.core.privacy_loss import PrivacyLoss, exact
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note
 from dpsql.frontend.aggregates.formula import Bounds
 from dpsql.planner.postprocessing.coverage import Covered, covered
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals
@@ -42,7 +43,8 @@ class Release:
     columns, types: names and SQL types in order.
     spent: what was counted in the analyst's account, for new noise and for stored answers that it did not have; the
         largest over all privacy units.
-    notes: what was clipped or bounded, what was answered from stored answers, and how the data was opened.
+    notes: what was clipped or bounded, what was answered from stored answers, and how the data was opened: texts, each
+        with its `rank`, dangers first.
     plan: the very plan that was priced and run.
     Iteration, `len` and `in` are those of `rows`. It is held in columns: `df`, `pl`, `arrow`, `to_dict` make no rows.
 
@@ -59,7 +61,7 @@ class Release:
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
     spent: PrivacyLoss
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     plan: Plan = field(repr=False)
     _noisy: tuple[NoisyRelease, ...] = field(repr=False)
     _table: AnswerRows = field(repr=False)

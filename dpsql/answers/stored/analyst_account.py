@@ -23,6 +23,7 @@ from dpsql.core.privacy_loss import PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, ChargeRequest, Price, charge, charge_reserved
 from dpsql.core.release.noisy import GivenAnswers, wanted
 from dpsql.diagnostics.errors import BudgetExceeded, reject
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.plan import Plan
 
 
@@ -49,7 +50,7 @@ class AnalystAccount:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     leaving: Callable[[], object] | None = None
     drawing: Callable[[], object] | None = None
-    summaries: Callable[[Plan, AnalystAccount], tuple[Sequence[Summary], Sequence[str]]] | None = None
+    summaries: Callable[[Plan, AnalystAccount], tuple[Sequence[Summary], Sequence[Note]]] | None = None
     named: bool = False
     head: Path | None = None
     data: str = ""
@@ -67,10 +68,12 @@ class AnalystAccount:
         own = self.policy.failures
         return FailureCap(own.most, own.in_total, dt.datetime.now(dt.UTC) - own.per)
 
-    def failures_told(self) -> tuple[str, ...]:
+    def failures_told(self) -> tuple[Note, ...]:
         """What to tell whoever is not refused for failures, though there are too many."""
         why = None if self.named else too_many(self._failure_cap, self.analyst, self.ledger.failures())
-        return () if why is None else (f"{why}: with a name, and at a server, private queries are refused; {LOOK}",)
+        if why is None:
+            return ()
+        return (Note(f"{why}: with a name, and at a server, private queries are refused; {LOOK}", Rank.DANGER),)
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""

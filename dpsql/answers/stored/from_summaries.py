@@ -23,6 +23,7 @@ from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import largest
 from dpsql.core.release.charge import Price
 from dpsql.core.release.noisy import GivenAnswers, wanted
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.plan import Plan
 
 _ROUNDING = 0.5
@@ -36,7 +37,7 @@ def with_summaries(
     held: Collection[str],
     price: Callable[[ChosenAnswers], Price],
     fits: Callable[[ChosenAnswers], bool],
-) -> tuple[ChosenAnswers, tuple[str, ...]]:
+) -> tuple[ChosenAnswers, tuple[Note, ...]]:
     """The choice with what summaries say in place of new noise, and what the reader is told. Raises CannotOpen."""
     if account.summaries is None or plan.is_part or plan.searches is not None or not _missing(plan, choice):
         return choice, ()
@@ -50,7 +51,7 @@ def with_summaries(
         parts = {place: part for place, part in told.items() if isinstance(part, SummaryPart)}
         if not parts:
             why = next((part for part in told.values() if isinstance(part, str)), None)
-            found += [] if why is None else [f"not from summary {summary.name}: {why}"]
+            found += [] if why is None else [_of(f"not from summary {summary.name}: {why}")]
             continue
         good = {place: part for place, part in parts.items() if _as_accurate(plan, place, part)}
         if _has(summary, held):
@@ -58,26 +59,31 @@ def with_summaries(
                 good = parts
             if good:
                 choice = _taken(choice, summary, good, held)
-                found.append(f"{_said(plan, summary, good)}, cost 0")
-                found += [_LIMITED.format(summary.name)] if summary.limited else []
+                found.append(_of(f"{_said(plan, summary, good)}, cost 0"))
+                found += [_limited(summary)] if summary.limited else []
             else:
-                found.append(f"from summary {summary.name} it would be ± {_widest(parts):.4g}, at cost 0")
+                found.append(_of(f"from summary {summary.name} it would be ± {_widest(parts):.4g}, at cost 0"))
             continue
         whole = _taken(choice, summary, good or parts, held)
         receipt = largest(price(whole).received.values())
         if good and fits(whole):
             choice = whole
-            found.append(f"{_said(plan, summary, good)}, first receipt {receipt}, and the total budget nothing")
-            found += [_LIMITED.format(summary.name)] if summary.limited else []
+            found.append(_of(f"{_said(plan, summary, good)}, first receipt {receipt}, and the total budget nothing"))
+            found += [_limited(summary)] if summary.limited else []
         else:
             why = ", more than is asked for, or left" if good else ""
-            found.append(
-                f"from summary {summary.name} it would be ± {_widest(parts):.4g}, first receipt {receipt}{why}"
-            )
+            widest = f"± {_widest(parts):.4g}"
+            found.append(_of(f"from summary {summary.name} it would be {widest}, first receipt {receipt}{why}"))
     return choice, tuple(found)
 
 
-_LIMITED = "summary {}: a limit of rows counts over the whole table, whatever is filtered"
+def _of(told: str) -> Note:
+    return Note(told, Rank.SOURCE)
+
+
+def _limited(summary: Summary) -> Note:
+    whole = "a limit of rows counts over the whole table, whatever is filtered"
+    return Note(f"summary {summary.name}: {whole}", Rank.BIAS)
 
 
 def _missing(plan: Plan, choice: ChosenAnswers) -> list[int]:

@@ -30,6 +30,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import Additive, DiscreteGaussian, made_by
 from dpsql.core.release.noisy import Estimate, GivenAnswers, NoisyRelease, NoisySource, Sums
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.plan import Plan
 
 WORTH_IT: Final = Fraction(9, 10)
@@ -48,13 +49,13 @@ class Refinement:
     choice: ChosenAnswers
     improved: tuple[StoredAnswer, ...] = ()
 
-    def note(self, costs: object, asked: object) -> tuple[str, ...]:
+    def note(self, costs: object, asked: object) -> Note:
         """What the reader is told. costs: of the run; asked: of new noise for all of it."""
         earlier = (a for own in self.choice.given for draws in own.earlier.values() for a in draws)
         days = sorted({a.made_at.date().isoformat() for a in earlier})
         if not self.improved:
-            return (f"the mean of draws, those of {', '.join(days)} among them; {EACH_LOOK}",)
-        return (f"improves answers of {', '.join(days)}: {costs} in place of {asked}; {EACH_LOOK}",)
+            return Note(f"the mean of draws, those of {', '.join(days)} among them; {EACH_LOOK}", Rank.SOURCE)
+        return Note(f"improves answers of {', '.join(days)}: {costs} in place of {asked}; {EACH_LOOK}", Rank.SOURCE)
 
 
 def refined(

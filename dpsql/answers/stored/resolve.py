@@ -28,7 +28,7 @@ from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import GivenAnswers, assembled, wanted
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import BudgetExceeded
-from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.found import found_by
@@ -48,7 +48,7 @@ class Resolution:
     given: tuple[GivenAnswers, ...]
     received: tuple[StoredAnswer, ...]
     price: Price
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     printed: Resolution | None = field(default=None, compare=False)
     refinement: Refinement | None = field(default=None, compare=False, repr=False)
     _store: _ReadOnce | None = field(default=None, compare=False, repr=False)
@@ -56,7 +56,7 @@ class Resolution:
     @property
     def charge(self) -> Charge:
         """As EXPLAIN and `cost` tell it."""
-        return Charge(self.price.in_account, self.notes)
+        return Charge(self.price.in_account, self.notes, self.price.new)
 
     @property
     def to_draw(self) -> Plan:
@@ -184,7 +184,7 @@ def _priced(
     plan: Plan,
     account: AnalystAccount,
     choice: ChosenAnswers,
-    notes: tuple[str, ...] = (),
+    notes: tuple[Note, ...] = (),
     refinement: Refinement | None = None,
 ) -> Resolution:
     asked = cost = _price(plan, account, choice)
@@ -192,7 +192,7 @@ def _priced(
         choice = refinement.choice
         cost = _price(refinement.plan, account, choice)
         told = (largest(price.in_account.values()) for price in (cost, asked))
-        notes = (*notes, *refinement.note(*told))
+        notes = (*notes, refinement.note(*told))
     told_of = (*notes_of_given(plan.first, choice, cost.received), *notes)
     return Resolution(plan, account, choice.given, choice.received, cost, told_of, refinement=refinement)
 
@@ -278,7 +278,7 @@ class _ReadOnce:
         self._read.clear()
 
 
-def notes_of_given(plan: Plan, choice: ChosenAnswers, cost: Mapping[str, PrivacyLoss]) -> tuple[str, ...]:
+def notes_of_given(plan: Plan, choice: ChosenAnswers, cost: Mapping[str, PrivacyLoss]) -> tuple[Note, ...]:
     """`n, mean answered from 2026-11-20`: one note for each day that answers are from.
 
     Where other numbers of the query are drawn or paid for, the last of these notes says that they cost nothing; else
@@ -303,7 +303,7 @@ def notes_of_given(plan: Plan, choice: ChosenAnswers, cost: Mapping[str, Privacy
         notes.append(f"{', '.join(names)} answered from {day}, new to this account")
     if first:
         notes.append(f"stored answers that are new to this account cost it {price}, and the total budget nothing")
-    return tuple(map(one_line, notes))  # names of columns are the analyst's
+    return tuple(Note(told, Rank.SOURCE) for told in notes)
 
 
 def _names(plan: Plan, place: int, choice: ChosenAnswers) -> list[tuple[int, str]]:

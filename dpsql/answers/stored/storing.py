@@ -11,10 +11,11 @@ from dpsql.answers.stored.choosing import released_rows
 from dpsql.core.ledger.released import ShownKeys, StoredAnswer
 from dpsql.core.release.charge import Charged, terms_of
 from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, wanted
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.plan import Plan
 
 
-def store(plan: Plan, account: AnalystAccount, charged: Charged, noisy: Sequence[NoisyRelease]) -> list[str]:
+def store(plan: Plan, account: AnalystAccount, charged: Charged, noisy: Sequence[NoisyRelease]) -> list[Note]:
     """Store what was drawn last, durably; a note if that fails: it is paid for, so it is shown all the same.
 
     noisy: the releases that have been measured so far.
@@ -27,7 +28,7 @@ def store(plan: Plan, account: AnalystAccount, charged: Charged, noisy: Sequence
     try:
         account.store.add(answers)
     except Exception:  # whatever it is, keeping back what was paid for helps nobody
-        return ["the answer could not be stored: asking again costs again"]
+        return [Note("the answer could not be stored: asking again costs again", Rank.DANGER)]
     return []
 
 

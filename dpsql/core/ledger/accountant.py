@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, assert_never
 
-from dpsql.core.ledger.refusals import NOTHING_RAN
 from dpsql.core.privacy_loss import PrivacyLoss, compose, pure_to_rho, rho_to_epsilon, show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.diagnostics.note import NOTHING_RAN
 
 Accountant = Literal["pure_dp", "approx_dp", "zcdp"]
 

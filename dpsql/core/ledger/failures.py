@@ -18,9 +18,9 @@ from typing import Final, Literal
 
 from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Failure, FailureCap, Ledger
-from dpsql.core.ledger.refusals import NOTHING_RAN
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded
+from dpsql.diagnostics.note import NOTHING_RAN
 
 _FAILED, _LOOKED_AT = "STATEMENT FAILED ", "FAILURES LOOKED AT "
 """How the statements of these entries begin."""

@@ -12,8 +12,8 @@ from typing import Literal
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, remaining, show_left, show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
+from dpsql.diagnostics.note import NOTHING_RAN
 
-NOTHING_RAN = "nothing was run and nothing was spent"
 CHARGED = "nothing was run, but the charge was made and stays"
 KEPT_BACK = "the answer is not shown, and the charge stays; what was stored is free when it is asked for again"
 PERHAPS_CHARGED = "nothing was run, but the charge may have been made, and stays then"

@@ -24,6 +24,7 @@ from dpsql.core.policy.source import SourceCall
 from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import EngineError
+from dpsql.diagnostics.note import Note
 from dpsql.diagnostics.words import with_article
 from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.copies.copies import attach as attach_copies
@@ -87,7 +88,7 @@ class DuckDBEngine:
         second: the connection of the `sibling`. locked: whether nothing can be set any more; else if there is `spill`.
         agreed: whether other optimizers have to be turned off before each statement; see locked/agreed.py.
         """
-        self.told: tuple[str, ...] = ()
+        self.told: tuple[Note, ...] = ()
         self._looked_at: LookedAt | None = None
         self._connection, self._home, self._progress = connection, home, progress
         self._locked, self._agreed = spill is not None if locked is None else locked, agreed
@@ -236,7 +237,7 @@ class DuckDBEngine:
         return str(duckdb.__version__)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What whoever opened it tells; that nobody tested this DuckDB, that the connection is not locked, if so."""
         return (*self.told, *untested(), *(() if self._locked else (UNLOCKED,)))
 

@@ -8,6 +8,7 @@ from dpsql.core.engine import RawTable, T, guarded
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.printing.computed import with_columns
 from dpsql.core.printing.dialects.duckdb import quoted
+from dpsql.diagnostics.note import Note
 from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.locked.connections import open_scratch
@@ -57,7 +58,7 @@ class SyntheticEngine:
         return self._engine.version
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """None."""
         return ()
 

@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from dpsql.core.engine import RawTable
 from dpsql.core.stopping import Stop
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.postgres.reading import read
 from dpsql.engines.postgres.settings import SETTLE
 
@@ -28,9 +29,10 @@ MOST: Final = 2_000
 """Functions of one session: then all are dropped, and those in use are made anew."""
 CAN_MAKE: Final = """SELECT NOT pg_is_in_recovery() AND has_database_privilege(current_database(), 'TEMPORARY')
   AND EXISTS (SELECT FROM pg_language AS l WHERE l.lanname = 'plpgsql' AND has_language_privilege(l.oid, 'USAGE'))"""
-WITHOUT: Final = (
+WITHOUT: Final = Note(
     "a statement that a row's value makes fail is not asked again: no temporary function can be made here, for want of"
-    " the right (GRANT TEMPORARY ON DATABASE) or on a standby"
+    " the right (GRANT TEMPORARY ON DATABASE) or on a standby",
+    Rank.SOURCE,
 )
 
 

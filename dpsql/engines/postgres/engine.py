@@ -25,6 +25,7 @@ from dpsql.core.policy.server_address import Server
 from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.postgres import DIALECT
 from dpsql.engines.postgres.asking_again import CAN_MAKE, WITHOUT, make, read_again
 from dpsql.engines.postgres.connecting import begin, connect, dispose, is_alive, settle, version_of
@@ -48,11 +49,11 @@ class PostgresEngine:
 
     def __init__(self, server: Server, wanted: Sequence[Wanted] | None, progress: bool = False) -> None:
         """Use `open`. wanted: the tables of the policy; None: all that may be read."""
-        self.told: tuple[str, ...] = ()
+        self.told: tuple[Note, ...] = ()
         self.computed: dict[str, str] = {}
         self._server, self._wanted, self._progress = server, wanted, progress
         self._schema: Schema | None = None
-        self._version, self._notes = "", tuple[str, ...]()
+        self._version, self._notes = "", tuple[Note, ...]()
         self._sibling: PostgresEngine | None = None
         self._lock, self._making = threading.RLock(), threading.Lock()
         self._stop = Stop()
@@ -86,7 +87,7 @@ class PostgresEngine:
         return self._version
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What whoever opened it tells, and what about the server is not as it should be."""
         return (*self.told, *self._notes)
 
@@ -201,10 +202,11 @@ class PostgresEngine:
             return False
         return True
 
-    def _noted(self, major: int, found: Schema) -> tuple[str, ...]:
-        notes = [] if major in TESTED else [f"dpsql is not tested with PostgreSQL {major}"]
+    def _noted(self, major: int, found: Schema) -> tuple[Note, ...]:
+        notes = [] if major in TESTED else [Note(f"dpsql is not tested with PostgreSQL {major}", Rank.SOURCE)]
         if self._wanted is not None and found.writable:
-            notes.append("the role that reads the server may also write its tables; one that may only read is enough")
+            may = "the role that reads the server may also write its tables; one that may only read is enough"
+            notes.append(Note(may, Rank.SOURCE))
         if self._wanted is not None and not self._rows(CAN_MAKE)[0][0]:
             notes.append(WITHOUT)
         return tuple(notes)

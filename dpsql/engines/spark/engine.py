@@ -20,6 +20,7 @@ from dpsql.core.policy.server_address import Server
 from dpsql.core.printing.computed import with_columns
 from dpsql.core.stopping import Stop
 from dpsql.diagnostics.errors import CannotOpen, EngineError
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.progress import watched
 from dpsql.engines.spark import DIALECT
 from dpsql.engines.spark.connecting import connect, dispose, is_tested, settled, tried
@@ -28,7 +29,9 @@ from dpsql.engines.spark.relations import Pinned, Relation, Schema, Wanted, load
 
 TAG: Final = "dpsql"
 """What this session runs, on the cluster."""
-UNLOCKED: Final = "what dpsql may read of the cluster is for its catalogue to say: nothing else keeps other tables away"
+UNLOCKED: Final = Note(
+    "what dpsql may read of the cluster is for its catalogue to say: nothing else keeps other tables away", Rank.SOURCE
+)
 
 
 class SparkEngine:
@@ -42,7 +45,7 @@ class SparkEngine:
 
     def __init__(self, server: Server, wanted: Sequence[Wanted] | None, progress: bool = False) -> None:
         """Use `open`. wanted: the tables of the policy; None: all that may be read."""
-        self.told: tuple[str, ...] = ()
+        self.told: tuple[Note, ...] = ()
         self._server, self._wanted, self._progress = server, wanted, progress
         self._schema: Schema | None = None
         self._pinned: Pinned | None = None
@@ -79,10 +82,10 @@ class SparkEngine:
         return self._version
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What whoever opened it tells, and what about the cluster is not as it should be."""
-        untested = not is_tested(self._version)
-        return (*self.told, UNLOCKED, *([f"dpsql is not tested with Spark {self._version}"] * untested))
+        untested = Note(f"dpsql is not tested with Spark {self._version}", Rank.SOURCE)
+        return (*self.told, UNLOCKED, *(() if is_tested(self._version) else (untested,)))
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly; see `Engine.fetch`."""

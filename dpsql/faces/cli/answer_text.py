@@ -14,6 +14,7 @@ from dpsql.answers.results.cell_texts import Cell, cell, plain
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
 from dpsql.diagnostics.layout import inert, one_line, printable
+from dpsql.diagnostics.note import Note, in_order, note_records
 from dpsql.faces.cli.exits import say
 from dpsql.faces.cli.json_text import document, dumps
 from dpsql.faces.cli.options import Format, Intervals
@@ -188,7 +189,7 @@ def as_json(release: Release, ascii_only: bool = False, level: Fraction = LEVEL)
             "intervals": as_json_bounds(release.intervals(level)),
             "gaps": release.gaps(level),
             "spent": loss_json(release.spent),
-            "notes": list(release.notes),
+            "notes": note_records(release.notes),
         },
         ascii_only,
     )
@@ -208,7 +209,7 @@ def _ends(bounds: tuple[float, float] | None) -> list[float | None] | None:
 def footer_of(
     release: Release,
     left: PrivacyLoss | None,
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[Note, ...] = (),
     level: Fraction | None = LEVEL,
     ends: str = "±",
 ) -> str:
@@ -228,13 +229,7 @@ def footer_of(
         b is not None for t in column_intervals(release, level).values() for b in t.bounds
     )
     about = f"; {ends} at {float(100 * (level or 0)):g} %" if around else ""
-    notes = [inert(one_line(note)) for note in (*remarks, *release.notes)]
-    notes.sort(key=lambda note: not any(word in note for word in _DANGERS))
-    return "\n".join([price + about, *(f"  {note}" for note in notes)])
-
-
-_DANGERS: Final = ("is missing", "were cut", "was cut", "are left out", "made up", "forgotten")
-"""What notes say where an answer is not what it seems: these come first."""
+    return "\n".join([price + about, *(f"  {inert(note)}" for note in in_order((*remarks, *release.notes)))])
 
 
 def loss_json(loss: PrivacyLoss) -> Mapping[str, Any]:

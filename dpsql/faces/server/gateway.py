@@ -25,8 +25,10 @@ from dpsql.answers.results.summary_rows import DROPPED, MADE
 from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
+from dpsql.diagnostics.note import NOTHING_RAN, Note
 from dpsql.faces.server.account_relations import named_in, require_own, with_no_rows
 from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
@@ -272,7 +274,7 @@ class Gateway:
         """Drop a summary; or make one, part by part: each is a run of its own."""
         wanted = with_defaults(settings, login)
         ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
-        notices, paid = tuple[str, ...](), list[ChargedRun]()
+        notices, paid, charged = tuple[Note, ...](), list[ChargedRun](), NO_LOSS
         try:
             for place in count():
                 part = replace(ask, form=str(place))
@@ -285,13 +287,14 @@ class Gateway:
                     answer = await self._paid(replace(part, wish="run"), described)
                     notices = answer.notices
                     paid.append(ChargedRun(answer.spent, answer.entry))
+                    charged += answer.charged
             answer = _given(reply, described)
         except Refused as refused:
             if paid:
                 refused.charge = self._look_for(_summed(paid, refused.charge))
             raise
         spent, entry, _ = _joined(paid)
-        return replace(answer, notices=(*notices, *answer.notices), spent=spent, entry=entry)
+        return replace(answer, notices=(*notices, *answer.notices), spent=spent, entry=entry, charged=charged)
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""
@@ -482,7 +485,7 @@ def _require_fitting(columns: Columns, described: DescribedStatement) -> None:
                 Diagnostic(
                     "DP013", f"with these values the columns are {now}, and {told} was described",
                     help=("give the parameter a type:  CAST($1 AS …)",),
-                    notes=("nothing was run and nothing was spent",),
+                    notes=(NOTHING_RAN,),
                 )
             ],
             "0A000",
@@ -527,7 +530,7 @@ _MAY_NOT: Final = Diagnostic(
     "DP903",
     "this login may not make or drop summaries",
     help=("custodian: give it the right, in the file of users:  may: [summaries]",),
-    notes=("nothing was run and nothing was spent",),
+    notes=(NOTHING_RAN,),
 )
 _FORGETFUL: Final = Diagnostic(
     "DP407",

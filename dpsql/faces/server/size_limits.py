@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.faces.server.statements import ENDING, FAILED, STOPPED, TOO_MANY, UNWRITTEN, Refused
 
 _LATER: Final = "try again later;  custodian: see  serve:  in the policy"
-_NOTHING_RAN: Final = "nothing was run and nothing was spent"
 _STORED: Final = "what was charged stays charged, and is stored: asked again it is free"
 
 
 def queue_full(most: int) -> Refused:
     """Too many statements of an account wait."""
     message = f"{most} statements of your account wait already, and no more may"
-    return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(_NOTHING_RAN,))], TOO_MANY)
+    return Refused([Diagnostic("DP414", message, help=(_LATER,), notes=(NOTHING_RAN,))], TOO_MANY)
 
 
 def no_room(*, is_paid: bool = False) -> Refused:
@@ -23,17 +23,17 @@ def no_room(*, is_paid: bool = False) -> Refused:
     statement ran all the same."""
     message = "the answers that the server holds for its clients have too many bytes for a further one"
     help = ("read them, close cursors and connections:  CLOSE ALL", _LATER)
-    return Refused([Diagnostic("DP414", message, help=help, notes=(_STORED if is_paid else _NOTHING_RAN,))], TOO_MANY)
+    return Refused([Diagnostic("DP414", message, help=help, notes=(_STORED if is_paid else NOTHING_RAN,))], TOO_MANY)
 
 
 def ending() -> Refused:
     """The server stops, and begins nothing more."""
-    return Refused([Diagnostic("DP414", "the server is stopping", help=(_LATER,), notes=(_NOTHING_RAN,))], ENDING)
+    return Refused([Diagnostic("DP414", "the server is stopping", help=(_LATER,), notes=(NOTHING_RAN,))], ENDING)
 
 
 def unrecorded(*, is_paid: bool) -> Refused:
     """The audit log cannot be written. is_paid: whether the statement ran all the same."""
-    note = _STORED if is_paid else _NOTHING_RAN
+    note = _STORED if is_paid else NOTHING_RAN
     message = "the audit log of the server cannot be written, so nothing is answered"
     return Refused([Diagnostic("DP904", message, help=("tell the custodian",), notes=(note,))], UNWRITTEN)
 

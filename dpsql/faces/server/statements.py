@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from dpsql.core.ir.types import SqlType
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import Note
 
 if TYPE_CHECKING:
     import asyncio
@@ -115,15 +117,16 @@ class DescribedStatement:
 class Answer:
     """Released rows, each of plain values, and what is told with them.
 
-    notices: sentences about price and notes; empty if the settings want none. warnings: what spoke against the run
-    (DP5xx). spent: in words, "" for nothing. plan, entry: for the audit log, hash of the plan and id of the ledger's
-    entry, of several one after the other; "" if there is none. more: of a batch the answers of its queries, in place of
-    rows of its own. ends: the places of columns behind which stand the two ends of their interval.
+    notices: of price, ± and limits, dangers first; empty if the settings want none. warnings: what spoke against the
+    run (DP5xx). spent: in words, "" for nothing. plan, entry: for the audit log, hash of the plan and id of the
+    ledger's entry, of several one after the other; "" if there is none. more: of a batch the answers of its queries, in
+    place of rows of its own. ends: the places of columns behind which stand the two ends of their interval. charged:
+    what it cost, or what a run would cost now. left: of the account; None for no limit.
     """
 
     columns: tuple[tuple[str, SqlType], ...]
     rows: Sequence[tuple[Value, ...]]
-    notices: tuple[str, ...] = ()
+    notices: tuple[Note, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     spent: str = ""
     plan: str = ""
@@ -131,6 +134,8 @@ class Answer:
     command: str = "SELECT"
     more: tuple[Answer, ...] = ()
     ends: tuple[int, ...] = ()
+    charged: PrivacyLoss = NO_LOSS
+    left: PrivacyLoss | None = None
 
 
 class ChargedRun(NamedTuple):

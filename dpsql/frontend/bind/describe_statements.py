@@ -14,6 +14,7 @@ from dpsql.core.ir.types import VARCHAR, Kind
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.diagnostics.note import Note
 from dpsql.frontend.bind.from_clause.policy_tables import named
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.bound import BoundQuery
@@ -65,7 +66,7 @@ def _answer(
 ) -> BoundQuery:
     numbering = Numbering()
     columns: tuple[Output, ...] = tuple(numbering.column(name, VARCHAR) for name in names)
-    return BoundQuery(Values(columns, tuple(rows), asked.at), columns, source, tuple(notes))
+    return BoundQuery(Values(columns, tuple(rows), asked.at), columns, source, tuple(map(Note, notes)))
 
 
 def _table(table: Table, policy: Policy) -> Row:

@@ -13,8 +13,9 @@ from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.types import DATE, SqlType
 from dpsql.core.policy.growing import close_first
 from dpsql.core.policy.tables import Table
-from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.diagnostic import Mark, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.diagnostics.words import in_digits, small
 from dpsql.frontend.bind.expressions import clock, literals
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
@@ -66,11 +67,6 @@ class Numbering:
         return Column(number, name, type_, span)
 
 
-def no_value(name: str) -> str:
-    """The message of the DP013 about a parameter that no value was given for; other DP013 are about values."""
-    return f"no value was given for parameter ${name}"
-
-
 @dataclass(slots=True)
 class Parameters:
     """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
@@ -82,7 +78,7 @@ class Parameters:
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
     asked: dt.datetime = field(default_factory=clock.moment)
     used: set[str] = field(default_factory=set)
-    told: dict[str, None] = field(default_factory=dict)
+    told: dict[Note, None] = field(default_factory=dict)
     dialect: str = "duckdb"
     closed: Callable[[str], Closed | None] = lambda table: None
     table: Callable[[str], Table | None] = lambda name: None
@@ -106,9 +102,11 @@ class Parameters:
             raise reject("DP017", f"{table.name}: no period is closed yet", span=span, help=[close_first(table.name)])
         last = days[-1][1]
         if last is None:
-            self.told[f"last_closed('{table.name}') is not known here: its first period stands for it"] = None
+            unknown = f"last_closed('{table.name}') is not known here: its first period stands for it"
+            self.told[Note(unknown, Rank.SOURCE, Topic.CLOCK, f"last_closed('{table.name}')")] = None
             return Literal(table.grows.ends(table.grows.first), DATE, span)
-        self.told[f"last_closed('{table.name}') is {last}: a constant of this query"] = None
+        told = f"last_closed('{table.name}') is {last}: a constant of this query"
+        self.told[Note(told, Rank.SOURCE, Topic.CLOCK, f"last_closed('{table.name}')")] = None
         return Literal(last, DATE, span)
 
     def clock(self, name: str, span: Span) -> Literal | None:
@@ -149,7 +147,8 @@ class Parameters:
         )
         how = "parameters={'name': value} for $name" if not name.isdigit() else "parameters=[value, …] for ? and $1"
         return reject(
-            "DP013", no_value(name), span=span, help=[f"pass  {how}"], notes=[given]
+            "DP013", f"no value was given for parameter ${name}", span=span, help=[f"pass  {how}"], notes=[given],
+            mark=Mark.NO_VALUE,
         )  # fmt: skip
 
     def unused(self) -> list[str]:

@@ -11,7 +11,7 @@ from dpsql.core.ir.nodes import Node
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.step_count import take
 from dpsql.core.value_classes import value
-from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.diagnostic import Mark, Span
 from dpsql.diagnostics.errors import Rejected, reject
 
 
@@ -91,15 +91,16 @@ def find(
     relation: str | None,
     span: Span,
     advice: Callable[[], Sequence[str]] = tuple,
+    mark: Mark | None = None,
 ) -> Column:
     """The column a name means. Raises Rejected: DP103 unknown, DP104 ambiguous. Names match whatever their case.
 
-    advice: gives repairs for an unknown name at this place; asked for only then.
+    advice: gives repairs for an unknown name at this place; asked for only then. mark: of such a refusal.
     """
     entries = tuple(entries)
     hits = _matches(entries, name, relation)
     if not hits:
-        raise _unknown(entries, name, relation, span, advice())
+        raise _unknown(entries, name, relation, span, advice(), mark)
     if len(hits) > 1 and len({e.column.uid for e in hits}) > 1:
         choices = " or ".join(sorted({f"{e.relation}.{e.name}" for e in hits if e.relation}))
         raise reject(
@@ -164,8 +165,9 @@ def _matches(entries: Sequence[VisibleColumn], name: str, relation: str | None) 
 
 
 def _unknown(
-    entries: Sequence[VisibleColumn], name: str, relation: str | None, span: Span, more: Sequence[str]
-) -> Rejected:
+    entries: Sequence[VisibleColumn], name: str, relation: str | None, span: Span, more: Sequence[str],
+    mark: Mark | None,
+) -> Rejected:  # fmt: skip
     take(len(entries))
     known = sorted(relations(entries))
     if relation is not None and relation.lower() not in {r.lower() for r in known}:
@@ -185,4 +187,4 @@ def _unknown(
     advice += more
     advice.append("custodian: a column must be listed in the policy to exist")
     shown = ".".join(identifier(part) for part in (relation, name) if part is not None)
-    return reject("DP103", f"column {shown} does not exist", span=span, help=advice)
+    return reject("DP103", f"column {shown} does not exist", span=span, help=advice, mark=mark, meant=meant)

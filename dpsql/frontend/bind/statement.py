@@ -17,7 +17,7 @@ from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.policy import Policy
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.together import Together
 from dpsql.frontend.bind.aggregates.quantile_lists import require_only_shown
@@ -160,6 +160,7 @@ class _Binder:
             raise reject(
                 "DP101", "WITH RECURSIVE is not supported", span=self.span(node),
                 help=["leave RECURSIVE out: no query can read its own rows", *([SPINE] if own else [])],
+                mark=Mark.RECURSIVE,
             )  # fmt: skip
         visible, names = dict(outer), Counter(c.alias.lower() for c in args["expressions"])
         for cte in args["expressions"]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.frontend.text.lexer import tokens
 
 _NOT_A_LINE_END: Final = re.compile(r"[^\n]")
@@ -40,7 +41,7 @@ def batch_statement(sql: str) -> BatchStatement | None:
         what = "a batch ends with its bracket" if opening and opening[0].text == "(" else "a batch stands in brackets"
         raise reject(
             "DP010", what, span=Span(parts[0].start, (opening or parts[-1:])[0].end), source=Source(sql),
-            help=["DP BATCH (SELECT …; SELECT …)"], notes=["nothing was run and nothing was spent"],
+            help=["DP BATCH (SELECT …; SELECT …)"], notes=[NOTHING_RAN],
         )  # fmt: skip
     inner = opening[0].end
     return BatchStatement(_NOT_A_LINE_END.sub(" ", sql[:inner]) + sql[inner : last.start], skip)

@@ -14,13 +14,10 @@ from dataclasses import replace
 import sqlglot
 from sqlglot import Token, TokenType
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
-from dpsql.frontend.bind.expressions.replacements import LISTED
+from dpsql.core.ir.short_text import identifier, qualified
+from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Mark, Source, Span
 from dpsql.frontend.parse import UNREADABLE
 
-_MEANT = re.compile(r"did you mean (\S+)\?\Z")
-_EITHER = re.compile(r"did you mean (\S+(?: or \S+)+)\?\Z")
-_SIMPLE = re.compile(r"[^\W\d]\w*\Z")
 _SAME = {"mean": "AVG"}
 """Functions that are another one's second name in the engine."""
 _ANY_ORDER = frozenset(
@@ -47,17 +44,16 @@ def with_fixes(diagnostics: Sequence[Diagnostic], source: Source, dialect: str =
 
 def _fixed(diagnostic: Diagnostic, fix: Fix | None) -> Diagnostic:
     """The finding with its fix; what the fix does is better advice than where all functions are listed."""
-    if fix is not None and diagnostic.help == (LISTED,):
+    if fix is not None and diagnostic.mark in (Mark.LISTED, Mark.ORDER_WITHIN):
         return replace(diagnostic, fix=fix, help=(fix.message,))
     return replace(diagnostic, fix=fix)
 
 
 def alternatives(diagnostic: Diagnostic, source: Source, dialect: str = "duckdb") -> tuple[Fix, ...]:
     """The guesses at a finding where several names are near: one for each, for somebody to choose from."""
-    near = _EITHER.match(diagnostic.help[0]) if diagnostic.help and diagnostic.fix is None else None
-    if near is None:
+    if diagnostic.fix is not None or len(diagnostic.meant) < 2:
         return ()
-    each = [replace(diagnostic, help=(f"did you mean {name}?",)) for name in near[1].split(" or ")]
+    each = [replace(diagnostic, meant=(name,)) for name in diagnostic.meant]
     return tuple(d.fix for d in with_fixes(each, source, dialect) if d.fix is not None)
 
 
@@ -66,8 +62,8 @@ def _fix(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | No
         return None
     found = (
         rule(diagnostic, text, tokens)
-        for code, message, rule in _RULES
-        if code == diagnostic.code and diagnostic.message.startswith(message)
+        for code, mark, rule in _RULES
+        if code == diagnostic.code and mark in (None, diagnostic.mark)
     )
     return next((fix for fix in found if fix is not None), None)
 
@@ -154,7 +150,7 @@ def _near_name(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fi
     if first > last:
         return None
     if diagnostic.code == "DP103":
-        return Fix(f"did you mean {meant}?", (_put(tokens, last, last, _quoted(meant)),))
+        return Fix(f"did you mean {identifier(meant)}?", (_put(tokens, last, last, identifier(meant)),))
     if diagnostic.code == "DP105":
         if _word(tokens, first + 1) != "(":
             return None
@@ -162,8 +158,7 @@ def _near_name(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fi
     end = first
     while end + 2 <= last and tokens[end + 1].token_type is TokenType.DOT:
         end += 2
-    written = ".".join(_quoted(part) for part in meant.split("."))
-    return Fix(f"did you mean {meant}?", (_put(tokens, first, end, written),))
+    return Fix(f"did you mean {qualified(meant)}?", (_put(tokens, first, end, qualified(meant)),))
 
 
 def _text_in_quotes(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | None:
@@ -173,7 +168,7 @@ def _text_in_quotes(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) 
         return None
     name, meant = text[span.start + 1 : span.end - 1].replace('""', '"'), _meant(diagnostic)
     likely = meant is not None and difflib.SequenceMatcher(None, name.lower(), meant.lower()).ratio() >= 0.8
-    if likely or not any("single quotes" in advice for advice in diagnostic.help):
+    if likely:
         return None
     written = "'" + name.replace("'", "''") + "'"
     return Fix("texts stand in single quotes", (Edit(span, written),))
@@ -211,20 +206,20 @@ def _top(diagnostic: Diagnostic, text: str, tokens: Sequence[Token]) -> Fix | No
     return Fix("write LIMIT at the end", (_gone(text, tokens, 1, end), limit))
 
 
-_RULES: tuple[tuple[str, str, Rule], ...] = (
-    ("DP010", "", _keyword),
-    ("DP010", "syntax error: names are not quoted with backticks", _backticks),
-    ("DP010", "syntax error: there is no TOP", _top),
-    ("DP101", "WITH RECURSIVE is not supported", _recursive),
-    ("DP101", "order is outside", _in_any_order),
-    ("DP102", "", _near_name),
-    ("DP103", "", _text_in_quotes),
-    ("DP103", "", _near_name),
-    ("DP105", "", _same_function),
-    ("DP105", "", _near_name),
-    ("DP112", "ORDER BY over", _unsorted),
+_RULES: tuple[tuple[str, Mark | None, Rule], ...] = (
+    ("DP010", None, _keyword),
+    ("DP010", Mark.BACKTICKS, _backticks),
+    ("DP010", Mark.TOP, _top),
+    ("DP101", Mark.RECURSIVE, _recursive),
+    ("DP101", Mark.ORDER_WITHIN, _in_any_order),
+    ("DP102", None, _near_name),
+    ("DP103", Mark.PERHAPS_TEXT, _text_in_quotes),
+    ("DP103", None, _near_name),
+    ("DP105", None, _same_function),
+    ("DP105", None, _near_name),
+    ("DP112", Mark.ORDER_OF_ROWS, _unsorted),
 )
-"""Which refusals a repair is tried for, by code and how the message begins; the first that gives one counts."""
+"""Which refusals a repair is tried for, by code and mark (None: whatever it is); the first that gives one counts."""
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
@@ -232,8 +227,7 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
 
 def _meant(diagnostic: Diagnostic) -> str | None:
     """The one name that a refusal proposes."""
-    found = [m[1] for m in map(_MEANT.match, diagnostic.help[:1]) if m]
-    return found[0] if found else None
+    return diagnostic.meant[0] if len(diagnostic.meant) == 1 else None
 
 
 def _word(tokens: Sequence[Token], at: int) -> str:
@@ -348,10 +342,6 @@ def _is_named(tokens: Sequence[Token], at: int) -> bool:
         if depth == 0 and _word(tokens, i) == "AS":
             return True
     return False
-
-
-def _quoted(name: str) -> str:
-    return name if _SIMPLE.match(name) else '"' + name.replace('"', '""') + '"'
 
 
 def _cased(word: str, like: str) -> str:

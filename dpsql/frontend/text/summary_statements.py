@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.frontend.text.lexer import RESERVED, Token, tokens
 from dpsql.frontend.text.quoted_names import quoted
 
@@ -168,5 +169,5 @@ class _Reader:
         span = Span(self.end, self.end) if at is None else Span(at.start, at.end)
         return reject(
             "DP010", f"a statement about a summary cannot be read: {what}", span=span, source=self.source,
-            help=[f"write  {_FORM}", f"or  {DROP} name"], notes=["nothing was run and nothing was spent"],
+            help=[f"write  {_FORM}", f"or  {DROP} name"], notes=[NOTHING_RAN],
         )  # fmt: skip

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.analysis.facts import Facts
-from dpsql.core.analysis.releases_of_plan import releases_of
-from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.nodes import BoundContributions, Node
-from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -18,7 +13,7 @@ from dpsql.core.policy.units import unit_named
 from dpsql.core.privacy_loss import largest, show_spent
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.layout import printable
+from dpsql.diagnostics.note import in_order
 from dpsql.planner.costs.expected_error import scale
 from dpsql.planner.costs.named_outputs import chosen_columns
 from dpsql.planner.explain.components import (
@@ -30,19 +25,23 @@ from dpsql.planner.explain.components import (
     together,
 )
 from dpsql.planner.explain.multiples import Multiples, limits_from, searched_by
-from dpsql.planner.explain.nodes import facts_text, operator
+from dpsql.planner.explain.rows import ComponentTable, Part, PlanTree, plan_rows
+from dpsql.planner.explain.written import written
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.postprocessing.planning.interval_notes import interval_lines
 
 
-def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) -> str:
+def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None, columns: int | None = None) -> str:
     """The annotated tree, the measurements of every release, and the price: `charge`, else that of new noise.
 
-    Lines without control characters.
+    Lines without control characters. columns: what they have on a screen, if that is narrow.
     """
-    charge = charge or Charge.of_new(plan)
+    return written(_parts(plan, engine_sql, charge or Charge.of_new(plan)), columns)
+
+
+def _parts(plan: Plan, engine_sql: bool, charge: Charge) -> list[Part]:
     searches = () if plan.searches is None else plan.searches.plan.releases
-    lines = [*_goal(plan), *_tree(plan.tree, "", "", _numbers(plan, len(searches)), set(), bool(searches))]
+    lines: list[Part] = [*_goal(plan), PlanTree(tuple(plan_rows(plan)))]
     for i, release in enumerate(searches):
         lines += ["", *_release_lines(release, i, searched_by(plan, i))]
     consistent = _consistent_lines(plan)
@@ -55,7 +54,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
     intervals = interval_lines(plan.columns, plan.post)
     lines += ["", *intervals] if intervals else []
     lines += ["", f"cost: {_cost(plan, charge)}"]
-    lines += [f"note: {note}" for note in (*charge.notes, *plan.notes)]
+    lines += [f"note: {note}" for note in in_order((*charge.notes, *plan.notes))]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
         named = [*((f"search {r.label}", r) for r in searches), *((r.label, r) for r in plan.releases)]
@@ -66,7 +65,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None) 
             for step in plan.post.steps[:-1]:
                 lines += ["", f"-- post-processing: {step.table}", step.sql]
             lines += ["", "-- post-processing", plan.post.sql]
-    return printable("\n".join(lines))
+    return lines
 
 
 def _consistent_lines(plan: Plan) -> dict[int, list[str]]:
@@ -87,58 +86,20 @@ def _warning_lines(warning: Diagnostic) -> list[str]:
     return [f"warning[{warning.code}]: {warning.message}", *(f"  = help: {text}" for text in warning.help)]
 
 
-def _numbers(plan: Plan, first: int) -> ByIdentity[Node, int]:
-    """Every Release node of a plan → its number, from `first` on; none where there is one release in all."""
-    numbers, found = ByIdentity[Node, int](), releases_of(plan.tree)
-    for node in found.nodes(plan.tree) if first + len(plan.releases) > 1 else ():
-        numbers[node] = first + found.index[node]
-    return numbers
-
-
-def _tree(
-    tagged: Tagged[Facts],
-    first: str,
-    rest: str,
-    numbers: ByIdentity[Node, int],
-    shown: set[int],
-    searched: bool,
-) -> list[str]:
-    """The lines of a node and its inputs.
-
-    numbers: every Release node → its number, if there are several. A release that is `shown` is not shown again.
-    searched: limits are still to be found, so that those in the tree are none.
-    """
-    name, facts = operator(tagged.node), facts_text(tagged.fact)
-    if searched and isinstance(tagged.node, BoundContributions):
-        facts = facts.replace(f" · {tagged.fact.note}", " · limits that are found")
-    number = numbers.get(tagged.node)
-    if number is not None:
-        name = name.replace("release", f"release {number}:", 1)
-        if number in shown:
-            return [f"{first + name:<58} as above, measured once"]
-        shown.add(number)
-    lines = [f"{first + name:<58} {facts}".rstrip()]
-    for i, child in enumerate(tagged.inputs):
-        last = i == len(tagged.inputs) - 1
-        own, below = rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
-        lines += _tree(child, own, below, numbers, shown, searched)
-    return lines
-
-
 def _limits_told(plan: Plan, number: int) -> str:
     """What a release that no column shows is for; of others the group keys."""
     told = [f"coverage of release {c.of}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
     return "; ".join(told) or f"keys: {key_source(plan.releases[number].measured.node)}"
 
 
-def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequence[Multiples] = ()) -> list[str]:
+def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequence[Multiples] = ()) -> list[Part]:
     """A release with its noise. each: how the numbers of each component are shown; as they are where that is empty."""
     measured = release.measured
-    lines = [f"release {number} · {unit_named(measured.unit)} · {told}"]
+    head = f"release {number} · {unit_named(measured.unit)} · {told}"
     if measured.threshold is not None and any(multiples.limit is not None for multiples in each):
-        lines[0] += f", which follows from the limits (δ {float(measured.threshold.delta):.3g})"
+        head += f", which follows from the limits (δ {float(measured.threshold.delta):.3g})"
     elif measured.threshold is not None:
-        lines[0] += (
+        head += (
             f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
         )
     # All noise of a query is of one family; choices beside it may be priced otherwise.
@@ -164,10 +125,7 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
             )
         )
         examples += multiples.examples(name, measured, place)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  " + "  ".join(cells).rstrip())
+    lines: list[Part] = [head, ComponentTable(tuple(rows))]
     lines += [f"  {line}" for line in (*examples, *_reach_lines(measured, each), *_together_lines(measured))]
     if measured.conversion_delta:
         lines.append(f"  ρ of the whole query is converted to ε at δ {float(measured.conversion_delta):.3g}")

@@ -25,8 +25,8 @@ from dpsql.core.ir.periods import words
 from dpsql.core.ir.short_text import expression
 
 
-def operator(node: Node) -> str:
-    """A node in a few words."""
+def operator(node: Node, number: int | None = None) -> str:
+    """A node in a few words. number: of a release, where there are several."""
     match node:
         case Scan(table=table, periods=periods):
             return f"scan {table}" + ("" if periods is None else f" {short(words(periods.days))}")
@@ -61,11 +61,17 @@ def operator(node: Node) -> str:
         case BoundContributions(id=id_column):
             return f"bound contributions of each {id_column.name}"
         case Release(outputs=outputs):
-            return "release " + short(", ".join(o.label for o in outputs) or "keys")
+            which = "release" if number is None else f"release {number}:"
+            return f"{which} {short(', '.join(o.label for o in outputs) or 'keys')}"
 
 
 def facts_text(facts: Facts) -> str:
     """What is known of the rows at one node: stability, id, rule, in one line."""
+    return " · ".join(facts_of(facts))
+
+
+def facts_of(facts: Facts, note: str | None = None) -> list[str]:
+    """The same, each by itself. note: in place of the rule's own."""
     parts = []
     if facts.public:
         parts.append("public")
@@ -82,8 +88,8 @@ def facts_text(facts: Facts) -> str:
     if facts.rule and facts.rule not in ("table", "filter", "project", "values"):
         parts.append(f"rule {facts.rule}")
     if facts.note and facts.note != "public":
-        parts.append(facts.note)
-    return " · ".join(parts)
+        parts.append(facts.note if note is None else note)
+    return parts
 
 
 def short(text: str, most: int = 44) -> str:

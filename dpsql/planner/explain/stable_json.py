@@ -17,10 +17,12 @@ from dpsql.core.numbers.cap import Finite
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.layout import escaped
+from dpsql.diagnostics.note import in_order, note_records
 from dpsql.planner.costs.expected_error import output_error, scale
 from dpsql.planner.explain.components import component_name, groups_of_a_unit, key_source, together
 from dpsql.planner.explain.multiples import Multiples
 from dpsql.planner.explain.nodes import operator
+from dpsql.planner.explain.rows import plan_rows
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.postprocessing.planning.interval_notes import column_json
 
@@ -32,10 +34,11 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
         "releases": [{**_release_json(plan, i), **_covers_json(plan, i)} for i in range(len(plan.releases))],
         **_searches_json(plan),
         "columns": [column_json(c, plan.post) for c in plan.columns],
+        "tree": [{"depth": r.depth, "operator": r.operator, "facts": list(r.facts)} for r in plan_rows(plan)],
         "nodes": [_node_json(t) for t in plan.tree.walk()],
         "cost": {unit: _loss_json(charge.by_unit.get(unit, NO_LOSS)) for unit in plan.cost},
         "asked": {unit: _loss_json(loss) for unit, loss in plan.cost.items()},
-        "notes": [*charge.notes, *plan.notes],
+        "notes": note_records(in_order((*charge.notes, *plan.notes))),
         "warnings": [{"code": w.code, "message": w.message, "help": list(w.help)} for w in plan.warnings],
         "plan": plan.hash,
         **_goal_json(plan),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -31,29 +31,30 @@ from dpsql.core.numbers.cap import Finite
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.quantile import ends, ordered
 from dpsql.planner.costs.expected_error import expected_error
 from dpsql.planner.notes.enforced_limits import missed
 
-BIAS: Final = "what lies beyond these limits and bounds is missing: a bias, which no ± holds"
+BIAS: Final = Note(
+    "what lies beyond these limits and bounds is missing: a bias, which no ± holds", Rank.BIAS, Topic.NUMBERS
+)
 
 
-def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[str, ...]:
-    """Notes in plain words; they depend on the query and the policy alone, never on data. source: of the query."""
-    found: list[str] = []
-    biased = False
-    for release in releases:
+def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[Note, ...]:
+    """What is said of them, with topics of `OF_RELEASES`, by the query and the policy alone. source: of the query."""
+    found, biased = list[Note](), False
+    for place, release in enumerate(releases):
         if release.empty:
             continue  # nothing was clipped or left out
         taken = [*_limits(release), *_own(release, source), *_clips(release, source)]
-        found += [*_public(release), *taken, *_keys(release), *_choices(release), *ranks_told(release)]
+        found += [*_public(release), *taken, *_keys(release), *_choices(release), *off_told(release, place)]
         biased = biased or bool(taken)
-    # Names of columns are the analyst's.
-    return (*dict.fromkeys(map(one_line, found)), *([BIAS] if biased else []))
+    return (*dict.fromkeys(found), *([BIAS] if biased else []))
 
 
-def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[str]:
+def off_told(release: MeasuredRelease, number: int, any_bounds: bool = False) -> Iterator[Note]:
     """How far what is chosen may be off: a number of rows, as a COUNT of them would count, or of units."""
     for output in release.node.outputs:
         if off := formula(output).off:
@@ -63,19 +64,22 @@ def ranks_told(release: MeasuredRelease, any_bounds: bool = False) -> Iterator[s
             if error is not None and not is_later_pick(own):
                 rows, name = math.ceil(error), output.column.name if isinstance(own, LargestChoice) else output.label
                 said, lie = (f"1 {own.counted}", "lies") if rows == 1 else (f"{rows:,} {own.counted}s", "lie")
-                yield f"{name}: at 95 %, {off.format(rows=said, lie=lie)}"
+                told = f"{name}: at 95 %, {off.format(rows=said, lie=lie)}"
+                yield Note(told, Rank.REMARK, Topic.OFF, number)
 
 
-def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[str]:
+def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[Note]:
     """Of which tables rows are missing, because they were read from a prepared copy."""
     for table in (policy.tables[name] for r in releases for name in missed(r.node, policy.tables)):
         assert table.max_rows_per_unit is not None
         most = table.max_rows_per_unit.rows
         kept = f"{most:,} row{'' if most == 1 else 's'}"
-        yield f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared"
+        yield Note(
+            f"of each {table.unit} at most {kept} of {table.name} were kept when the data was prepared", Rank.BIAS
+        )
 
 
-def periods_read(releases: Sequence[Tagged[Facts]], closed: Mapping[str, Closed]) -> Iterator[str]:
+def periods_read(releases: Sequence[Tagged[Facts]], closed: Mapping[str, Closed]) -> Iterator[Note]:
     """Which days of growing tables are read, and whether later ones are not, because they are not closed."""
     for release in releases:
         for below in release.walk():
@@ -85,43 +89,24 @@ def periods_read(releases: Sequence[Tagged[Facts]], closed: Mapping[str, Closed]
                 through = closed[node.table].through if node.table in closed else None
                 last = days[-1][1]
                 if last is None:
-                    yield f"{node.table}: which periods are closed is not known here; only these are read"
+                    unknown = f"{node.table}: which periods are closed is not known here; only these are read"
+                    yield Note(unknown, Rank.SOURCE)
                     continue
                 later = f"; what is later than {last} is not closed: not read" if last == through else ""
-                yield f"of {node.table} {words(days)} is read{later}"
+                yield Note(f"of {node.table} {words(days)} is read{later}", Rank.SOURCE)
 
 
-def limits_told(releases: Sequence[MeasuredRelease], source: Source) -> frozenset[str]:
-    """Those notes that say how much one unit may contribute."""
-    return frozenset(one_line(note) for r in releases if not r.empty for note in (*_limits(r), *_own(r, source)))
-
-
-def clips_told(releases: Sequence[MeasuredRelease], source: Source, clipped: Collection[str]) -> frozenset[str]:
-    """Those that say what is clipped, of what is called so without the query's own words."""
-    both = (pair for r in releases for pair in zip(_clipped(r, None), _clipped(r, source), strict=True))
-    return frozenset(one_line(_clip(*told)) for (plain, _), told in both if one_line(plain) in clipped)
-
-
-def thresholds_told(releases: Sequence[MeasuredRelease]) -> frozenset[str]:
-    """Those that say from which number of units on groups are shown."""
-    return frozenset(one_line(note) for r in releases if r.threshold is not None for note in _keys(r))
-
-
-def pairs_counted(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
+def pairs_counted(releases: Iterable[Tagged[Facts]]) -> Iterator[Note]:
     """Where two private tables that both have many rows of a unit are joined, limits meant for rows are on pairs."""
-    found: list[str] = []
     for release in releases:
         bounding = release.inputs[0]
         if isinstance(bounding.node, BoundContributions):
-            found += [
-                f"pairs of rows of {' and '.join(many)} are counted: limits are on pairs" for many in _many(bounding)
-            ]
-    return tuple(dict.fromkeys(found))
+            for many in _many(bounding):
+                yield Note(f"pairs of rows of {' and '.join(many)} are counted: limits are on pairs", Rank.BIAS)
 
 
-def joined_releases(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
-    """Where private rows are joined with groups: whether the numbers of these are noisy, said once for each."""
-    found: list[str] = []
+def joined_releases(releases: Iterable[Tagged[Facts]]) -> Iterator[Note]:
+    """Where private rows are joined with groups: whether the numbers of these are noisy."""
     for release in releases:
         for below in release.inputs[0].walk():
             joined = isinstance(below.node, Join) and not below.fact.public
@@ -129,8 +114,8 @@ def joined_releases(releases: Iterable[Tagged[Facts]]) -> tuple[str, ...]:
                 for inner in (t.node for t in side.walk()):
                     if isinstance(inner, Release) and inner.keys and inner.outputs:
                         what, of = ", ".join(o.label for o in inner.outputs), ", ".join(k.name for k in inner.keys)
-                        found.append(f"{what} by {of} is released before private rows are joined with it: it is noisy")
-    return tuple(dict.fromkeys(map(one_line, found)))
+                        noisy = f"{what} by {of} is released before private rows are joined with it: it is noisy"
+                        yield Note(noisy, Rank.BIAS)
 
 
 def _many(below: Tagged[Facts]) -> Iterator[list[str]]:
@@ -158,27 +143,27 @@ def _repeats(facts: Facts, ends: Sequence[Expr]) -> bool:
     return not isinstance(most, Finite) or most.value > 1
 
 
-def drawn_by(noise: str) -> tuple[str, ...]:
+def drawn_by(noise: str) -> Iterator[Note]:
     """Who draws the noise, where it is not dpsql itself."""
-    return ("the noise is drawn by OpenDP, at scales rounded up to doubles",) if noise == "opendp" else ()
+    if noise == "opendp":
+        yield Note("the noise is drawn by OpenDP, at scales rounded up to doubles", Rank.SOURCE)
 
 
-def _public(release: MeasuredRelease) -> Iterator[str]:
+def _public(release: MeasuredRelease) -> Iterator[Note]:
     """Numbers that follow from a public number of rows."""
     size = release.contribution.size
     if size is not None and any(m.known is not None for m in release.measurements):
-        yield f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
+        exact = f"the number of rows, {size:,}, is public: it is exact and free, and nothing is read for it"
+        yield Note(exact, Rank.SOURCE, Topic.NUMBERS)
     read = (m.component for m in release.measurements if m.known is None and m.component.arguments)
     if any(c.counts_every_row for c in read):
-        yield "a row whose value cannot be computed counts as its lower end, for the number of rows is public"
+        lower = "a row whose value cannot be computed counts as its lower end, for the number of rows is public"
+        yield Note(lower, Rank.BIAS, Topic.NUMBERS)
 
 
-def _clips(release: MeasuredRelease, source: Source) -> Iterator[str]:
-    return (_clip(what, ends) for what, ends in _clipped(release, source))
-
-
-def _clip(what: str, ends: str) -> str:
-    return f"{what} is clipped to [{ends}]"
+def _clips(release: MeasuredRelease, source: Source) -> Iterator[Note]:
+    for (plain, _), told in zip(_clipped(release, None), _clipped(release, source), strict=True):
+        yield Note("{} is clipped to [{}]".format(*told), Rank.BIAS, Topic.CLIP, one_line(plain))
 
 
 def _clipped(release: MeasuredRelease, source: Source | None) -> Iterator[tuple[str, str]]:
@@ -220,16 +205,18 @@ def _as_written(expr: Expr, source: Source | None) -> str:
     return source.text[expr.span.start : expr.span.end] or expression(expr)
 
 
-def _own(release: MeasuredRelease, source: Source) -> Iterator[str]:
+def _own(release: MeasuredRelease, source: Source) -> Iterator[Note]:
     """Bounds that single aggregates bring."""
     group = " and group" if release.node.keys else ""
     for m in release.measurements:
         if m.component.of_unit is not None:
-            yield _total_of_unit(m.component, m.component.of_unit, release, source)
+            told = _total_of_unit(m.component, m.component.of_unit, release, source)
+            yield Note(told, Rank.BIAS, Topic.TOTAL)
         if m.component.per_group is not None:
             low, high = map(_show, m.component.per_group)
             what = "rows" if m.component.arg is None else unclipped(m.component.arg, source)
-            yield f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
+            told = f"{what} of each {release.unit}{group}: the total is clipped to [{low}, {high}]"
+            yield Note(told, Rank.BIAS, Topic.TOTAL)
 
 
 def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease, source: Source) -> str:
@@ -247,32 +234,40 @@ def _total_of_unit(c: Component, limit: UnitTotal, release: MeasuredRelease, sou
     return f"{noun} per {release.unit} and group counted up to {most}: the root of their squares' sum over all groups"
 
 
-def _choices(release: MeasuredRelease) -> Iterator[str]:
+def _choices(release: MeasuredRelease) -> Iterator[Note]:
     """Rows whose value is none of those that one is chosen from."""
     for c in release.node.components:
         if isinstance(c, ListChoice) and c.choices and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
             what = expression(c.arg)
             other = f"rows with another value than the {len(c.choices.keys):,} listed"
-            yield f"{other} do not count in {f'MODE({what})' if isinstance(c, ModeChoice) else what}"
+            shown = f"MODE({what})" if isinstance(c, ModeChoice) else what
+            yield Note(f"{other} do not count in {shown}", Rank.DANGER, Topic.OTHER_KEYS)
 
 
-def _keys(release: MeasuredRelease) -> Iterator[str]:
+def _keys(release: MeasuredRelease) -> Iterator[Note]:
     """What becomes of rows whose group is not shown."""
     if release.threshold is not None:
         keys = ", ".join(identifier(k.name) for k in release.node.keys)
         least = release.threshold.threshold
         shown = f"groups of {keys} are shown only where the noisy number of units reaches {least}"
-        yield f"{shown}: less with more ε or a smaller max_groups_per_unit, none with a public list (domain)"
+        less = "less with more ε or a smaller max_groups_per_unit, none with a public list (domain)"
+        yield Note(f"{shown}: {less}", Rank.DANGER, Topic.THRESHOLD)
         if keyed_by(release.node).within:
-            yield f"more groups of {keys} are listed than may be released; rows with other values are left out"
+            more = f"more groups of {keys} are listed than may be released; rows with other values are left out"
+            yield Note(more, Rank.DANGER, Topic.THRESHOLD)
     for source in key_sources(release.node) or ():
         (first, *_) = source.positions
         key = release.node.keys[first]
         if not (source.covers or source.closed):
-            yield f"rows with another {identifier(key.name)} than the {len(source.keys):,} listed are left out"
+            other = f"rows with another {identifier(key.name)} than the {len(source.keys):,} listed are left out"
+            yield Note(other, Rank.DANGER, Topic.OTHER_KEYS)
 
 
-def _limits(release: MeasuredRelease) -> list[str]:
+def _limits(release: MeasuredRelease) -> list[Note]:
+    return [Note(told, Rank.BIAS, Topic.LIMIT) for told in _limits_in_words(release)]
+
+
+def _limits_in_words(release: MeasuredRelease) -> list[str]:
     """The limits that take something away: not those that no id seems to be above."""
     b = release.node.input
     if not isinstance(b, BoundContributions):

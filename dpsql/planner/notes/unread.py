@@ -22,6 +22,7 @@ from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.nodes import Filter, Join, Limit, Node, Release, Values, output_columns
 from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.walk import Tagged, with_inputs
+from dpsql.diagnostics.note import Note
 
 _LONGEST = 60
 """Characters of a condition that a note repeats."""
@@ -31,7 +32,7 @@ _LONGEST = 60
 class Unread:
     """Takes out what is not read. why: notes on what it took out, in the order of the plan, each once."""
 
-    why: dict[str, None] = field(default_factory=dict)
+    why: dict[Note, None] = field(default_factory=dict)
 
     def without(self, tree: Tagged[Facts]) -> Node:
         """The plan without the parts that are not read; the very same nodes where nothing is left out."""
@@ -47,7 +48,7 @@ class Unread:
         if facts.empty and (facts.public or not below_release):
             if below_release and not any(isinstance(t.node, Release) for t in tagged.walk()):
                 return node  # what a release reads stays as it is: it decides its price
-            self.why.setdefault(f"{_cause(tagged)}: no rows; nothing is read or charged for them")
+            self.why.setdefault(Note(f"{_cause(tagged)}: no rows; nothing is read or charged for them"))
             return Values(output_columns(node), ())
         if isinstance(node, Release):
             if empty:
@@ -55,7 +56,7 @@ class Unread:
             below_release, empty = True, tagged.inputs[0].fact.empty
             if empty:
                 cause = _cause(tagged.inputs[0])
-                self.why.setdefault(f"{cause}: numbers of no rows; nothing is read or charged for them")
+                self.why.setdefault(Note(f"{cause}: numbers of no rows; nothing is read or charged for them"))
         return with_inputs(node, tuple(self._kept(t, below_release, empty) for t in tagged.inputs))
 
 

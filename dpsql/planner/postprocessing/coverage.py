@@ -9,6 +9,7 @@ from fractions import Fraction
 from dpsql.core.noise.integer_columns import rounded
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.release.noisy import NoisyRelease
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.frontend.aggregates.formula import Bounds, output_intervals
 from dpsql.planner.postprocessing.planning.steps import Coverage
 
@@ -51,11 +52,11 @@ def _covered(limits: tuple[str, ...], counted: NoisyRelease, level: Fraction) ->
     return Covered(measured.unit, limits, tuple(Units(tuple(map(bool, key)), n, i) for key, n, i in cells))
 
 
-def coverage_notes(found: Sequence[Covered]) -> Iterator[str]:
+def coverage_notes(found: Sequence[Covered]) -> Iterator[Note]:
     """Coverage in plain words."""
     for c in found:
         told = "; ".join(f"about {_around(cell)} {_where(c, cell)}" for cell in c.cells)
-        yield f"units of {c.unit}: {told}. What is above a limit is missing from the numbers"
+        yield Note(f"units of {c.unit}: {told}. What is above a limit is missing from the numbers", Rank.BIAS)
 
 
 def _around(cell: Units) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpsql.core.engine import Engine
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.note import Note
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.planning.answer_plan import post_processing
 from dpsql.planner.postprocessing.planning.interval_notes import interval_notes
@@ -39,7 +40,7 @@ class AnsweringRows(Stage):
         """How the answer is made."""
         return self.post
 
-    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
         """Where numbers have no interval, and why."""
         assert self.post is not None
         yield from interval_notes(query.bound.columns, self.post, noise.releases)

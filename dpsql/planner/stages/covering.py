@@ -19,6 +19,7 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import component_weights
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.note import Note
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.planning.steps import Coverage
 from dpsql.planner.rewrites.releases.count_coverage import count_coverage, count_cut
@@ -54,12 +55,12 @@ class Covering(Stage):
         """
         return _with_small_share(weights, tree.releases.distinct, self.coverage)
 
-    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
         """What it costs."""
         if self.coverage:
-            yield "coverage: about a tenth of the price tells how many units are above the limits"
+            yield Note("coverage: about a tenth of the price tells how many units are above the limits")
         else:
-            yield "coverage: no limit takes anything away from these numbers"
+            yield Note("coverage: no limit takes anything away from these numbers")
 
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """What it has counted, in words."""

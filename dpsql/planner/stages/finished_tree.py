@@ -19,6 +19,7 @@ from dpsql.core.ir.expressions import columns_of
 from dpsql.core.ir.nodes import Node, Scan
 from dpsql.core.ir.public_facts import FrequencyOf
 from dpsql.core.ir.walk import Tagged, expressions, unused_numbers
+from dpsql.diagnostics.note import Note
 from dpsql.planner.costs.named_outputs import outputs_named
 from dpsql.planner.notes.unread import Unread
 from dpsql.planner.postprocessing.planning.answer_plan import require_shown
@@ -35,7 +36,7 @@ class FinishedTree:
     """
 
     read: Tagged[Facts]
-    unread: tuple[str, ...]
+    unread: tuple[Note, ...]
     releases: Releases
     asked: Releases
     numbers: Iterator[int]

@@ -12,6 +12,7 @@ from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import Note
 from dpsql.planner.notes.notes import copies_read, joined_releases, notes_of, pairs_counted, periods_read
 from dpsql.planner.stages.finished_tree import FinishedTree
 from dpsql.planner.stages.noise_of_stages import NoiseOfStages, named
@@ -30,7 +31,7 @@ class Releasing(Stage):
     """
 
     tree: Tagged[Facts]
-    unread: tuple[str, ...]
+    unread: tuple[Note, ...]
     warnings: tuple[Diagnostic, ...] = ()
 
     @classmethod
@@ -61,13 +62,13 @@ class Releasing(Stage):
         """With what declared numbers alone say against it."""
         return replace(self, releases=own, warnings=_warnings(noise, query))
 
-    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
         """Of the noise and the limits of all releases."""
         yield from notes_of(noise.measured, query.source)
         yield from pairs_counted(noise.found.distinct)
         yield from joined_releases(noise.found.distinct)
-        yield from dict.fromkeys(copies_read(noise.found.distinct, query.policy))
-        yield from dict.fromkeys(periods_read(noise.found.distinct, query.ctx.public.read))
+        yield from copies_read(noise.found.distinct, query.policy)
+        yield from periods_read(noise.found.distinct, query.ctx.public.read)
 
 
 def _warnings(noise: NoiseOfStages, query: QueryToPlan) -> tuple[Diagnostic, ...]:

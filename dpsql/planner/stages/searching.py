@@ -26,8 +26,9 @@ from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Topic, in_order
 from dpsql.planner.costs.privacy_cost import cost_of
-from dpsql.planner.notes.notes import clips_told, limits_told, ranks_told, thresholds_told
+from dpsql.planner.notes.notes import off_told
 from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
@@ -258,24 +259,34 @@ def _groups(measured: MeasuredRelease) -> int:
     return math.prod(len(source.keys) for source in key_sources(measured.node) or ())
 
 
-def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[str, ...]:
+def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[Note, ...]:
     """What the reader should know before anything is found."""
-    releases = [r.measured for r in rest.releases]
-    limited = _ranks(rest, [s for s in limits if s.limit.rule is Rule.AVERAGE], any_bounds=True)
     clipped = {one_line(s.limit.what) for s in limits if s.limit.rule.of_values}
-    unknown = limits_told(releases, rest.source) | thresholds_told(releases) | _ranks(rest, limits)
-    unknown |= clips_told(releases, rest.source, clipped)
-    return (
-        f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
-        *(note for note in rest.notes if note not in unknown),
-        *sorted(_ranks(rest, [s for s in limits if s.limit.rule is Rule.QUANTILE], any_bounds=True) - limited),
+    follow = _follow(limits)
+
+    def is_unknown(note: Note) -> bool:
+        match note.topic:
+            case Topic.LIMIT | Topic.TOTAL | Topic.THRESHOLD:
+                return True
+            case Topic.CLIP:
+                return note.of in clipped
+        return note.topic is Topic.OFF and note.of in follow
+
+    # How far quantiles are off whatever bounds are found, where no limit is.
+    off = _follow([s for s in limits if s.limit.rule is Rule.QUANTILE])
+    off -= _follow([s for s in limits if s.limit.rule is Rule.AVERAGE])
+    return in_order(
+        (
+            Note(f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are"),
+            *(note for note in rest.notes if not is_unknown(note)),
+            *sorted(note for at in off for note in off_told(rest.releases[at].measured, at, any_bounds=True)),
+        )
     )
 
 
-def _ranks(rest: Plan, limits: Sequence[SearchedLimit], any_bounds: bool = False) -> frozenset[str]:
-    """How far quantiles are off that follow these limits. any_bounds: whatever bounds are found."""
-    places = {at for s in limits for at, _ in s.follow}
-    return frozenset(one_line(t) for at in places for t in ranks_told(rest.releases[at].measured, any_bounds))
+def _follow(limits: Sequence[SearchedLimit]) -> set[int]:
+    """The releases that follow these limits."""
+    return {at for s in limits for at, _ in s.follow}
 
 
 def require_known_at_any_bounds(rest: Plan, searching: Searching) -> None:

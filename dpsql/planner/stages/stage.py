@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.note import Note
 from dpsql.planner.stages.finished_tree import FinishedTree
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 
@@ -45,7 +46,7 @@ class HandedOn:
 
     noisy: tuple[NoisyRelease, ...] = ()
     consistent: Consistent = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     rows: AnswerRows | None = None
 
 
@@ -82,7 +83,7 @@ class Stage:
         """What of it decides the answer, beside the tree, the statements and the noise: part of the plan's identity."""
         return None
 
-    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
         """What the reader of the answer should know, before it is drawn."""
         return iter(())
 

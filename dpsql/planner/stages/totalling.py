@@ -27,6 +27,7 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Release, key_sources
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.costs.row_weights import WeighedByGroups, limit_on_rows
 from dpsql.planner.rewrites.releases.same_rows import does_not_add_up, families, finest_of, keyed_by_lists, positions
@@ -77,9 +78,9 @@ class Totalling(Stage):
         """What is added up."""
         return self.totals
 
-    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[str]:
+    def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
         """What is said of them before the run."""
-        yield "consistent totals: each is the sum of its parts, by least squares"
+        yield Note("consistent totals: each is the sum of its parts, by least squares", Rank.SOURCE)
         yield from _left_out([noise.releases[t.places[t.finest]].measured.node for t in self.totals])
 
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
@@ -130,13 +131,13 @@ def _totals(family: Sequence[Release], releases: Releases) -> Totals:
     return totals
 
 
-def _left_out(finest: Sequence[Release]) -> Iterator[str]:
+def _left_out(finest: Sequence[Release]) -> Iterator[Note]:
     """Which rows are in no total."""
     sources = [(keyed, s) for keyed in map(keyed_by_lists, finest) for s in keyed.sources or ()]
     open_ = [(keyed, s) for keyed, s in sources if not (s.covers or s.closed)]
     listed = [keyed.items[at].column.name for keyed, s in open_ for at in s.positions]
     if names := " or ".join(dict.fromkeys(listed)):
-        yield f"consistent totals: rows whose {names} is not listed are in no total"
+        yield Note(f"consistent totals: rows whose {names} is not listed are in no total", Rank.DANGER)
 
 
 def groupings_of(totals: Totals, releases: Sequence[Release]) -> Groupings:

@@ -12,8 +12,11 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.refusals import unusable
 from dpsql.core.policy.policy import IN_MEMORY, Policy, default_head_path
 from dpsql.core.policy.server_address import ServerError, names_server, parse_server
+from dpsql.diagnostics.note import Note, Rank
 
-FORGETS: Final = "the ledger is in memory: what was spent is forgotten when the session ends, and a new one starts anew"
+FORGETS: Final = Note(
+    "the ledger is in memory: what was spent is forgotten when the session ends, and a new one starts anew", Rank.DANGER
+)
 
 
 class LedgerPlace(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,7 +31,7 @@ class Budget:
 
 
 def _left(left: PrivacyLoss | None) -> str:
-    return "no limit" if left is None else f"left {left_text(left, in_rho=bool(left.rho) and not left.epsilon)}"
+    return left_text(left) if left is None else f"left {left_text(left)}"
 
 
 class Budgets(dict[str, Budget]):
@@ -88,9 +88,18 @@ def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
 
 def total(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:
     """What they charge together, unit by unit."""
+    return _summed(charge.by_unit for charge in charges)
+
+
+def total_of_new(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:
+    """What their new noise costs together: of stored answers only the account is charged."""
+    return _summed(charge.new for charge in charges)
+
+
+def _summed(each: Iterable[Mapping[str, PrivacyLoss]]) -> dict[str, PrivacyLoss]:
     made: dict[str, PrivacyLoss] = {}
-    for charge in charges:
-        for unit, loss in charge.by_unit.items():
+    for losses in each:
+        for unit, loss in losses.items():
             made[unit] = made.get(unit, NO_LOSS) + loss
     return made
 
@@ -101,7 +110,7 @@ def require_left(what: str, charges: Sequence[Charge], caps: Caps, left: Budgets
     Raises BudgetExceeded.
     """
     account, limits = f"budgets.analysts.{key(analyst)}", list[CapReached]()
-    of_new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
+    of_new = total_of_new(charges)
     for unit, loss in total(charges).items():
         if unit in caps.analyst:
             name = f"{what}: budget of analyst {analyst!r} on unit {unit!r}"

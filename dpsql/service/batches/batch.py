@@ -18,6 +18,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.note import Note, Rank, Topic, in_order
 from dpsql.planner.batch.estimate import CellNoise, Measured
 from dpsql.planner.batch.member_answers import ToldNumber
 from dpsql.planner.batch.quantities import Mean, Quantity
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from dpsql.service.session import Session
 
 Statement = str | tuple[str, Parameters]
+_OF_MARGINALS = frozenset({Topic.CLIP, Topic.TOTAL, Topic.OTHER_KEYS, Topic.WIDTH})
+"""What notes say of columns and clips of a text that nobody has written."""
 
 
 class Batch:
@@ -198,13 +201,13 @@ class Batch:
         answers: list[BatchAnswer | None] = [None] * len(self._statements)
         for p, table in design.tables.items():
             answers[p] = answer_of(design.members[p], table, design.forms[p], measured, cells)
-        notes = dict.fromkeys(clip for q in design.shares for clip in q.clips)
-        own = (" AS c", "another c", "CLIP(")  # of texts that nobody has written
-        notes |= dict.fromkeys(n for n in release.notes if not any(word in n for word in own))
+        notes = [Note(clip, Rank.BIAS) for q in design.shares for clip in q.clips]
+        notes += [note for note in release.notes if note.topic not in _OF_MARGINALS]
         others = [c.name for c in design.classes.values() if not c.complete]
         if others:
-            notes[f"members that read {', '.join(others)} count rows whose value is listed"] = None
-        return BatchRelease(tuple(answers), release.spent, tuple(notes), design.refused)
+            listed = f"members that read {', '.join(others)} count rows whose value is listed"
+            notes.append(Note(listed, Rank.DANGER))
+        return BatchRelease(tuple(answers), release.spent, in_order(notes), design.refused)
 
     def _measured(self, made: Sequence[PlannedRelease]) -> dict[Quantity, Measured]:
         """The noise of every marginal. made: their releases, in order."""

@@ -12,6 +12,7 @@ from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.diagnostics.note import Note
 from dpsql.frontend.aggregates.formula import Bounds
 from dpsql.planner.batch.estimate import Measured
 from dpsql.planner.batch.member_answers import Cells, ToldNumber
@@ -79,7 +80,7 @@ class BatchRelease(Sequence[BatchAnswer]):
 
     answers: tuple[BatchAnswer | None, ...]
     spent: PrivacyLoss
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     refused: Mapping[int, Rejected]
 
     @property

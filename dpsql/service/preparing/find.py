@@ -10,6 +10,7 @@ from dpsql.core.policy.prepared import as_prepared, prepared_tables, units_colum
 from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.open import Copies, copies_of
 from dpsql.planner.rewrites.bounds.read_stored_integers import ends_of, said_of
 from dpsql.service.preparing.copy_sql import stored_forms
@@ -23,7 +24,7 @@ class FoundCopies:
 
     copies: Copies | None = None
     identity: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     integers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def described(self, policy: Policy) -> Policy:
@@ -72,7 +73,7 @@ def find(policy: Policy, given: str = "") -> FoundCopies:
 def _without(policy: Policy, wanted: Sequence[Table], why: str, repair: str) -> FoundCopies:
     needed = next((t for t in wanted if t.prepared == "true"), None)
     if needed is None:
-        return FoundCopies(notes=(f"prepared tables are not read: {why}",))
+        return FoundCopies(notes=(Note(f"prepared tables are not read: {why}", Rank.SOURCE),))
     place = policy.place("tables", needed.name, "prepared")
     source, span = place if place is not None else (None, None)
     found = Diagnostic(

@@ -25,13 +25,14 @@ from dpsql.core.privacy_loss import PrivacyLoss, largest, remaining, show_spent
 from dpsql.core.release.charge import ChargeRequest, define, price
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
+from dpsql.diagnostics.note import NOTHING_RAN, Note, Rank
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
 from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.settings.setting_comments import with_said
 from dpsql.planner.summaries.design import SummaryDesign, require_additive, shown_in
-from dpsql.service.accounts.remaining_budgets import total
+from dpsql.service.accounts.remaining_budgets import total, total_of_new
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.privacy_settings import Amount, settled
 
@@ -46,7 +47,7 @@ class SummaryMade:
     name: str
     cost: PrivacyLoss
     spent: PrivacyLoss
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def _taken(known: Definition) -> Rejected:
     return reject(
         "DP903", f"there is a summary {known.name} already: {known.statement.sql}",
         help=["take another name", DropSummary(known.name).sql],
-        notes=["nothing was run and nothing was spent"],
+        notes=[NOTHING_RAN],
     )  # fmt: skip
 
 
@@ -235,17 +236,18 @@ class SummaryMaking:
         return [self.session.charge(plan) for plan in self.plans.values()]
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """For whoever makes it."""
         listed = [c.name for c in self.design.classes.values() if not c.complete]
-        return tuple(f"{name} has values that are not listed: conditions on it are not answered" for name in listed)
+        unlisted = "has values that are not listed: conditions on it are not answered"
+        return tuple(Note(f"{name} {unlisted}", Rank.DANGER) for name in listed)
 
     def require_room(self) -> None:
         """Refuse before the first part what would be refused before the last. Raises BudgetExceeded, CannotOpen."""
         session, charges = self.session, self.charges
         account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
         whole = total(charges)
-        new = total(c for c in charges if not c.notes)  # of stored answers only the account is charged
+        new = total_of_new(charges)
         received = {unit: remaining(loss, new.get(unit, PrivacyLoss())) for unit, loss in whole.items()}
         require_fits(
             Entry("-", account.analyst, new, "", account.policy.hash, received=received), account.caps,

@@ -13,6 +13,7 @@ from dpsql.answers.stored.ledger_summaries import Definition, StoredMarginal, Su
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.frontend.text.summary_statements import CreateSummary
 from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Plan
@@ -35,12 +36,12 @@ class SummaryStore:
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[object, ...], Summary | None] = OrderedDict()
 
-    def for_plan(self, plan: Plan, account: AnalystAccount) -> tuple[list[Summary], list[str]]:
+    def for_plan(self, plan: Plan, account: AnalystAccount) -> tuple[list[Summary], list[Note]]:
         """Those over a table that a plan reads, and what is to be said of those that do not hold any more.
 
         Raises CannotOpen (DP407).
         """
-        found, notes = list[Summary](), list[str]()
+        found, notes = list[Summary](), list[Note]()
         known = definitions(account.ledger)
         if not known:
             return found, notes
@@ -54,9 +55,11 @@ class SummaryStore:
             if summary is not None:
                 found.append(summary)
             elif definition.policy_hash == policy.hash:
-                notes.append(f"the stored answers of summary {definition.name} are gone: it is not used")
+                gone = f"the stored answers of summary {definition.name} are gone: it is not used"
+                notes.append(Note(gone, Rank.SOURCE))
             else:
-                notes.append(f"summary {definition.name} was made under another policy or data version: it is not used")
+                other = f"summary {definition.name} was made under another policy or data version: it is not used"
+                notes.append(Note(other, Rank.SOURCE))
         return found, notes
 
     def summary(self, definition: Definition, account: AnalystAccount) -> Summary | None:

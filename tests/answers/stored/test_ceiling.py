@@ -75,7 +75,8 @@ def as_printed(query: Query, **asked: Any) -> Release:
     assert line.startswith(f"cost: {cost} of each" if cost != NO_LOSS else "cost: nothing"), line
     assert max(x["epsilon"] for x in told["cost"].values()) == float(cost.epsilon)
     assert max(x["epsilon"] for x in told["asked"].values()) == float(answer.plan.loss.epsilon)
-    assert [n for n in answer.notes if "answered from" in n] == [n for n in told["notes"] if "answered from" in n]
+    said = [note["text"] for note in told["notes"]]
+    assert [n for n in answer.notes if "answered from" in n] == [n for n in said if "answered from" in n]
     return answer
 
 

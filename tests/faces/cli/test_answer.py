@@ -19,6 +19,7 @@ from dpsql.core.ir.nodes import Values
 from dpsql.core.ir.types import DOUBLE
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.faces.cli.answer_text import Style, answer_text, as_csv, as_json, footer_of
 from dpsql.faces.cli.options import Format, Intervals
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals
@@ -65,9 +66,10 @@ def test_csv_values() -> None:
 
 def test_json_intervals_may_be_open_or_missing() -> None:
     around = [{"n": (1.0, float("inf")), "m": None}]
-    found = json.loads(as_json(answer(("n", "m", "n"), ((2, 3, 4),), around=around, notes=("note",))))
+    found = json.loads(as_json(answer(("n", "m", "n"), ((2, 3, 4),), around=around, notes=(Note("note"),))))
     assert found["columns"] == ["n", "m", "n_1"] and found["intervals"] == [{"n": [1.0, None], "m": None, "n_1": None}]
-    assert found["notes"] == ["note"] and found["spent"]["epsilon"] == 0.2 and found["gaps"] == [{}]
+    assert found["spent"]["epsilon"] == 0.2 and found["gaps"] == [{}]
+    assert found["notes"] == [{"rank": "remark", "text": "note"}]
 
 
 def test_what_has_no_interval_says_why() -> None:
@@ -82,16 +84,16 @@ def test_what_has_no_interval_says_why() -> None:
 
 
 def test_dangers_stand_first_and_each_note_has_a_line() -> None:
-    notes = ("at most 9 rows counted", "x is clipped", "what lies beyond is missing: a bias", "it was cut")
+    notes = (Note("drawn"), Note("clipped", Rank.BIAS), Note("beyond is missing", Rank.BIAS), Note("cut", Rank.DANGER))
     lines = footer_of(answer(("n",), ((1,),), notes=notes), None).splitlines()
-    assert lines[1:] == [f"  {note}" for note in (*notes[2:], *notes[:2])] and lines[0] == "(1 row)  spent ε 0.2"
+    assert lines == ["(1 row)  spent ε 0.2", "  cut", "  clipped", "  beyond is missing", "  drawn"]
 
 
 @pytest.mark.parametrize(
     ("rows", "others", "left", "expected"),
     [
         (1, {"around": [{"n": (0.0, 1.0)}]}, PrivacyLoss(Fraction(2)), "(1 row)  spent ε 0.2, left ε 2; ± at 95 %"),
-        (1, {"notes": ("bounded",)}, None, "(1 row)  spent ε 0.2\n  bounded"),
+        (1, {"notes": (Note("bounded"),)}, None, "(1 row)  spent ε 0.2\n  bounded"),
         (0, {"delta": Fraction("1e-9")}, None, "(0 rows)  spent ε 0.2 δ 1e-9"),
         (2, {"epsilon": "0"}, None, "(2 rows)  spent nothing"),
         (1, {"epsilon": "0", "around": [{"n": (0.0, 1.0)}]}, None, "(1 row)  spent nothing; ± at 95 %"),

@@ -33,8 +33,8 @@ def test_json_says_so_in_its_notes(dpsql: Call, clinic: Clinic) -> None:
     first, second = (json.loads(dpsql(*arguments).out) for _ in range(2))
     assert first["rows"] == second["rows"] and first["intervals"] == second["intervals"]
     assert first["spent"]["epsilon"] == 0.1 and second["spent"] == {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
-    (note,) = set(second["notes"]) - set(first["notes"])
-    assert note.startswith("n answered from 20") and "cost" not in note
+    (note,) = [note for note in second["notes"] if note not in first["notes"]]
+    assert note["rank"] == "source" and note["text"].startswith("n answered from 20") and "cost" not in note["text"]
 
 
 def test_another_analyst_is_told_what_it_costs_his_account(dpsql: Call, clinic: Clinic) -> None:

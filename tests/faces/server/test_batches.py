@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
+from dpsql.diagnostics.note import Note
 from dpsql.faces.server.front.commands.client_tokens import statements
 from dpsql.faces.server.speech import Spoken, spoken
 from dpsql.faces.server.statements import Answer, Ceilings, Refused
@@ -134,7 +135,7 @@ def test_its_text_stays_together_and_is_read_in_its_place() -> None:
 
 def test_answers_of_a_batch_cross_as_they_are() -> None:
     more = (Answer((("n", BIGINT), ("city", VARCHAR)), [(1, "x")]), Answer((("m", DOUBLE),), [(0.5,)]))
-    reply = Reply("r1", Answer((), [], ("charged",), command="BATCH", more=more))
+    reply = Reply("r1", Answer((), [], (Note("charged"),), command="BATCH", more=more))
     assert read(write(reply)) == reply
 
 

@@ -6,13 +6,16 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
+from fractions import Fraction
 from uuid import UUID
 
 import pytest
 
 from dpsql.core.ir.types import BIGINT, NULL, VARCHAR, decimal, list_of
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.server.packed_values import pack, unpack
 from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings
 from dpsql.faces.server.workers.worker_messages import (
@@ -56,7 +59,8 @@ ASK = Ask(
 ANSWER = Answer(
     (("n", BIGINT), ("d", decimal(38, 2)), ("l", list_of(VARCHAR)), ("z", NULL)),
     [(2**90, Decimal("1.50"), ["a"], None)],
-    ("ε 0.1",), (REFUSAL,), "ε 0.1", "hash", "entry", "SHOW",
+    (Note("ε 0.1", Rank.SOURCE, Topic.PRICE), Note("rows are left out", Rank.DANGER)), (REFUSAL,), "ε 0.1", "hash",
+    "entry", "SHOW", charged=PrivacyLoss(Fraction(1, 3), rho=Fraction(2)), left=PrivacyLoss(Fraction(1, 7)),
 )  # fmt: skip
 TABLE = CatalogueTable(
     "t", (CatalogueColumn("c", "BIGINT", False),), ("c",), (("c", "d"),), (CatalogueKey(("c",), "u", ("v",)),), ("t",),
@@ -73,6 +77,13 @@ def test_a_message_comes_as_it_went_in_one_line(message: Message) -> None:
     line = write(message)
     assert line.endswith(b"\n") and line.count(b"\n") == 1
     assert read(line) == message
+
+
+def test_notes_keep_their_rank_and_topic() -> None:
+    reply = read(write(Reply("r1", ANSWER)))
+    assert isinstance(reply, Reply) and reply.answer is not None
+    told = [(note.rank, note.topic) for note in reply.answer.notices]
+    assert told == [(Rank.SOURCE, Topic.PRICE), (Rank.DANGER, None)]
 
 
 def test_what_a_type_lists_stays_behind() -> None:

@@ -34,7 +34,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(shop, inside(shop)) as server:
         answer = server.ask(CREATE, login=MAKER, settings=LITTLE)
         assert list(answer.rows) == [("board", "ε 0.5")] and answer.command == "CREATE DP SUMMARY"
-        assert answer.spent.count("ε") > 5 and any(n.startswith("charged ε") for n in answer.notices)
+        assert answer.spent.count("ε") > 5 and str(answer.charged) == "ε 0.5"  # parts, and all of them
+        assert any(n.startswith("charged ε") for n in answer.notices)
         yield server
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.note import NOTHING_RAN
 
-NOTHING_RAN = "nothing was run and nothing was spent"
 DISK = "check the disk's free space and the permissions of the file and its directory"
 DAMAGED = "custodian: restore the file, or remove it: the answers it holds are then paid for again"
 

@@ -25,6 +25,7 @@ from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window, output_columns
 from dpsql.core.ir.short_text import identifier
+from dpsql.diagnostics.diagnostic import Mark
 from dpsql.diagnostics.errors import reject
 
 
@@ -69,6 +70,7 @@ def order(node: Sort | Limit, below: Facts, what: str) -> Facts:
             "DP112", f"{what} over private rows", span=node.span,
             label="which rows come first depends on everybody's rows",
             help=["aggregate first, then sort or limit the result"],
+            mark=Mark.ORDER_OF_ROWS if isinstance(node, Sort) else None,
         )  # fmt: skip
     return Facts(below.columns, keys=below.keys, frequency=below.frequency, rule=what.lower())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.resources import EngineResources
 
 EACH: Final = (
@@ -41,9 +42,10 @@ SHADOWED: Final = (
 )
 """The built-in functions that somebody has redefined."""
 
-UNLOCKED: Final = (
+UNLOCKED: Final = Note(
     "the DuckDB connection was passed in and is not locked: dpsql cannot vouch for what other code of this process "
-    "does with the data"
+    "does with the data",
+    Rank.SOURCE,
 )
 
 

@@ -9,12 +9,14 @@ the battery does not see through. *Tested by* tests/engines/test_versions.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 import duckdb
 
 from dpsql.core.engine import cannot_open
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.engines.duckdb.locked.battery import broken
 from dpsql.engines.duckdb.locked.optimizers import restricted
 
@@ -54,9 +56,9 @@ def _passes(version: str) -> None:
         )
 
 
-def untested() -> tuple[str, ...]:
+def untested() -> Iterator[Note]:
     """What is to be said of a version that is let in and that nobody tested."""
     version = str(duckdb.__version__)
-    if version in TESTED:
-        return ()
-    return (f"dpsql was tested with DuckDB {', '.join(TESTED)}; {version} passed the look at it on opening alone",)
+    if version not in TESTED:
+        passed = f"{version} passed the look at it on opening alone"
+        yield Note(f"dpsql was tested with DuckDB {', '.join(TESTED)}; {passed}", Rank.SOURCE)

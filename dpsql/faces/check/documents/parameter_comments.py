@@ -12,10 +12,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Span
 from dpsql.faces.check.documents.check_comments import PARAMETERS, Directive, Remark, directives_in
 from dpsql.faces.check.documents.parameter_values import Value, Values, read_constant
-from dpsql.frontend.bind.parameters import no_value
 from dpsql.frontend.placeholders import placeholders
 from dpsql.frontend.text.split import Parts
 
@@ -74,11 +73,9 @@ def given_in(text: str, parts: Parts, dialect: str, general: Values) -> GivenVal
 
 def with_help(diagnostic: Diagnostic, text: str, dialect: str, values: Values) -> Diagnostic:
     """A finding about a statement; if it is that a value is missing, with how one is given in a file."""
-    if diagnostic.code != "DP013":
+    if diagnostic.mark is not Mark.NO_VALUE:
         return diagnostic
     missing = sorted((placeholders(text, dialect) or frozenset()) - values.keys(), key=lambda n: (len(n), n))
-    if diagnostic.message not in map(no_value, missing):  # something is wrong with a value that was given
-        return diagnostic
     numbered = missing == [str(n + 1) for n in range(len(missing))]
     listed = ", ".join("VALUE" if numbered else f"{name} = VALUE" for name in missing)
     repairs = [f"write above the statement  -- dpsql: parameters({listed})"]

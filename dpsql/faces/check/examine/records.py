@@ -80,11 +80,11 @@ def _diagnostic(d: Diagnostic) -> Record:
     if d.fix is not None:
         fix = [d.fix.message, [[_span(edit.span), edit.text] for edit in d.fix.edits], d.fix.safe]
     span = None if d.span is None else _span(d.span)
-    return [d.code, d.message, source, span, d.label, list(d.help), list(d.notes), d.severity, fix]
+    return [d.code, d.message, source, span, d.label, list(d.help), list(d.notes), d.severity, fix, list(d.meant)]
 
 
 def _to_diagnostic(record: Record) -> Diagnostic:
-    code, message, source, span, label, help, notes, severity, fix = record
+    code, message, source, span, label, help, notes, severity, fix, meant = record
     return Diagnostic(
         _text(code),
         _text(message),
@@ -95,6 +95,7 @@ def _to_diagnostic(record: Record) -> Diagnostic:
         tuple(map(_text, notes)),
         _text(severity),
         None if fix is None else _to_fix(fix),
+        meant=tuple(map(_text, meant)),
     )
 
 

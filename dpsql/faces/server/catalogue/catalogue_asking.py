@@ -16,6 +16,7 @@ from dpsql.core.ir import types as t
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import Note
 from dpsql.engines.policy_catalogue import DoesNotFit, TooMuch
 from dpsql.faces.server.catalogue.login_catalogue import LoginCatalogue
 from dpsql.faces.server.statements import Answer, DescribedStatement, Login, Refused, StatementSettings, Value
@@ -78,7 +79,7 @@ class CatalogueOfLogins:
         """The answer; it costs nothing. Raises Refused."""
         given = [_text(value) for value in values]
         table = await self._in_turn(login, lambda: self._seen_by(login).answer(described.sql, given))
-        notices = tuple(f"{what} says nothing here: NULL, FALSE or no rows" for what in table.missing)
+        notices = tuple(Note(f"{what} says nothing here: NULL, FALSE or no rows") for what in table.missing)
         return Answer(tuple((name, sql_type(kind)) for name, kind in table.columns), table.rows, notices)
 
     async def stop(self, run_id: str) -> None:

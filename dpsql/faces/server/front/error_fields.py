@@ -75,9 +75,9 @@ def warning(diagnostic: Diagnostic, offset: int = 0) -> Fields:
     return _fields("WARNING", SQLSTATES.get(diagnostic.code, "01000"), diagnostic, (), offset)
 
 
-def notice(text: str) -> Fields:
-    """The fields of what is told with an answer."""
-    return [*_head("NOTICE", "00000"), ("M", one_line(text))]
+def notice(text: str, is_danger: bool = False) -> Fields:
+    """The fields of what is told with an answer. is_danger: it is not what it seems."""
+    return [*(_head("WARNING", "01000") if is_danger else _head("NOTICE", "00000")), ("M", one_line(text))]
 
 
 def failure() -> Fields:

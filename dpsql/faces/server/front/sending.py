@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from dpsql.diagnostics.note import Rank
 from dpsql.faces.server.front import error_fields as errors
 from dpsql.faces.server.front.client_link import ClientLink
 from dpsql.faces.server.front.error_fields import Fields, ProtocolFault
@@ -64,9 +65,10 @@ class Sender:
         if variables.tells_warnings:
             for diagnostic in answer.warnings:
                 self.send(replies.notice_response(errors.warning(diagnostic, offset)))
-        if variables.tells_notices and wanted:
-            for text in answer.notices:
-                self.send(replies.notice_response(errors.notice(text)))
+        for note in answer.notices if wanted else ():
+            is_danger = note.rank is Rank.DANGER
+            if variables.tells_warnings if is_danger else variables.tells_notices:
+                self.send(replies.notice_response(errors.notice(note, is_danger)))
 
     def changes(self, variables: Variables) -> None:
         """ParameterStatus for each reported setting that has changed."""

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.faces.server.statements import Ceilings, Refused, StatementSettings
 from dpsql.faces.server.web.api.routes import Api
 from dpsql.faces.server.web.mcp.endpoint import Agents
@@ -162,14 +163,11 @@ def _settings(written: WrittenForm) -> StatementSettings:
         except ValueError as error:
             example = "0.5" if name == "epsilon" else "1e-9"
             raise Refused(
-                [Diagnostic("DP406", str(error), help=(f"SET {name} = {example}",), notes=(_NOTHING,))]
+                [Diagnostic("DP406", str(error), help=(f"SET {name} = {example}",), notes=(NOTHING_RAN,))]
             ) from None
     return StatementSettings(
         epsilon=written.epsilon or None, delta=written.delta or None, limits="search" if written.search else "auto"
     )
-
-
-_NOTHING: Final = "nothing was run and nothing was spent"
 
 
 def _ceilings(own: Ceilings) -> list[str]:

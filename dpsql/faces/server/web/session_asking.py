@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
 
 from dpsql.core.ir.types import SqlType
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
+from dpsql.diagnostics.note import NOTHING_RAN, Note
 from dpsql.faces.server.front.asking import Asking
 from dpsql.faces.server.statements import (
     TOO_MANY,
@@ -28,9 +30,10 @@ from dpsql.faces.server.web.sessions import MOST_RUNNING, WebSession
 from dpsql.frontend.text.summary_statements import CREATE
 
 Columns = tuple[tuple[str, SqlType], ...]
+Operator = tuple[int, str, tuple[str, ...]]
+"""A node of a plan: its depth, what it does, and what is known of its rows."""
 CURVE: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 """The ε of a table of errors."""
-_OPERATOR: Final = re.compile(r"([│├└─ ]*)(\S.*?)(?: {2,}(.*))?")
 _SAYS_EPSILON: Final = re.compile(
     r"DIFFERENTIAL_PRIVACY|ANONYMIZATION|dpsql\s{0,9}:[^*\n]{0,200}\b(?:epsilon|rho)\s{0,9}=", re.IGNORECASE
 )
@@ -91,19 +94,19 @@ class GivenRows:
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a statement would cost now. errors: column → ±, None where it depends on the data; of a summary the ± of a
-    cell, by what is counted; of a batch the tree tells them. left: in words.
+    cell, by what is counted; of a batch the tree tells them. left: None for no limit.
 
     is_nominal: nobody has said an ε, so that price and errors are those of ε 1, which no run would take.
     tree: operators of the plan, each with its depth and what is said of it; of a batch or a summary the lines of its
     EXPLAIN. plan: the data of EXPLAIN (FORMAT JSON), of a query alone.
     """
 
-    price: str
+    price: PrivacyLoss
     errors: Mapping[str, float | None]
-    left: str
+    left: PrivacyLoss | None
     times: int | None
-    notes: tuple[str, ...] = ()
-    tree: tuple[tuple[int, str, str], ...] = ()
+    notes: tuple[Note, ...] = ()
+    tree: tuple[Operator, ...] = ()
     plan: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
     is_nominal: bool = False
@@ -154,14 +157,14 @@ class Asker:
         command = (await self._answering.describe(self._session.login, sql, settings)).command
         priced = await self._ask("EXPLAIN (COST) " + sql, settings, values, sql)
         plan: Mapping[str, Any] = {}
-        operators: tuple[tuple[int, str, str], ...] = ()
-        if tree:
-            shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
-            lines = [str(line) for (line,) in shown.rows]
-            operators = tuple(_operators(lines) if command == "SELECT" else ((0, line, "") for line in lines))
+        operators: tuple[Operator, ...] = ()
         if tree and command == "SELECT":
             told = await self._ask("EXPLAIN (FORMAT JSON) " + sql, settings, values, sql)
             plan = json.loads(str(told.rows[0][0]))
+            operators = tuple((row["depth"], row["operator"], tuple(row["facts"])) for row in plan["tree"])
+        elif tree:
+            shown = await self._ask("EXPLAIN " + sql, settings, values, sql)
+            operators = tuple((0, str(line), ()) for (line,) in shown.rows)
         first = priced.rows[0]
         errors = {str(row[1]): row[2] for row in priced.rows if row[1] is not None and command != "BATCH"}
         times = first[4] if isinstance(first[4], int) else None
@@ -170,15 +173,15 @@ class Asker:
         said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
         unsaid = command != CREATE and not (any(said) or clause or self._has_default)  # a summary is refused without
         return Cost(
-            str(first[0]),
+            priced.charged,
             {name: width if isinstance(width, float) else None for name, width in errors.items()},
-            str(first[3]),
+            priced.left,
             times,
             priced.notices,
             operators,
             plan,
             priced.plan,
-            unsaid and str(first[0]) != "ε 0",
+            unsaid and priced.charged != NO_LOSS,
         )
 
     def note(self, sql: str) -> None:
@@ -212,20 +215,11 @@ class Asker:
             raise Refused(told, refused.sqlstate) from None
 
 
-def _operators(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
-    """Depth, operator and what is said of it, from the lines of EXPLAIN up to the first empty one."""
-    for line in lines:
-        found = _OPERATOR.fullmatch(line)
-        if found is None:
-            return
-        yield len(found[1]) // 3, found[2], found[3] or ""
-
-
 _TOO_MANY: Final = Diagnostic(
     "DP414",
     f"{MOST_RUNNING} statements of this session are on their way already",
     help=("wait for one of them",),
-    notes=("nothing was run and nothing was spent",),
+    notes=(NOTHING_RAN,),
 )
 
 
@@ -236,5 +230,5 @@ def no_values() -> Refused:
 
 _NO_VALUES: Final = Diagnostic(
     "DP013", "there is no value for $1", help=("write the value into the query",),
-    notes=("nothing was run and nothing was spent",),
+    notes=(NOTHING_RAN,),
 )  # fmt: skip

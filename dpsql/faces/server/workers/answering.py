@@ -19,6 +19,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import EngineError, Error
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.server.account_relations import RELATIONS, named_in, whole, with_rows
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer, Value
@@ -26,7 +27,7 @@ from dpsql.faces.server.workers.batch_runs import batch_reply
 from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now, require_asked
 from dpsql.faces.server.workers.cut import TOO_MUCH, Cut
 from dpsql.faces.server.workers.kept_answers import KeptAnswers
-from dpsql.faces.server.workers.notices import cost_told, sendable, summary_cost_told, told, too_many_rows
+from dpsql.faces.server.workers.notices import cost_told, price_told, sendable, summary_cost_told, told, too_many_rows
 from dpsql.faces.server.workers.own_account import rows_of, standing
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
@@ -115,7 +116,7 @@ class WorkerAnswering:
         if len(rows) > self._rows:
             raise Error([too_many_rows(self._rows, is_paid=False)])
         free = self._service.free if ask.settings.notices else ""
-        notices = (free,) if free else ()
+        notices = (Note(free, Rank.DANGER, Topic.PRICE),) if free else ()
         return Reply(ask.id, Answer(tuple(RELATIONS[name].items()), sendable(rows, is_paid=False), notices))
 
     def _planned(self, ask: Ask, session: Session, question: WrittenQuery) -> Reply:
@@ -222,8 +223,9 @@ class WorkerAnswering:
             return Reply(ask.id, Answer(MADE, ()) if free else None)
         (plan,) = making.plans.values()
         release, entry = self._run(ask, session, plan)
-        notices = told(session, release)[:1] if ask.settings.notices else ()
-        return Reply(ask.id, Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE))
+        notices = (price_told(session, release.spent),) if ask.settings.notices else ()
+        found = Answer(MADE, (), notices, (), str(release.spent), plan.hash, entry, CREATE, charged=release.spent)
+        return Reply(ask.id, found)
 
     def _held(self, ask: Ask, session: Session, plan: Plan) -> Answer | None:
         """The answer to a plan that nothing is charged for; None if there is something to pay."""
@@ -256,6 +258,8 @@ class WorkerAnswering:
             spent=str(release.spent) if release.spent != NO_LOSS else "",
             plan=release.plan.hash,
             ends=places_of_ends(release.plan) if ends else (),
+            charged=release.spent,
+            left=session.budget.remaining if release.spent != NO_LOSS else None,
         )
 
 

@@ -15,7 +15,7 @@ from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer
-from dpsql.faces.server.workers.notices import cost_told, price_told, sendable, too_many_rows
+from dpsql.faces.server.workers.notices import cost_told, price_told, sendable, too_many_rows, with_notes
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.planner.plan import Plan
 from dpsql.service.batches.batch import Batch
@@ -70,9 +70,11 @@ def _answer(ask: Ask, session: Session, batch: Batch, release: Release, rows: in
     if sum(len(each.rows) for each in given) > rows:
         raise Error([too_many_rows(rows, is_paid=release.spent != NO_LOSS)])
     given = [replace(each, rows=sendable(each.rows, release.spent != NO_LOSS)) for each in given]
-    notices = (price_told(session, release.spent), *found.notes) if ask.settings.notices else ()
+    notices = with_notes([price_told(session, release.spent)], found.notes) if ask.settings.notices else ()
     spent = str(release.spent) if release.spent != NO_LOSS else ""
-    return Answer((), (), notices, spent=spent, plan=release.plan.hash, command="BATCH", more=tuple(given))
+    answer = Answer((), (), notices, spent=spent, plan=release.plan.hash, command="BATCH", more=tuple(given))
+    left = None if release.spent == NO_LOSS else session.budget.remaining
+    return replace(answer, charged=release.spent, left=left)
 
 
 def _shown(answer: BatchAnswer, ends: bool) -> Answer:

@@ -21,6 +21,7 @@ from dpsql.core.ledger.ledger import Ceiling, Entry, Receipt
 from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, exact_epsilon, largest, remaining
 from dpsql.diagnostics.errors import CannotOpen, reject
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.faces.server.statements import Ceilings
 from dpsql.service.accounts.spending_story import SpendingStory
 from dpsql.service.service import Service
@@ -145,7 +146,7 @@ def accountant_of(spending: AccountSpending) -> Accountant:
 
 def _refuse(message: str) -> NoReturn:
     how = "custodian: see  ceilings:  in users.yaml"
-    raise reject("DP413", message, help=[how], notes=["nothing was run and nothing was spent"])
+    raise reject("DP413", message, help=[how], notes=[NOTHING_RAN])
 
 
 def spent_since(charges: Sequence[AccountCharge], since: dt.datetime) -> Losses:

@@ -12,6 +12,7 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
 from dpsql.diagnostics.diagnostic import Diagnostic, Mark
 from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.server.packed_rows import MOST_BYTES, TooManyBytes, packed
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.planner.plan import Plan
@@ -21,22 +22,28 @@ from dpsql.service.session import Session
 from dpsql.service.summaries.summary import SummaryMaking
 
 
-def told(session: Session, release: Release) -> tuple[str, ...]:
-    """One sentence each; no price of what is public, unless that is made up, too."""
+def told(session: Session, release: Release) -> tuple[Note, ...]:
+    """One sentence each, dangers first; no price of what is public, unless that is made up, too."""
     price = () if release.plan.known and not session.service.free else (price_told(session, release.spent),)
-    return (*price, *_errors(release), *release.notes)
+    return with_notes((*price, *_errors(release)), release.notes)
 
 
-def price_told(session: Session, spent: PrivacyLoss) -> str:
+def with_notes(own: Sequence[Note], notes: Sequence[Note]) -> tuple[Note, ...]:
+    """Dangers, then what is told of price and ±, then the other notes."""
+    dangers = [note for note in notes if note.rank is Rank.DANGER]
+    return (*dangers, *own, *notes[len(dangers) :])
+
+
+def price_told(session: Session, spent: PrivacyLoss) -> Note:
     """What an answer cost, and what is left."""
-    if spent == NO_LOSS:
-        return session.service.free or "nothing was charged"
+    if spent == NO_LOSS and session.service.free:
+        return Note(session.service.free, Rank.DANGER, Topic.PRICE)
     left = session.budget.remaining
-    rest = "" if left is None else f"; left {_left(left)}"
-    return f"charged {spent}{rest}"
+    rest = "" if left is None else f"; left {left_text(left)}"
+    return Note("nothing was charged" if spent == NO_LOSS else f"charged {spent}{rest}", Rank.SOURCE, Topic.PRICE)
 
 
-def _errors(release: Release) -> list[str]:
+def _errors(release: Release) -> list[Note]:
     """Column by column, the largest ± of all rows, at 95 %."""
     rows = half_widths(release)
     names = dict.fromkeys(name for row in rows for name in row)
@@ -45,7 +52,7 @@ def _errors(release: Release) -> list[str]:
         widths = [w for row in rows if (w := row.get(name)) is not None]
         if widths:
             upto = "" if len(set(widths)) == 1 else "up to "
-            found.append(f"{name} ± {upto}{max(widths):.6g} (95 %)")
+            found.append(Note(f"{name} ± {upto}{max(widths):.6g} (95 %)", Rank.SOURCE, Topic.WIDTH))
     return found
 
 
@@ -65,15 +72,11 @@ def summary_cost_told(session: Session, making: SummaryMaking) -> Answer:
 
 def _cost(session: Session, loss: PrivacyLoss, widths: Mapping[str, float | None]) -> Answer:
     remaining = session.budget.remaining
-    left = "no limit" if remaining is None else _left(remaining)
+    left = left_text(remaining)
     times = None if remaining is None or loss == NO_LOSS else _times(loss, remaining)
     rows = [(str(loss), name or None, width, left, times) for name, width in (widths or {"": None}).items()]
     names = (("price", VARCHAR), ("column", VARCHAR), ("error", DOUBLE), ("left", VARCHAR), ("queries_left", BIGINT))
-    return Answer(names, rows, command="EXPLAIN")
-
-
-def _left(left: PrivacyLoss) -> str:
-    return left_text(left, in_rho=bool(left.rho) and not left.epsilon)
+    return Answer(names, rows, command="EXPLAIN", charged=loss, left=remaining)
 
 
 def _times(price: PrivacyLoss, left: PrivacyLoss) -> int:

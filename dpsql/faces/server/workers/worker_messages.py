@@ -13,13 +13,16 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from dpsql.core.ir.types import NULL, SqlType, parse_type
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey, CatalogueTable
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Source, Span
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.server.packed_rows import PackedRows, Pieces
 from dpsql.faces.server.packed_values import pack, unpack
 from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings, Value
@@ -170,6 +173,17 @@ def _type(name: str) -> SqlType:
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
+def _note(note: str) -> list[str | None]:
+    if not isinstance(note, Note):
+        return [note, Rank.REMARK.name, None]
+    return [note, note.rank.name, None if note.topic is None else note.topic.name]
+
+
+def _read_note(parts: Sequence[str]) -> Note:
+    text, rank, topic = parts
+    return Note(text, Rank[rank], Topic[topic] if topic else None)
+
+
 def _diagnostic(d: Diagnostic) -> dict[str, Any]:
     return {
         "code": d.code,
@@ -178,7 +192,7 @@ def _diagnostic(d: Diagnostic) -> dict[str, Any]:
         "span": None if d.span is None else [d.span.start, d.span.end],
         "label": d.label,
         "help": d.help,
-        "notes": d.notes,
+        "notes": [_note(n) for n in d.notes],
         "severity": d.severity,
         "mark": None if d.mark is None else d.mark.name,
     }
@@ -193,7 +207,7 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[Diagnostic, ...]:
             None if d["span"] is None else Span(*d["span"]),
             d["label"],
             tuple(d["help"]),
-            tuple(d["notes"]),
+            tuple(map(_read_note, d["notes"])),
             d["severity"],
             mark=None if d["mark"] is None else Mark[d["mark"]],
         )
@@ -231,7 +245,7 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
         "rows": len(answer.rows.pieces.written())
         if isinstance(answer.rows, PackedRows)
         else [[pack(v) for v in row] for row in answer.rows],
-        "notices": answer.notices,
+        "notices": [_note(n) for n in answer.notices],
         "warnings": [_diagnostic(d) for d in answer.warnings],
         "spent": answer.spent,
         "plan": answer.plan,
@@ -239,7 +253,17 @@ def _write_answer(answer: Answer) -> dict[str, Any]:
         "command": answer.command,
         "more": [_write_answer(each) for each in answer.more],
         "ends": answer.ends,
+        "charged": _loss(answer.charged),
+        "left": None if answer.left is None else _loss(answer.left),
     }
+
+
+def _loss(loss: PrivacyLoss) -> list[str]:
+    return [str(part) for part in (loss.epsilon, loss.delta, loss.rho)]
+
+
+def _read_loss(parts: Sequence[str]) -> PrivacyLoss:
+    return PrivacyLoss(*map(Fraction, parts))
 
 
 def parts_of(reply: Reply) -> Iterator[Part]:
@@ -258,10 +282,12 @@ def _read_answer(fields: dict[str, Any], parts: Iterator[Part], account: str) ->
             "rows": PackedRows(Pieces([(p.count, p.data) for p in islice(parts, rows)], account))
             if isinstance(rows, int)
             else [tuple(unpack(v) for v in row) for row in rows],
-            "notices": tuple(fields["notices"]),
+            "notices": tuple(map(_read_note, fields["notices"])),
             "warnings": _diagnostics(fields["warnings"]),
             "more": tuple(_read_answer(each, parts, account) for each in fields["more"]),
             "ends": tuple(fields["ends"]),
+            "charged": _read_loss(fields["charged"]),
+            "left": None if fields["left"] is None else _read_loss(fields["left"]),
         }
     )
 

@@ -8,6 +8,7 @@ import re
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.types import DATE, TIMESTAMP
 from dpsql.diagnostics.diagnostic import Span
+from dpsql.diagnostics.note import Note, Rank, Topic
 
 DATES = frozenset({"current_date", "today"})
 TIMES = frozenset(
@@ -40,6 +41,7 @@ def value(name: str, asked: dt.datetime, span: Span) -> Literal | None:
     return Literal(asked, TIMESTAMP, span) if name in TIMES else None
 
 
-def told(name: str, asked: dt.datetime) -> str:
+def told(name: str, asked: dt.datetime) -> Note:
     """What the reader of a plan and of its answer is told."""
-    return f"{name} is {asked.date() if name in DATES else asked} (UTC): a constant of this query"
+    now = asked.date() if name in DATES else asked
+    return Note(f"{name} is {now} (UTC): a constant of this query", Rank.SOURCE, Topic.CLOCK, name)

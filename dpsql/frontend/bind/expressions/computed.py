@@ -26,7 +26,7 @@ from dpsql.core.policy.tables import Column as Declared
 from dpsql.core.policy.tables import Table
 from dpsql.core.printing.computed import computed_sql
 from dpsql.core.printing.dialect import Dialect
-from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Source, Span
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.bind.expressions.function_names import aggregate_name
 from dpsql.frontend.bind.statement import bind
@@ -109,7 +109,7 @@ def _bound(column: Declared, table: Table, alone: Policy, places: dict[str, int]
             of = {c.uid: replace(c, uid=places[c.name]) for c in columns}
         case _ if bound.notes:
             raise reject(
-                "DP114", f"it depends on when it is asked: {bound.notes[0].partition(' is ')[0]}",
+                "DP114", f"it depends on when it is asked: {bound.notes[0].of or bound.notes[0]}",
                 help=["compare with the clock in the query, or write the time itself"],
             )  # fmt: skip
         case _:
@@ -174,7 +174,7 @@ def _told(refusal: Rejected, code: str, column: Declared, table: Table, policy: 
 
 def _helps(d: Diagnostic, code: str, policy: Policy) -> tuple[str, ...]:
     """The repairs that are the custodian's, who reads them. A view can have what the policy's data is not asked for."""
-    if code == "DP105" or (policy.server is not None and any("declare its values as columns" in h for h in d.help)):
+    if code == "DP105" or (policy.server is not None and d.mark is Mark.DECLARABLE):
         return (_TABLE if policy.server is not None and policy.server.kind == "spark" else _VIEW,)
     return tuple(h.removeprefix("custodian: ") for h in d.help)
 

@@ -17,8 +17,9 @@ from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, l
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.aggregates.searched_clips import misplaced, says_auto, searched_clip
@@ -26,7 +27,7 @@ from dpsql.frontend.bind.expressions import date_formats, literals
 from dpsql.frontend.bind.expressions.clocks import as_clock, in_one_zone
 from dpsql.frontend.bind.expressions.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.expressions.refusals import refused, unknown_function, volatile
-from dpsql.frontend.bind.expressions.replacements import LISTED, of_column
+from dpsql.frontend.bind.expressions.replacements import LISTED, is_compared, of_column
 from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift, converter
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import as_numbers, like_the_others
@@ -157,7 +158,8 @@ class ExprBinder:
             if relation is None
             else partial(declared_field, node, self.entries)
         )
-        return find(self.entries, name, relation, at, advice)
+        mark = Mark.PERHAPS_TEXT if relation is None and is_compared(node) else None
+        return find(self.entries, name, relation, at, advice, mark)
 
     def _of_outer(self, name: str, relation: str | None, span: Span) -> Column | None:
         if self.outer is None or decides(self.entries, name, relation):
@@ -242,7 +244,7 @@ class ExprBinder:
         """A typed call of a registered function. Text literals become dates or numbers where the others are."""
         function = lookup(name)
         if function is None:
-            raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED])
+            raise reject("DP105", f"function {name} is not supported", span=span, help=[LISTED], mark=Mark.LISTED)
         for at in sorted(function.literal) if function.literal else ():
             if at < len(args) and not isinstance(args[at], Literal):
                 raise reject(
@@ -279,13 +281,14 @@ class ExprBinder:
         if target.temporal and found is not None and literals.is_shifted(text):
             if self.parameters.dialect not in ("duckdb", "postgres"):
                 return None
-            self.parameters.told[f"{text!r} is read without its offset, for a {target} has none"] = None
+            told = f"{text!r} is read without its offset, for a {target} has none"
+            self.parameters.told[Note(told, Rank.SOURCE)] = None
         if (
             target.kind is Kind.TIMESTAMPTZ
             and found is not None
             and literals.without_zone(text.strip()) == text.strip()
         ):
-            self.parameters.told[f"{text!r} is read by the clock of UTC"] = None
+            self.parameters.told[Note(f"{text!r} is read by the clock of UTC", Rank.SOURCE)] = None
         return found
 
     def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

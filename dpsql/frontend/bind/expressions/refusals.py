@@ -9,11 +9,18 @@ from functools import lru_cache
 from sqlglot import exp
 
 from dpsql.core.functions.registry import REGISTRY
-from dpsql.diagnostics.diagnostic import Source, Span
+from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.aggregates.all_aggregates import AGGREGATES
 from dpsql.frontend.bind.expressions.function_names import VOLATILE, WINDOWED, aggregate_name
-from dpsql.frontend.bind.expressions.replacements import INSTEAD, LISTED, in_own_words, needs_window, of_aggregate
+from dpsql.frontend.bind.expressions.replacements import (
+    FROM_JSON,
+    INSTEAD,
+    LISTED,
+    in_own_words,
+    needs_window,
+    of_aggregate,
+)
 from dpsql.frontend.bind.from_clause.made_columns import unmade
 from dpsql.frontend.text.spans import query_span, span_of
 from dpsql.frontend.text.written_again import written_again
@@ -29,16 +36,19 @@ def volatile(name: str, span: Span) -> Rejected:
 
 def unknown_function(name: str, span: Span, source: Source) -> Rejected:
     """A function that is not registered, with what is written in its place, else with those of similar names."""
-    advice = INSTEAD.get(name.lower())
-    advice = _alike(name) if advice is None else in_own_words(advice, name.lower(), source.text[span.start : span.end])
-    return reject("DP105", f"function {name} is not supported", span=span, help=[advice])
+    instead, meant = INSTEAD.get(name.lower()), _alike(name)
+    if instead is not None:
+        mark = Mark.DECLARABLE if instead is FROM_JSON else None
+        advice, meant = in_own_words(instead, name.lower(), source.text[span.start : span.end]), []
+    else:
+        mark, advice = (None, f"did you mean {' or '.join(meant)}?") if meant else (Mark.LISTED, LISTED)
+    return reject("DP105", f"function {name} is not supported", span=span, help=[advice], mark=mark, meant=meant)
 
 
 @lru_cache(maxsize=256)  # names are the analysts': they must not fill the memory
-def _alike(name: str) -> str:
+def _alike(name: str) -> list[str]:
     known = [*AGGREGATES, *(n for n, f in REGISTRY.items() if not f.operator)]
-    close = difflib.get_close_matches(name, known, n=2)
-    return f"did you mean {' or '.join(close)}?" if close else LISTED
+    return difflib.get_close_matches(name, known, n=2)
 
 
 def refused_subquery(node: exp.Expr, source: Source, clause: str) -> Rejected:
@@ -162,7 +172,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         return unknown_function(name, span, source)
     return reject(
         "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=span,
-        help=[LISTED],
+        help=[LISTED], mark=Mark.ORDER_WITHIN if isinstance(node, exp.Order) else Mark.LISTED,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ _LONGEST: Final = 60
 _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
-_JSON = (
+FROM_JSON: Final = (
     "custodian: declare its values as columns, in the policy:  "
     "profile_city: {from: \"profile ->> '$.city'\", type: varchar}"
 )
@@ -34,7 +34,7 @@ INSTEAD: Final[dict[str, str]] = {
     "regexp_extract_all": "write  regexp_extract(x, '…')  for the first",
     "histogram": f"{_BUCKETS}  and group by it",
     "total": "write  SUM(x)",
-    **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), _JSON),
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query", "get_json_object"), FROM_JSON),
 }
 """A function's name → how the same is written here."""
 
@@ -101,10 +101,15 @@ def needs_window(node: exp.Func, name: str) -> list[str]:
 
 def of_column(node: exp.Expr, name: str, clause: str) -> list[str]:
     """Help for a column that does not exist: a text in the wrong quotes, or what it has to do with the SELECT list."""
-    if isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In)):
+    if is_compared(node):
         shown = name.replace("'", "''")
         return [f"if it is a text, not a name, write it in single quotes:  '{shown}'", *_of_listed(node, name, clause)]
     return _of_listed(node, name, clause)
+
+
+def is_compared(node: exp.Expr) -> bool:
+    """Whether a text may have been meant where a name stands."""
+    return isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In))
 
 
 def _of_listed(node: exp.Expr, name: str, clause: str) -> list[str]:

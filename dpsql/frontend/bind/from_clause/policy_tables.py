@@ -59,4 +59,4 @@ def named(parts: Sequence[str], policy: Policy, written: Span) -> Table:
     advice = f"did you mean {' or '.join(map(qualified, meant))}?"
     if not meant:
         advice = f"tables of the policy: {', '.join(map(qualified, known[:12]))}"
-    raise reject("DP102", f"table {qualified(name)} does not exist", span=written, help=[advice])
+    raise reject("DP102", f"table {qualified(name)} does not exist", span=written, help=[advice], meant=meant)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.postprocessing.planning.forms import EXACT, NOTHING, Form, IntervalMethod, Sources, Taken
 from dpsql.planner.postprocessing.planning.steps import PostProcessing, Step
 
@@ -19,28 +20,25 @@ _WORDS = {
 
 def interval_notes(
     columns: Sequence[Column], post: PostProcessing, releases: Sequence[PlannedRelease]
-) -> tuple[str, ...]:
+) -> Iterator[Note]:
     """Columns without an interval, and those whose rows noisy numbers chose; by the query and the policy alone."""
     if not post.steps:
-        return ()
+        return
     forms = [(c.name, post.steps[-1].forms[c.uid]) for c in columns]
     without: dict[str, list[str]] = {}
     for name, form in forms:
         if form.kind is IntervalMethod.NONE and form.why:
             without.setdefault(form.why, []).append(name)
-    notes = [
-        f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}"
-        for why, names in without.items()
-    ]
+    for why, names in without.items():
+        yield Note(f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}")
     selected = _selected(post.steps, len(post.steps) - 1)
-    if names := _of(forms, selected):
-        wider = f"the fewer are left, the wider is the ± of {names}, so that it holds as often"
-        notes.append(f"noisy numbers chose the rows: {wider}")
+    if told := _of(forms, selected):
+        wider = f"the fewer are left, the wider is the ± of {told}, so that it holds as often"
+        yield Note(f"noisy numbers chose the rows: {wider}")
     keys = ((i, r.measured.node.threshold) for i, r in enumerate(releases))
     thresholds = frozenset((i, place) for i, place in keys if place is not None)
-    if names := _of(forms, thresholds):
-        notes.append(f"the ± of {names} is not for groups that this very number chose")
-    return tuple(notes)
+    if told := _of(forms, thresholds):
+        yield Note(f"the ± of {told} is not for groups that this very number chose", Rank.BIAS)
 
 
 def column_json(column: Column, post: PostProcessing) -> dict[str, Any]:

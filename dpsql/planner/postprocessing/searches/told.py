@@ -15,6 +15,7 @@ from fractions import Fraction
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.postprocessing.coverage import Covered, Units
 from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, cut_part
 
@@ -70,40 +71,41 @@ def distinct(found: Sequence[SearchResult]) -> Sequence[SearchResult]:
     return tuple({(f.octaves.what, f.octaves.counts, f.limit): f for f in found}.values())
 
 
-def search_notes(found: Sequence[SearchResult]) -> Iterator[str]:
+def search_notes(found: Sequence[SearchResult]) -> Iterator[Note]:
     """The same in plain words."""
     for f in distinct(found):
         yield from _notes(f)
     if any(f.limit is not None and not f.octaves.ordered for f in found):
-        yield "an interval is about what the found limits leave: the part that was cut is not in it"
+        yield Note("an interval is about what the found limits leave: the part that was cut is not in it", Rank.BIAS)
 
 
-def _notes(f: SearchResult) -> Iterator[str]:
+def _notes(f: SearchResult) -> Iterator[Note]:
     o, what, unit = f.octaves, one_line(f.octaves.what), one_line(f.octaves.unit)
     paid = "" if f.loss == NO_LOSS else f" (search {f.loss}, kept for later queries)"
     match f.limit:
         case None:
-            yield f"no limit of {what} found{paid}"
+            yield Note(f"no limit of {what} found{paid}", Rank.SOURCE)
             return
         case (low, high):
-            yield f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}"
+            yield Note(f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}", Rank.SOURCE)
             where = "outside them" + ": they count as the nearest one" * o.ordered
         case limit:
-            yield f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}"
+            yield Note(f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}", Rank.SOURCE)
             where = "above it"
     number = beyond(o, f.limit)
     if not o.seen:
         stands = "the declared limit stands" if f.limit == o.at_most or o.signed else "the least limit stands"
         stands = stands if f.by is None else f"that of {one_line(f.by.octaves.what)} stands"
-        yield f"{what}: no octave holds the {_units(o)} that the search can see; {stands}"
+        yield Note(f"{what}: no octave holds the {_units(o)} that the search can see; {stands}")
     elif number is None:
-        yield f"how many {unit} units lie above the declared limit of {what} is not known"
+        yield Note(f"how many {unit} units lie above the declared limit of {what} is not known", Rank.BIAS)
     else:
-        yield f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}{'' if o.ordered else ' and were cut'}"
+        cut_or_not = "" if o.ordered else " and were cut"
+        yield Note(f"about {number[0]:,} ± {number[1]:,} {unit} units lie {where}{cut_or_not}", Rank.BIAS)
     if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
-        yield f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer"
+        yield Note(f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer", Rank.BIAS)
 
 
 def found_coverage(found: Sequence[SearchResult]) -> Iterator[Covered]:

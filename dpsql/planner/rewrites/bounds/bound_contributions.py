@@ -229,6 +229,16 @@ def _searched(
     one_group = frozenset(item.column.uid for item in keyed.items) <= seem
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
     declared = Declared(rows, limits.groups)
+    m, g = limits.per_group, limits.groups
+    if (
+        searching.undeclared
+        and keyed.sources is not None
+        and not one_group
+        and m is not None
+        and m > 1
+        and g is not None
+    ):
+        declared = Declared.of_groups(rows, m, g)
     return SearchedLimits(
         searching, keyed, _id_column(facts, keyed), facts, seem, one_group, declared, ctx.analysis.table
     )
@@ -245,7 +255,7 @@ def _are_searched(node: Release, facts: Facts, limits: _Limits, searched: Search
         return False
     if searched.one_group:
         return any(rule(c).counts != "ids" for c in node.components)  # an id counts once
-    return limits.per_group is None or limits.groups is None
+    return limits.per_group is None or limits.groups is None or searched.declared.is_of_groups
 
 
 @dataclass(frozen=True, slots=True)

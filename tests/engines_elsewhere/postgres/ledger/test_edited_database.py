@@ -11,8 +11,8 @@ import pytest
 from dpsql.core.ledger.chain.hash_chain import Identity, LedgerRow, Point
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger, accept_head, is_founded
-from dpsql.core.ledger.refusals import NOTHING_RAN
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.note import NOTHING_RAN
 from tests.engines_elsewhere.postgres.ledger.conftest import Database
 
 Charge = Callable[[object], Entry]

@@ -12,8 +12,9 @@ from dpsql.core.ledger.chain.hash_chain import LedgerRow
 from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import StoredEntries
-from dpsql.core.ledger.refusals import CHARGED, NOTHING_RAN, PERHAPS_CHARGED
+from dpsql.core.ledger.refusals import CHARGED, PERHAPS_CHARGED
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.note import NOTHING_RAN
 from tests.engines_elsewhere.postgres.ledger.conftest import Cluster, Database, made
 from tests.engines_elsewhere.postgres.ledger.proxy import Act, Plan, Proxy, between, is_commit
 

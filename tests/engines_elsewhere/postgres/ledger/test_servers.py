@@ -15,9 +15,10 @@ from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.postgres import PostgresLedger
 from dpsql.core.ledger.postgres_schema import TABLES
 from dpsql.core.ledger.postgres_server import LedgerServer
-from dpsql.core.ledger.refusals import CHARGED, NOTHING_RAN
+from dpsql.core.ledger.refusals import CHARGED
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.diagnostics.note import NOTHING_RAN
 from tests.engines_elsewhere.postgres.ledger.conftest import Cluster, Database, made
 
 EVERY_VERSION = True

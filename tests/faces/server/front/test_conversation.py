@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.faces.server.statements import StatementSettings
 from tests.support.answering import Answers
 from tests.support.served import NAME, PASSWORD, Served
@@ -103,6 +104,17 @@ def test_notices_and_warnings_are_sent_as_client_min_messages_says(client: Clien
     assert shape(client.query("SELECT n")) == "T D C(SELECT 1) ZI"
     client.query("RESET client_min_messages; SET dpsql.notices = off")
     assert shape(client.query("SELECT n")) == "N T D C(SELECT 1) ZI"
+
+
+def test_a_danger_is_a_warning(client: Client, served: Served) -> None:
+    answers(served).notices = (Note("rows are left out", Rank.DANGER), Note("clipped", Rank.BIAS))
+    danger, bias, *_ = client.query("SELECT n")
+    assert (danger.fields["S"], danger.fields["C"], danger.fields["M"]) == ("WARNING", "01000", "rows are left out")
+    assert bias.fields["S"] == "NOTICE"
+    client.query("SET client_min_messages = warning")
+    assert shape(client.query("SELECT n")) == "N T D C(SELECT 1) ZI"
+    client.query("SET dpsql.notices = off")
+    assert shape(client.query("SELECT n")) == "T D C(SELECT 1) ZI"
 
 
 def test_settings_come_with_each_statement(client: Client, served: Served) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from typing import Any
 
 import httpx
 import jsonschema
 import pytest
 
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.faces.server.web.api import problems
 from tests.support.served_web import ServedWeb
 from tests.support.small_shop import COUNT, MEANS, PRICE, board
@@ -130,7 +132,7 @@ def test_costs_and_plans_are_free(web: ServedWeb) -> None:
     explained = ask(web, "explain", query(sql, "0.25")).json()
     assert explained["plan"]["releases"][0]["components"] and "scan orders" in explained["operators"][-1]
     unsaid = ask(web, "cost", {"sql": sql}).json()
-    assert unsaid["price"] is None and any("no ε is known" in note for note in unsaid["notes"])
+    assert unsaid["price"] is None and any("no ε is known" in note["text"] for note in unsaid["notes"])
     assert ask(web, "cost", query("SHOW budget")).json()["code"] == "DP012"
     assert web.server.shop.spent() == before
     assert [e.statement for e in web.log.events if e.statement.startswith("EXPLAIN (COST)") and "93" in e.statement]
@@ -192,8 +194,8 @@ def test_what_is_not_there_is_a_problem(web: ServedWeb) -> None:
         assert answer.json()["spent"] == NOTHING
 
 
-def test_amounts_are_read_from_what_is_told() -> None:
-    assert problems.loss("ε 0.5 δ 1e-8") == {"epsilon": 0.5, "delta": 1e-8, "rho": 0.0}
-    assert problems.loss("ρ 0.005") == {**NOTHING, "rho": 0.005}
-    assert problems.loss("") == NOTHING and problems.loss("no limit") is None
+def test_amounts_are_rounded_so_that_nothing_looks_cheaper() -> None:
+    loss = PrivacyLoss(Fraction(2, 3), Fraction(1, 10**8))
+    assert problems.spent(loss) == {"epsilon": 0.666667, "delta": 1e-8, "rho": 0.0}
+    assert problems.left(loss) == {"epsilon": 0.666666, "delta": 1e-8, "rho": 0.0} and problems.left(None) is None
     json.dumps(problems.as_data(422, "x"), allow_nan=False)

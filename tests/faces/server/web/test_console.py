@@ -49,10 +49,11 @@ def test_a_price_is_looked_at_then_paid_then_free(web: ServedWeb) -> None:
     before = shop.spent()
     priced = post(ana, "/query/price", sql=MEANS, epsilon="0.1")
     assert priced.status_code == 200 and "Pay ε 0.1 and run" in priced.text and shop.spent() == before
-    assert "scan orders" in priced.text
+    assert "scan orders" in priced.text and '<li class="bias">' in priced.text
     assert "What other prices would give" in post(ana, "/query/price", sql=COUNT, epsilon="0.1").text
     paid = post(ana, "/query/run", sql=MEANS, epsilon="0.1")
     assert "Spent ε 0.1" in paid.text and "Bonn" in paid.text and "± " in paid.text and shop.spent() == before + PRICE
+    assert "; left ε " in paid.text and "charged ε" not in paid.text and '<li class="bias">' in paid.text
     again = post(ana, "/query/run", sql=MEANS, epsilon="0.1")
     assert "Spent nothing" in again.text and shop.spent() == before + PRICE
     assert "Run it, for nothing" in post(ana, "/query/price", sql=MEANS, epsilon="0.1").text

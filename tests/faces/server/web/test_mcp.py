@@ -70,7 +70,7 @@ def test_a_batch_is_told_as_data_and_in_words(web: ServedWeb) -> None:
     found = agent.call("query", sql=board(2), settings=tenth)
     assert [len(each["rows"]) for each in found["structuredContent"]["answers"]] == [3, 1]
     words = found["content"][0]["text"]
-    assert words.startswith("city | n\nBonn | ") and "\n\nn | s\n" in words and "\n\ncharged ε 0.1" in words
+    assert words.startswith("city | n\nBonn | ") and "\n\nn | s\n" in words and "\n\nsource: charged ε 0.1" in words
     assert web.server.shop.spent() == before + Fraction(1, 10)
 
 

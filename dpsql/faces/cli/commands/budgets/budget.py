@@ -160,7 +160,7 @@ def account_rows(policy: Policy, accounts: Sequence[BudgetLine]) -> tuple[Sequen
             cell(a.unit),
             cell("total" if a.analyst is None else a.analyst),
             cell(_spent_text(a.spent, in_rho)),
-            cell("no limit" if a.left is None else left_text(a.left, in_rho=in_rho)),
+            cell(left_text(a.left, in_rho=in_rho)),
             cell("" if a.limit is None else left_text(a.limit, in_rho=in_rho)),
         ]
         for a in accounts

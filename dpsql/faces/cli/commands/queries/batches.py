@@ -7,6 +7,7 @@ from typing import Any
 
 from dpsql.api.connection import Connection
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.note import note_records
 from dpsql.faces.cli.answer_text import as_json_bounds, loss_json
 from dpsql.faces.cli.batch_answers import tables
 from dpsql.faces.cli.exits import complain
@@ -27,9 +28,8 @@ def run(connection: Connection, batch: Batch, asked: Asked, fresh: bool, format:
         complain(refusal.diagnostics)
     if format is Format.JSON:
         answers = [None if a is None else _json(a) for a in release.answers]
-        sys.stdout.write(
-            document({"answers": answers, "spent": loss_json(release.spent), "notes": list(release.notes)}) + "\n"
-        )
+        data = {"answers": answers, "spent": loss_json(release.spent), "notes": note_records(release.notes)}
+        sys.stdout.write(document(data) + "\n")
         return 0
     sys.stdout.write(tables(release))
     return 0

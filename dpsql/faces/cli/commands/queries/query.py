@@ -9,6 +9,7 @@ from dpsql.api.connection import Connection, connect
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import Note, Rank
 from dpsql.faces.cli import exits
 from dpsql.faces.cli.answer_text import WITH_WIDTHS, footer_of, print_answer
 from dpsql.faces.cli.commands.queries import batches
@@ -81,7 +82,7 @@ def _summary(connection: Connection, statement: SummaryStatement, sql: str, aske
 def said(made: SummaryMade) -> str:
     """What came of making a summary, in a line."""
     spent = "nothing" if made.spent == PrivacyLoss() else str(made.spent)
-    notes = "".join(f"; {one_line(note)}" for note in made.notes)
+    notes = "".join(f"; {note}" for note in made.notes)
     return f"summary {one_line(made.name)} is made: spent {spent}, of {made.cost} in all{notes}"
 
 
@@ -97,12 +98,12 @@ def left_after(connection: Connection, release: Release) -> PrivacyLoss | None:
     return PrivacyLoss(min(b.epsilon for b in found), min(b.delta for b in found), min(b.rho for b in found))
 
 
-def account_remark(connection: Connection, analyst: str | None) -> str:
+def account_remark(connection: Connection, analyst: str | None) -> Note | None:
     """Says so if the rows are made up, or the analyst's name is not in the policy, so that the shared account pays."""
     if connection.service.free:
-        return connection.service.free
+        return Note(connection.service.free, Rank.DANGER)
     if analyst is None or connection.analyst == analyst:
-        return ""
+        return None
     if not connection.policy.has_account(analyst):
-        return f"nobody's account: the policy names neither {analyst!r} nor {connection.analyst!r}"
-    return f"charged to the shared account {connection.analyst}: the policy does not name this analyst"
+        return Note(f"nobody's account: the policy names neither {analyst!r} nor {connection.analyst!r}")
+    return Note(f"charged to the shared account {connection.analyst}: the policy does not name this analyst")

@@ -37,7 +37,6 @@ from dpsql.faces.cli.shell.commands import (
 from dpsql.faces.cli.shell.commands.running import Cancelled, agreed, left_for, left_words, located, percent, run
 from dpsql.faces.cli.shell.input.items import InputPlace
 from dpsql.faces.cli.shell.output import crosstab
-from dpsql.faces.cli.shell.output.folding import folded
 from dpsql.faces.cli.shell.output.output import line_width
 from dpsql.faces.cli.shell.state import Shell
 from dpsql.frontend.text.batch_statement import batch_statement
@@ -94,9 +93,7 @@ def explain(shell: Shell, sql: str, place: InputPlace) -> None:
         return
     plan = shell.connection.previewed(WrittenQuery(sql, dialect=shell.dialect), shell.asked)
     charge = shell.connection.charge_to_show(plan, fresh=shell.fresh)
-    text, columns = as_text(plan, charge=charge), shell.output.columns
-    if columns is not None:
-        text = folded(text, columns)
+    text = as_text(plan, charge=charge, columns=shell.output.columns)
     if shell.output.color:
         from dpsql.faces.cli.shell.input.highlight import painted_explain  # pygments, for terminals only
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpsql.answers.results.cell_texts import Cell, cell
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.note import NOTHING_RAN
 
 
 def places(columns: Sequence[str], wanted: Sequence[str]) -> tuple[int, int, int]:
@@ -23,7 +24,7 @@ def places(columns: Sequence[str], wanted: Sequence[str]) -> tuple[int, int, int
     if len(set(found)) != 3:
         raise reject(
             "DP903", f"\\crosstabview needs three columns, down, across and in the cells; here are {len(columns)}",
-            help=["name them:  \\crosstabview DOWN ACROSS CELLS"], notes=["nothing was run and nothing was spent"],
+            help=["name them:  \\crosstabview DOWN ACROSS CELLS"], notes=[NOTHING_RAN],
         )  # fmt: skip
     down, across, inside = found
     return down, across, inside
@@ -37,7 +38,7 @@ def _place(columns: Sequence[str], name: str) -> int:
         raise reject(
             "DP903", f"the answer has {'no' if not alike else 'more than one'} column {name!r}",
             help=[f"its columns are {', '.join(columns)}; numbers count from 1"],
-            notes=["nothing was run and nothing was spent"],
+            notes=[NOTHING_RAN],
         )  # fmt: skip
     return alike[0]
 

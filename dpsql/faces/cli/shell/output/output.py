@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dpsql.diagnostics.errors import reject
-from dpsql.diagnostics.layout import width
+from dpsql.diagnostics.layout import text_width
 from dpsql.faces.cli.exits import wants_color
 from dpsql.faces.cli.shell.output.pager import page
 
@@ -142,7 +142,7 @@ def line_width(line: str) -> int:
     """Screen columns of a line, ANSI codes apart."""
     if "\x1b" in line:
         line = _without_codes(line)
-    return len(line) if line.isascii() else sum(map(width, line))
+    return text_width(line)
 
 
 def _without_codes(line: str) -> str:

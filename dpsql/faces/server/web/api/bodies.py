@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dpsql.core.ir.types import SqlType
 from dpsql.core.privacy_loss import exact_delta, exact_epsilon
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.faces.server.front.portals import from_literal
 from dpsql.faces.server.statements import Refused, StatementSettings, Value
 from dpsql.faces.server.wire.wire_values import Unreadable, wire_type
@@ -152,5 +153,5 @@ def values_for(parameters: Sequence[SqlType], given: Sequence[Any]) -> tuple[Val
 
 
 def _refused(code: str, message: str, help: str) -> Refused:
-    notes = ("nothing was run and nothing was spent",)
+    notes = (NOTHING_RAN,)
     return Refused([Diagnostic(code, message, help=(help,), notes=notes)])

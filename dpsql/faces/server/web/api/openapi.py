@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic.json_schema import models_json_schema
 
 from dpsql import __version__
+from dpsql.diagnostics.note import Rank
 from dpsql.faces.server.web.api.bodies import Question, Questions
 from dpsql.faces.server.web.api.problems import MEDIA_TYPE
 
@@ -139,7 +140,7 @@ def _schemas() -> Schema:
             "description": "column → ±; null: known with the answer",
         },
         "confidence": number,
-        "notes": _list(text),
+        "notes": _list(_ref("Note")),
     }
     rows = {
         "columns": _list(_object({"name": text, "type": text})),
@@ -151,6 +152,10 @@ def _schemas() -> Schema:
     return {
         "Loss": {**loss, "description": "amounts of ε, δ and ρ, rounded up"},
         "Span": {**span, "description": "characters of the statement, from 0; line and column from 1"},
+        "Note": {
+            **_object({"rank": {"enum": [rank.word for rank in Rank]}, "text": text}),
+            "description": "danger: the answer is not what it seems; bias: what limits take away; source: its origin",
+        },
         "Finding": _object({
             "code": text, "severity": text, "message": text, "label": _or_null(text), "span": _or_null(_ref("Span")),
             "hints": _list(text), "notes": _list(text),
@@ -169,7 +174,7 @@ def _schemas() -> Schema:
             "answers": {**_list(_ref("Rows")), "description": "of a batch, in place of rows of its own"},
             "confidence": number,
             "spent": _or_null(_ref("Loss")),
-            "notes": _list(text),
+            "notes": _list(_ref("Note")),
             "warnings": _list(_ref("Finding")),
             "plan": _or_null(text),
             "entry": _or_null(text),

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from starlette.responses import Response
 
+from dpsql.core.privacy_loss import PrivacyLoss, show_left, show_spent
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.layout import anchor, one_line
-from dpsql.diagnostics.render import closing_note
+from dpsql.diagnostics.note import NOTHING_RAN
+from dpsql.diagnostics.render import says_nothing_ran
 from dpsql.faces.server.statements import Refused
 from dpsql.faces.server.web.hints import in_json
 
 MEDIA_TYPE: Final = "application/problem+json"
 NOTHING: Final[Mapping[str, float]] = {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
-_NOTHING_SPENT: Final = "nothing was run and nothing was spent"
 _STATUS: Final = {
     "DP403": 403, "DP404": 403, "DP405": 403, "DP413": 403, "DP416": 403, "DP407": 503, "DP414": 429, "DP901": 500,
     "DP904": 500,
 }  # fmt: skip
 """HTTP's word for each code; 422, understood and refused, for all others."""
-_PART: Final = re.compile(r"([εδρ]) ([0-9.]+(?:e[+-]?[0-9]+)?)")
-_NAMES: Final = {"ε": "epsilon", "δ": "delta", "ρ": "rho"}
 
 
 def refusal(refused: Refused) -> Response:
@@ -61,7 +60,7 @@ def as_data(status: int, detail: str, found: Sequence[Diagnostic] = ()) -> dict[
 
 def not_a_query() -> Refused:
     """EXPLAIN and SHOW have no price."""
-    notes = (_NOTHING_SPENT,)
+    notes = (NOTHING_RAN,)
     return Refused([Diagnostic("DP012", "only a query has a price", help=("SELECT …",), notes=notes)])
 
 
@@ -79,7 +78,7 @@ def _hints(found: Sequence[Diagnostic]) -> list[str]:
 
 
 def _spent_nothing(found: Diagnostic) -> bool:
-    return _NOTHING_SPENT in closing_note(found) or _NOTHING_SPENT in found.notes
+    return says_nothing_ran(found)
 
 
 def _span(found: Diagnostic) -> dict[str, int] | None:
@@ -91,9 +90,11 @@ def _span(found: Diagnostic) -> dict[str, int] | None:
     return {"start": place.start, "end": place.end, "line": line, "column": column}
 
 
-def loss(text: str) -> dict[str, float] | None:
-    """`ε 0.5 δ 1e-8` as numbers; None for a text without amounts ("no limit")."""
-    parts = _PART.findall(text)
-    if not parts:
-        return None if text == "no limit" else dict(NOTHING)
-    return {**NOTHING, **{_NAMES[symbol]: float(amount) for symbol, amount in parts}}
+def spent(loss: PrivacyLoss) -> dict[str, float]:
+    """Amounts, rounded up."""
+    return {part: float(show_spent(amount)) for part, amount in asdict(loss).items()}
+
+
+def left(loss: PrivacyLoss | None) -> dict[str, float] | None:
+    """What is left, rounded down; None for no limit."""
+    return None if loss is None else {part: float(show_left(amount)) for part, amount in asdict(loss).items()}

@@ -11,6 +11,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from dpsql.core.policy.policy import Policy
+from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.diagnostics.note import Note, note_records
 from dpsql.faces.server.statements import Login, Refused, Value
 from dpsql.faces.server.web.api import problems
 from dpsql.faces.server.web.api.bodies import Question, Questions, values_for
@@ -37,7 +39,7 @@ async def query(asker: Asker, asked: Question, waiting: WaitingClient) -> GivenR
 async def explain(asker: Asker, asked: Question) -> Data:
     """The plan of a query, its price and its errors; free. Raises Refused."""
     found = await _costed(asker, asked)
-    lines = [f"{'   ' * depth}{operator}" + (f"  {said}" if said else "") for depth, operator, said in found.tree]
+    lines = [f"{'   ' * depth}{operator}" + "  " * bool(f) + " · ".join(f) for depth, operator, f in found.tree]
     asker.note(asked.sql)
     return {"operators": lines, "plan": found.plan, **_priced(found)}
 
@@ -52,8 +54,7 @@ async def cost(asker: Asker, asked: Question) -> Data:
 async def batch(asker: Asker, asked: Questions) -> Data:
     """The price of several queries together; free. What is refused of them stands in its place."""
     found: list[Data] = []
-    total = dict.fromkeys(problems.NOTHING, Decimal(0))
-    left: dict[str, float] | None = None
+    total, left = NO_LOSS, None
     known: set[str] = set()
     for question in asked.queries:
         try:
@@ -63,16 +64,14 @@ async def batch(asker: Asker, asked: Questions) -> Data:
             continue
         asker.note(question.sql)
         found.append(_priced(cost))
-        left = problems.loss(cost.left)
-        price = {} if cost.is_nominal else problems.loss(cost.price) or {}
+        left = cost.left
         said = cost.hash or question.sql  # a summary has several plans
-        if said not in known:  # an equal question is paid once
-            total = {name: total[name] + Decimal(repr(price.get(name, 0.0))) for name in total}
+        if said not in known and not cost.is_nominal:  # an equal question is paid once
+            total += cost.price
         known.add(said)
-    price_of_all = {name: float(amount) for name, amount in total.items()}
-    fits = left is None or all(price_of_all[name] <= left[name] for name in total)
+    fits = left is None or total.within(left)
     answerable = not any("refused" in item or item["price"] is None for item in found)
-    return {"queries": found, "price": price_of_all, "left": left, "fits": fits and answerable}
+    return {"queries": found, "price": problems.spent(total), "left": problems.left(left), "fits": fits and answerable}
 
 
 async def budget(asker: Asker, login: Login) -> Data:
@@ -106,12 +105,12 @@ async def _costed(asker: Asker, asked: Question, *, tree: bool = True) -> Cost:
 
 
 def _priced(cost: Cost) -> Data:
-    notes = [*cost.notes, "no ε is known: times and errors are those of ε 1"] if cost.is_nominal else list(cost.notes)
+    nominal = [Note("no ε is known: times and errors are those of ε 1")] if cost.is_nominal else []
     return {
-        "price": None if cost.is_nominal else problems.loss(cost.price),
-        "left": problems.loss(cost.left), "times": cost.times,
+        "price": None if cost.is_nominal else problems.spent(cost.price),
+        "left": problems.left(cost.left), "times": cost.times,
         "errors": {name: plain(width) for name, width in cost.errors.items()}, "confidence": 0.95,
-        "notes": notes,
+        "notes": note_records((*cost.notes, *nominal)),
     }  # fmt: skip
 
 
@@ -122,8 +121,8 @@ def given(found: GivenRows) -> Data:
         **_rows(found),
         "answers": [_rows(each) for each in found.more],
         "confidence": 0.95,
-        "spent": problems.loss(answer.spent),
-        "notes": list(answer.notices),
+        "spent": problems.spent(answer.charged),
+        "notes": note_records(answer.notices),
         "warnings": [problems.finding(d) for d in answer.warnings],
         "plan": answer.plan or None,
         "entry": answer.entry or None,

@@ -13,6 +13,7 @@ from pydantic import Field
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.layout import one_line
+from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.diagnostics.pages_loader import find_code, load_page
 from dpsql.diagnostics.render import render_text
 from dpsql.faces.server.statements import Login, Refused
@@ -89,7 +90,7 @@ async def call(tool: Tool, asked: ToolCall, arguments: object) -> ToolAnswer:
         return await tool.run(asked, checked({} if arguments is None else arguments, tool.arguments))
     except MalformedBody as error:
         said = f"the arguments are not understood: {error}"
-        return ToolAnswer(problems.as_data(400, said), f"error: {said}\nnothing was run and nothing was spent", True)
+        return ToolAnswer(problems.as_data(400, said), f"error: {said}\n{NOTHING_RAN}", True)
     except Refused as refused:
         first = refused.diagnostics[0]
         return ToolAnswer(problems.as_data(422, one_line(first.message), refused.diagnostics), _refusal(refused), True)
@@ -157,7 +158,7 @@ async def _query(asked: ToolCall, question: Question) -> ToolAnswer:
     def told() -> ToolAnswer:
         data = answers.given(given)
         lines = [line for rows in data["answers"] or [data] for line in (*_lines_of(rows), "")]
-        notes = [one_line(note) for note in data["notes"]]
+        notes = [_told(note) for note in data["notes"]]
         warnings = [f"warning {w['code']}: {w['message']}" for w in data["warnings"]]
         return ToolAnswer(data, "\n".join([*lines, *notes, *warnings]).strip())
 
@@ -199,7 +200,11 @@ def _priced(data: Mapping[str, Any]) -> list[str]:
     errors = [
         f"{name} ± {'known with the answer' if w is None else _short(w)} (95 %)" for name, w in data["errors"].items()
     ]
-    return [f"price {price}; left {_loss(data['left'])}{times}", *errors, *data["notes"]]
+    return [f"price {price}; left {_loss(data['left'])}{times}", *errors, *map(_told, data["notes"])]
+
+
+def _told(note: Mapping[str, str]) -> str:
+    return f"{note['rank']}: {note['text']}"
 
 
 def _loss(loss: Mapping[str, float] | None) -> str:

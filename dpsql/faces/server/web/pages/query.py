@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpsql.answers.results.cell_texts import cell
 from dpsql.core.ir.types import Kind
+from dpsql.core.privacy_loss import NO_LOSS, left_text, show_left
 from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.note import Topic, note_records
 from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
 from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, refusal, table, warnings
-from dpsql.faces.server.web.session_asking import Cost, GivenRows
+from dpsql.faces.server.web.session_asking import Cost, GivenRows, Operator
 
 MOST_ROWS = 1_000
 """Rows of an answer that a page shows."""
-_SHOWN = re.compile(r"^charged |^nothing was charged| ± (?:up to )?\S+ \(95 %\)$")
+_SHOWN = (Topic.PRICE, Topic.WIDTH)
 """Notices that the page says in its own way."""
 _NUMBERS = (Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL)
 
@@ -81,7 +82,7 @@ def price(
     frame: PageFrame, written: WrittenForm, cost: Cost, curve: Sequence[tuple[str, Mapping[str, float | None]]]
 ) -> bytes:
     """What it would cost, with its plan and other prices."""
-    free = cost.price in ("ε 0", "ρ 0")
+    free = cost.price == NO_LOSS
     pay = h.form(
         _hidden(frame, written, written.epsilon),
         h.button("Run it, for nothing" if free else f"Pay {cost.price} and run", type="submit", class_="main pay"),
@@ -92,8 +93,8 @@ def price(
     priced = [
         h.h2("What it would cost", id="cost"),
         h.dl(
-            h.div(h.dt("price"), h.dd(cost.price)),
-            h.div(h.dt("you have left"), h.dd(cost.left)),
+            h.div(h.dt("price"), h.dd(str(cost.price))),
+            h.div(h.dt("you have left"), h.dd(left_text(cost.left))),
             h.div(h.dt("enough for"), h.dd(f"{cost.times:,} such")) if cost.times is not None else None,
             class_="figures",
         ),
@@ -104,7 +105,7 @@ def price(
     unpriced = [
         h.h2("Say how much to spend", id="cost"),
         h.p("Neither you, nor your login, nor the policy has said an ε. Take one below, or fill in the field."),
-        h.dl(h.div(h.dt("you have left"), h.dd(cost.left)), class_="figures"),
+        h.dl(h.div(h.dt("you have left"), h.dd(left_text(cost.left))), class_="figures"),
     ]
     return query(
         frame,
@@ -112,7 +113,7 @@ def price(
         h.section(unpriced if cost.is_nominal else priced, class_="card price", aria_labelledby="cost"),
         _curve(frame, written, curve),
         card("How it would be computed", _tree(cost.tree) if cost.plan else _lines(cost.tree), _released(cost.plan),
-             h.ul([h.li(note) for note in _notes(cost)], class_="notes")),
+             _notes(cost)),
     )  # fmt: skip
 
 
@@ -129,26 +130,17 @@ def drop(frame: PageFrame, written: WrittenForm) -> bytes:
 
 def _too_dear(cost: Cost) -> str:
     """Why it cannot be run, and what could."""
-    price, left = _amounts(cost.price), _amounts(cost.left)
-    short = next((part for part in price if _amount_of(price, part) > _amount_of(left, part)), "ε")
+    price, left = cost.price, cost.left
+    assert left is not None
+    parts = (("ε", price.epsilon, left.epsilon), ("ρ", price.rho, left.rho), ("δ", price.delta, left.delta))
+    short, has = next(((part, has) for part, costs, has in parts if costs > has), ("ε", left.epsilon))
     said = f"Too little {short} is left, so this would be refused."
-    if _amount_of(left, short) == 0:
+    if not has:
         return f"{said} None is left: a custodian can raise the budget in the policy."
-    if short == "δ":
-        return f"{said} Write at most {left[short]} into the field δ, or group by columns with public lists of values."
-    return (
-        f"{said} Write at most {left[short]} into the field {short}." if short == "ε" else f"{said} Write a smaller ε."
-    )
-
-
-def _amounts(text: str) -> dict[str, str]:
-    """`ε 0.5 δ 1e-9` → ε and δ, each with its amount."""
-    words = text.split()
-    return dict(zip(words[::2], words[1::2], strict=False))
-
-
-def _amount_of(amounts: Mapping[str, str], part: str) -> float:
-    return _float(amounts.get(part, "")) or 0.0
+    if short == "ρ":
+        return f"{said} Write a smaller ε."
+    most = f"{said} Write at most {show_left(has)} into the field {short}"
+    return f"{most}, or group by columns with public lists of values." if short == "δ" else f"{most}."
 
 
 def _errors(errors: Mapping[str, float | None], of: str) -> Node:
@@ -192,18 +184,17 @@ def _float(text: str) -> float | None:
     return found if 0 < found < float("inf") else None
 
 
-def _tree(operators: Sequence[tuple[int, str, str]]) -> Node:
+def _tree(operators: Sequence[Operator]) -> Node:
     """The plan, from its answer down to the tables."""
     found: list[Node] = []
-    for depth, operator, said in operators:
-        facts = [part for part in said.split(" · ") if part]
+    for depth, operator, facts in operators:
         tags = [h.span(fact, class_="tag good" if fact == "public" else "tag") for fact in facts[:1]]
         more = h.span(" · ".join(facts[1:]), class_="note") if facts[1:] else None
         found.append(h.li(h.code(operator), " ", tags, " ", more, class_=f"depth-{min(depth, 12)}"))
     return h.ol(found, class_="tree") if found else None
 
 
-def _lines(told: Sequence[tuple[int, str, str]]) -> Node:
+def _lines(told: Sequence[Operator]) -> Node:
     return h.pre("\n".join(line for _, line, _ in told), tabindex="0")
 
 
@@ -223,8 +214,13 @@ def _released(plan: Mapping[str, Any]) -> Node:
     return table(head, rows, (2, 3, 4, 5), "What is measured, and with what noise")
 
 
-def _notes(cost: Cost) -> list[str]:
-    return list(dict.fromkeys([*cost.notes, *(str(note) for note in cost.plan.get("notes", []))]))
+def _notes(cost: Cost) -> Node:
+    """Those of the plan say what the price's do, and more."""
+    return _listed([(n["rank"], n["text"]) for n in cost.plan.get("notes", note_records(cost.notes))])
+
+
+def _listed(notes: Sequence[tuple[str, str]]) -> Node:
+    return h.ul([h.li(text, class_=rank) for rank, text in notes], class_="notes") if notes else None
 
 
 # The answer -----------------------------------------------------------------------------------------------------------
@@ -234,19 +230,19 @@ def answered(frame: PageFrame, written: WrittenForm, given: GivenRows) -> bytes:
     """The answer, what was spent, and what is told with it."""
     answer = given.answer
     spent = answer.spent or "nothing"
-    rest = [note for note in answer.notices if not _SHOWN.search(note)]
+    rest = [(note.rank.word, str(note)) for note in answer.notices if note.topic not in _SHOWN]
     several: list[Node] = [
         [h.h3(f"Answer {n}"), result(each, f"The rows of answer {n}")] for n, each in enumerate(given.more, 1)
     ]
-    left = next((n.partition("; ")[2] for n in answer.notices if n.startswith("charged")), "")
+    left = "" if answer.left is None else f"; left {left_text(answer.left)}"
     return query(
         frame,
         written,
         h.section(
             h.h2("Answer", id="answer"),
-            h.p(h.strong(f"Spent {spent}"), f"; {left}" if left else "", class_="spent-line", role="status"),
+            h.p(h.strong(f"Spent {spent}"), left, class_="spent-line", role="status"),
             several or result(given),
-            h.ul([h.li(note) for note in rest], class_="notes") if rest else None,
+            _listed(rest),
             class_="card answer", aria_labelledby="answer",
         ),
         warnings(answer.warnings),
