@@ -308,8 +308,10 @@ class BudgetsFile(_File):
 
     total: LossFile | None = None
     """Of each unit, over all analysts."""
+    each_period: LossFile | None = None
+    """In place of `total` for rows of a table that grows: of the rows of each of its periods."""
     units: dict[str, LossFile] = {}
-    """Overrides `total` for one unit."""
+    """Overrides `total`, or `each_period`, for one unit."""
     analysts: dict[str, AnalystFile] = {}
     """Per analyst; "*" is the shared account of everyone not named."""
 

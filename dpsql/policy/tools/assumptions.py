@@ -46,7 +46,7 @@ def promises(policy: Policy) -> tuple[Promise, ...]:
     """Every promise of the policy, in its order. Promises on public tables that every run checks are not listed."""
     found = []
     for table in policy.tables.values():
-        found += list(_public(table) if table.public else _private(table))
+        found += list(_public(table) if table.public else _private(table, table.unit in policy.by_period))
         found += [p for column in table.columns.values() for p in _column(table, column)]
     return tuple(found)
 
@@ -154,13 +154,16 @@ def _public(table: Table) -> Iterator[Promise]:
     )
 
 
-def _private(table: Table) -> Iterator[Promise]:
+def _private(table: Table, by_period: bool) -> Iterator[Promise]:
     loc: Loc = ("tables", table.name)
     unit = table.unit
     match table.protection:
         case RowUnit(rows=rows):
             claim = f"whoever is to be protected has at most {rows} row{'s' if rows > 1 else ''} of {table.name}"
             effect = f"someone with n rows is protected at {f'n/{rows}' if rows > 1 else 'n'}·ε only"
+            if table.grows is not None and by_period:
+                claim += f", whose {table.grows.by} never comes to lie in another {table.grows.every}"
+                effect += "; a row that was in several periods is protected at the sum of what they were charged"
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case IdUnit(column=column):
             claim = f"all rows of one {unit} in {table.name} carry the same {column}, and it is nobody else's"
