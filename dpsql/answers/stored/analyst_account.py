@@ -40,7 +40,8 @@ class AnalystAccount:
     first draw, where several are charged before any draws: it may wait.
     summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     named: whether somebody said who asks; too many failures refuse his private queries, and are told others. head: the
-    file beside which runs are marked (core/ledger/underway.py); None: they are not.
+    file beside which runs are marked (core/ledger/underway.py); None: they are not. data: what the data are now, as
+    their engine identifies them; empty: nobody can tell.
     """
 
     policy: Policy
@@ -55,6 +56,7 @@ class AnalystAccount:
     summaries: Callable[[Plan, AnalystAccount], tuple[Sequence[Summary], Sequence[Note]]] | None = None
     named: bool = False
     head: Path | None = None
+    data: str = ""
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -184,7 +186,7 @@ class AnalystAccount:
 
         return ChargeRequest(
             self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
-            plan.source.text, charging,
+            plan.source.text, charging, self.data,
         )  # fmt: skip
 
 
