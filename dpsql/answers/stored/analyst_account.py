@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
+from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
+from dpsql.core.ir.periods import DAY, canonical
 from dpsql.core.ledger.failures import LOOK, too_many
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
-from dpsql.core.ledger.losses.regions import ALWAYS, Days
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.ledger.underway import Underway
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import PrivacyLoss, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, ChargeRequest, Price, charge, charge_reserved
 from dpsql.core.release.noisy import GivenAnswers, wanted
 from dpsql.diagnostics.errors import BudgetExceeded, reject
@@ -59,7 +62,7 @@ class AnalystAccount:
         """The limits in force."""
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
         failures = self._failure_cap if self.named else None
-        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings, failures)
+        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings, failures, caps.by_period)
 
     @property
     def _failure_cap(self) -> FailureCap:
@@ -72,6 +75,10 @@ class AnalystAccount:
         if why is None:
             return ()
         return (Note(f"{why}: with a name, and at a server, private queries are refused; {LOOK}", Rank.DANGER),)
+
+    def older_answers_told(self) -> tuple[Note, ...]:
+        """What to tell of the answers that he has of an older dpsql, once."""
+        return told_once(self.store, self.analyst, lambda: self.ledger.received(self.analyst))
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""
@@ -139,11 +146,31 @@ class AnalystAccount:
         drawn = any(wanted(r.measured, own) for r, own in zip(plan.first.releases, given, strict=True))
         return not drawn and {a.id for own in given for a in own.every} <= self.ledger.received(self.analyst)
 
-    @staticmethod
-    def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
+    def _said_of(self, refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
         larger = ("allow a larger max_error, or give in its place what fits",) if plan.bid.max_error else ()
-        refusal.diagnostics = tuple(replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics)
+        more = (*larger, *self._days_that_fit(plan))
+        refusal.diagnostics = tuple(replace(d, help=(*more, *d.help)).at(plan.source) for d in refusal.diagnostics)
         return refusal
+
+    def _days_that_fit(self, plan: Plan) -> Iterator[str]:
+        """The condition under which the query would read periods only that have enough left, if there are such."""
+        caps = in_force(self.caps, self.analyst, self.ledger.fixed())
+        for unit, table in self.policy.by_period.items():
+            assert table.grows is not None
+            asked, day = plan.cost.get(unit, NO_LOSS), table.grows.by
+            read = canonical(d for r in plan.first.releases for d in r.measured.days(unit) or ())
+            kept = [(caps.total.get(unit), None), (caps.analyst.get(unit), self.analyst)]
+            limits = [(cap, self.ledger.by_period(unit, who)) for cap, who in kept if cap is not None]
+            fits: list[tuple[dt.date, dt.date]] = []
+            for first, last in table.grows.periods(read):
+                if all(asked.within(remaining(cap, _on_day(spent, first))) for cap, spent in limits):
+                    joined = fits and fits[-1][1] + DAY == first
+                    fits = [*fits[:-1], (fits[-1][0], last)] if joined else [*fits, (first, last)]
+            if fits and asked != NO_LOSS:
+                first, last = max(fits, key=lambda span: (span[1] - span[0], span[1]))
+                end = "" if last == read[-1][1] else f" AND {day} <= DATE '{last}'"
+                left = min((remaining(cap, _on_day(spent, first)) for cap, spent in limits), key=_size)
+                yield f"WHERE {day} >= DATE '{first}'{end}: these have {left} left"
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
         """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
@@ -159,6 +186,15 @@ class AnalystAccount:
             self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
             plan.source.text, charging,
         )  # fmt: skip
+
+
+def _on_day(region: Region, day: dt.date) -> PrivacyLoss:
+    at = day.toordinal()
+    return next((s.loss for s in region if s.bounds[0] <= at < s.bounds[1]), NO_LOSS)
+
+
+def _size(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
+    return loss.epsilon or loss.rho, loss.delta
 
 
 _BESIDE: WeakKeyDictionary[Ledger, AnswerStore] = WeakKeyDictionary()

@@ -25,7 +25,7 @@ from dpsql.core.ledger.accountant import Accountant, cost
 from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
-from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, pointwise, within
+from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, of_days, pointwise, within
 from dpsql.core.ledger.paid import Terms, draw_of, named, paid
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
@@ -326,12 +326,14 @@ def terms_of(measured: MeasuredRelease, place: int) -> Terms:
     decided = measured.threshold if place == measured.node.threshold else None
     noise = measured.measurements[place].mechanism
     assert isinstance(noise, Calibrated)
+    regions = {u: of_days(days, loss) for u, loss in losses.items() if (days := measured.days(u)) and loss != NO_LOSS}
     return Terms(
         noise.name,
         noise.parameter,
         losses,
         measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
         None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
+        regions,
     )
 
 
@@ -354,8 +356,8 @@ def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -
     parts: dict[str, list[Region]] = {}
     for measured, own in zip(releases, given, strict=True):
         for unit in measured.contributions:
-            # No scan has periods yet: whatever is drawn may have read any row.
-            parts.setdefault(unit, []).extend(map(everywhere, measured.losses(unit, wanted(measured, own))))
+            days, losses = measured.days(unit), measured.losses(unit, wanted(measured, own))
+            parts.setdefault(unit, []).extend(of_days(days, loss) for loss in losses)
     return parts
 
 

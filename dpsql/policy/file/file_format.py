@@ -141,6 +141,9 @@ class RowLimitFile(_File):
     """true: a quarter of each query's ε finds the number, instead of `rows`."""
     at_most: Count | None = None
     """With search: the most rows it may find, and what holds where it finds nothing."""
+    nobody_has_more: Yes | None = None
+    """true: a promise that no unit has more than `rows`, so that the limit takes nothing away. Only intervals rest on
+    it; the limit is enforced all the same."""
 
 
 class BoundsFile(_File):
@@ -306,8 +309,10 @@ class BudgetsFile(_File):
 
     total: LossFile | None = None
     """Of each unit, over all analysts."""
+    each_period: LossFile | None = None
+    """In place of `total` for rows of a table that grows: of the rows of each of its periods."""
     units: dict[str, LossFile] = {}
-    """Overrides `total` for one unit."""
+    """Overrides `total`, or `each_period`, for one unit."""
     analysts: dict[str, AnalystFile] = {}
     """Per analyst; "*" is the shared account of everyone not named."""
 

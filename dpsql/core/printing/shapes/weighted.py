@@ -27,24 +27,15 @@ from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import largest_contribution, rule
-from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
-from dpsql.core.printing.few_values import kept_values
+from dpsql.core.printing.forms import sliced
 from dpsql.core.printing.forms.clip import only, only_if
+from dpsql.core.printing.forms.few_values import kept_values
 from dpsql.core.printing.forms.kept_groups import kept_groups, rows_of_kept_groups
-from dpsql.core.printing.grid_integers import clipped_column, held_in
-from dpsql.core.printing.relational_nodes import Emitter
-from dpsql.core.printing.shapes import sliced
-from dpsql.core.printing.shapes.aggregate_before_join import Early, early
-from dpsql.core.printing.shapes.cells import histogram
-from dpsql.core.printing.shapes.coded_keys import coded_keys
-from dpsql.core.printing.shapes.direct import grouping, total
-from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
-from dpsql.core.printing.shapes.weighed_rows import weighed, with_steps
-from dpsql.core.printing.shapes.weights import (
+from dpsql.core.printing.forms.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
+from dpsql.core.printing.forms.weights import (
     WeightedTerm,
     of_unit,
     over_all_rows,
@@ -52,6 +43,14 @@ from dpsql.core.printing.shapes.weights import (
     over_rows,
     over_total,
 )
+from dpsql.core.printing.grid_integers import clipped_column, held_in
+from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.core.printing.shapes.aggregate_before_join import Early, early
+from dpsql.core.printing.shapes.cells import histogram
+from dpsql.core.printing.shapes.coded_keys import coded_keys
+from dpsql.core.printing.shapes.direct import grouping, total
+from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.weighed_rows import weighed, with_steps
 from dpsql.core.printing.waist import conditions, text, waist
 
 FAR = 2**80
@@ -111,7 +110,7 @@ def weighted(
     plain = tuple(i for i in added if rule(node.components[i]).counts != "values")
     found = [_sums(parts, plain)] if plain else []
     found += [_distinct(parts, i) for i in added if i not in plain]
-    found += [_histogram(parts, at) for at in histograms(node.components)]
+    found += [_histogram(parts, at, sets) for sets, at in sliced.choices(node)]
     return tuple(found)
 
 
@@ -266,11 +265,11 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
     return over_groups(d, i, sql, G) if k_factor else WeightedTerm(sql)
 
 
-def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
+def _histogram(parts: _Parts, at: tuple[int, ...], sets: Sets) -> Statement:
     """Cells of values: each row counts with its id's weight."""
     c = parts.node.components[at[0]]
     weights = None if rule(c).counts == "ids" else partial(weighed, c, parts.dialect, parts.bounding, parts.group)
-    return histogram(parts.block, parts.keys, c, at, (parts.unit,), weights)
+    return histogram(parts.block, parts.node, at, (parts.unit,), weights, sets)
 
 
 def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:

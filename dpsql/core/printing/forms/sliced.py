@@ -1,4 +1,4 @@
-"""Slices: a row counts in the first of some conditions that it satisfies, and nowhere else of their set.
+"""Slices (F3): a row counts in the first of some conditions that it satisfies, and nowhere else of their set.
 
 *Claim.* Of the components in different slices of a set a row of the local block changes one at most, whatever the
 conditions are and mean. *Why.* `s = CASE WHEN c1 THEN 0 WHEN c2 THEN 1 … END` is one number, or NULL, for each row.
@@ -13,7 +13,7 @@ number; a number that is computed in two places; a total that is not the sum of 
 or of no slice (different values, ids: these have statements of their own). *Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
 
-The SQL, where rows count as they are, and under limits (p, from which weights go on as ever):
+The SQL of every engine, where rows count as they are, and under limits (p, from which weights go on as ever):
 
     SELECT k0, COALESCE(SUM(a0) FILTER (WHERE s0 = 0), 0) AS m0, COALESCE(SUM(a0) FILTER (WHERE s0 = 1), 0) AS m1
     FROM (SELECT city AS k0, CASE WHEN age < 30 THEN 0 WHEN age < 60 THEN 1 END AS s0, COUNT(*) AS a0 FROM people
@@ -32,6 +32,8 @@ from math import prod
 from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
+from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.quantile import histograms, of_any_slice
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, condition
@@ -69,6 +71,20 @@ def divided(node: Release, plain: Sequence[int]) -> list[tuple[Sets, tuple[int, 
         found[0] = found[0][0], (*found[0][1], *rest)
         left = [i for i in left if i not in adds]
     return [*found, ((), tuple(left))] if left else found
+
+
+def choices(node: Release) -> list[tuple[Sets, tuple[int, ...]]]:
+    """What is chosen by one histogram each: those of slices of a set by one with its numbers."""
+    found: list[tuple[Sets, tuple[int, ...]]] = []
+    placed = set[int]()
+    for each in node.slices:
+        alike: dict[Component | None, list[int]] = {}
+        for i in each.members:
+            if rule(node.components[i]).chosen:
+                alike.setdefault(of_any_slice(node.components[i]), []).append(i)
+                placed.add(i)
+        found += [((each,), tuple(own)) for own in alike.values()]
+    return [*found, *(((), at) for at in histograms(node.components) if placed.isdisjoint(at))]
 
 
 def unfiltered(components: Sequence[Component], sets: Sets) -> list[Component]:
