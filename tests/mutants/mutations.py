@@ -6067,5 +6067,46 @@ MUTATIONS = (
         "the ± are too narrow: what is noisier counts more",
         ("tests/planner/postprocessing/consistency/test_least_squares.py",),
     ),
+    # --- numbers that limits cut ---
+    *(
+        Mutation(name, f"dpsql/planner/{path}", old, new, breaks, ("tests/planner/postprocessing/test_cut_numbers.py",))
+        for name, path, old, new, breaks in (
+            (
+                "cuts-forgotten",
+                "postprocessing/planning/cut_numbers.py",
+                "        cut = cut or not b.spare_rows",
+                "        pass",
+                "an interval of a cut number has both ends, and misses the truth",
+            ),
+            (
+                "cuts-of-repeated-rows",
+                "promised_rows.py",
+                "            return promised_rows(right, table) if once else None",
+                "            return promised_rows(left, table)",
+                "a promise about rows is taken for one about pairs of rows",
+            ),
+            (
+                "cuts-shared",
+                "postprocessing/planning/forms.py",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return CUT",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return WHOLE",
+                "a share of cut numbers has an interval",
+            ),
+            (
+                "cuts-subtracted",
+                "postprocessing/planning/forms.py",
+                "            return args[0].lost | -args[1].lost",
+                "            return args[0].lost | args[1].lost",
+                "a difference of cut numbers has an end that they may pass",
+            ),
+            (
+                "cuts-of-inner-limits",
+                "postprocessing/planning/cut_numbers.py",
+                "_by_limits(c, node.input, limits) | below | _by_inner_limits(c, release.inputs[0], table)",
+                "_by_limits(c, node.input, limits) | below",
+                "a mean of counts per unit has an interval that leaves out what a limit cut from them",
+            ),
+        )
+    ),
 )
 """In the order of the page."""

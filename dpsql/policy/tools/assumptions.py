@@ -13,11 +13,12 @@ from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, Unit
 from dpsql.policy.issues import dotted
 
 Kind = Literal[
-    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "belongs_to_unit",
-    "not_null", "size"
+    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "nobody_has_more",
+    "belongs_to_unit", "not_null", "size",
 ]  # fmt: skip
 
 PAGES = "docs/reference/promises"
+MISSED = "ε is as stated, for the limit is enforced; but intervals miss the numbers that it cuts"
 SHARED = "ε is as stated, but a group of several units counts as several groups, one for each"
 DANGLING = "ε is as stated, but answers about joined rows leave out the rows that refer to nothing"
 
@@ -84,6 +85,7 @@ _HEADINGS: dict[Kind, str] = {
     "foreign_key": "What is referred to is there",
     "max_frequency": "Values repeat no more often than declared",
     "max_rows_per_unit": "Nobody has more rows than declared",
+    "nobody_has_more": "Limits on rows take nothing away",
     "belongs_to_unit": "Nobody shares these values",
     "not_null": "These columns are never NULL",
     "size": "Sizes are known to everybody",
@@ -193,6 +195,10 @@ def _private(table: Table, by_period: bool) -> Iterator[Promise]:
         claim = f"no {unit} has more than {limit.rows} rows of {table.name}"
         effect = f"a {unit} with n rows is protected at n/{limit.rows}·ε only"
         yield Promise("max_rows_per_unit", dotted((*loc, "max_rows_per_unit")), claim, effect, unit)
+    elif limit is not None and limit.nobody_has_more:
+        claim = f"no {unit} has more than {limit.rows} rows of {table.name}, so that the limit takes nothing away"
+        where = dotted((*loc, "max_rows_per_unit", "nobody_has_more"))
+        yield Promise("nobody_has_more", where, claim, MISSED, unit)
     for i, column in enumerate(table.belongs_to_unit):
         claim = f"all rows of {table.name} with one {column} are of one {unit}"
         yield Promise("belongs_to_unit", dotted((*loc, "belongs_to_unit", i)), claim, SHARED, unit)

@@ -75,8 +75,6 @@ def search_notes(found: Sequence[SearchResult]) -> Iterator[Note]:
     """The same in plain words."""
     for f in distinct(found):
         yield from _notes(f)
-    if any(f.limit is not None and not f.octaves.ordered for f in found):
-        yield Note("an interval is about what the found limits leave: the part that was cut is not in it", Rank.BIAS)
 
 
 def _notes(f: SearchResult) -> Iterator[Note]:
