@@ -94,6 +94,8 @@ class StagesOfARun:
     def _charge(self) -> None:
         self._require_as_planned()
         self.charged = self._kept.charged(self._resolution)
+        if self._account is not None:  # before anything is stored
+            self._kept.remarks += self._account.older_answers_told()
 
     def _draw(self) -> None:
         """All stages, once they are charged; from a search on, those that it has led to."""

@@ -2378,22 +2378,6 @@ MUTATIONS = (
         "a value falls into a cell that it is not in",
         ("tests/core/numbers/test_cells.py",),
     ),
-    Mutation(
-        "quantiles-in-parallel",
-        "dpsql/core/noise/parallel_composition.py",
-        "return not own and not _counts_ids(component) and not rule(component).chosen",
-        "return not own and not _counts_ids(component)",
-        "choices of several slices charged as one",
-        ("tests/service/test_quantiles.py",),
-    ),
-    Mutation(
-        "quantiles-in-parallel-weighed",
-        "dpsql/core/noise/parallel_composition.py",
-        '(own.counts == "rows" and not own.alone(component) and not own.chosen)',
-        '(own.counts == "rows" and not own.alone(component))',
-        "choices of several slices of ids charged as one",
-        ("tests/service/test_quantiles.py",),
-    ),
     # --- ranks ---
     Mutation(
         "ranks-of-one-quantile-alone",
@@ -3202,8 +3186,8 @@ MUTATIONS = (
     Mutation(
         "slices-of-one-slice-in-parallel",
         "dpsql/core/noise/parallel_composition.py",
-        "for at, i in enumerate(alike):",
-        "for at, i in ((0, i) for i in alike):",
+        "for at, i in enumerate(i for i in own if i in kinds and kinds[i] == kind):",
+        "for at, i in ((0, i) for i in own if i in kinds and kinds[i] == kind):",
         "components that count the same rows share what one of them costs",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
@@ -3266,16 +3250,16 @@ MUTATIONS = (
     Mutation(
         "ids-beside-rows",
         "dpsql/core/noise/parallel_composition.py",
-        "_counts_ids(node.components[i]) is ids)",
-        "ids)",
+        "return of_any_slice(component) or _counts_ids(component)",
+        "return of_any_slice(component) or False",
         "an id that counts in a slice shares its price with rows that it has in another",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
     Mutation(
         "ids-of-several-rows",
         "dpsql/core/noise/parallel_composition.py",
-        "not own and not _counts_ids(component) and",
-        "not own and",
+        'return not own and rule(component).counts != "ids"',
+        "return not own",
         "an id with several rows that count as they are counts in several slices, for the price of one",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
@@ -6041,6 +6025,23 @@ MUTATIONS = (
         "    def believes(self) -> bool:\n        return True",
         "a date that is far away makes a statement on Spark fail",
         ("tests/core/printing/test_spark_attempts.py",),
+    ),
+    # --- choices by slices ---
+    Mutation(
+        "choices-by-filters",
+        "dpsql/core/printing/forms/sliced.py",
+        "found += [((each,), tuple(own)) for own in alike.values()]",
+        "found += [((), (i,)) for own in alike.values() for i in own]",
+        "a row counts in each slice whose condition it satisfies, in the medians of all of them",
+        ("tests/core/noise/test_parallel_composition.py",),
+    ),
+    Mutation(
+        "choices-of-any-statement",
+        "dpsql/core/noise/parallel_composition.py",
+        "return of_any_slice(component) or _counts_ids(component)",
+        "return _counts_ids(component)",
+        "a median shares the price of a count, whose statement gives the row another slice",
+        ("tests/core/noise/test_parallel_composition.py",),
     ),
     # --- totals that are the sums of their parts ---
     Mutation(

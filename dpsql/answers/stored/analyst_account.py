@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
+from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.ir.periods import DAY, canonical
 from dpsql.core.ledger.failures import LOOK, too_many
@@ -76,6 +77,10 @@ class AnalystAccount:
         if why is None:
             return ()
         return (Note(f"{why}: with a name, and at a server, private queries are refused; {LOOK}", Rank.DANGER),)
+
+    def older_answers_told(self) -> tuple[Note, ...]:
+        """What to tell of the answers that he has of an older dpsql, once."""
+        return told_once(self.store, self.analyst, lambda: self.ledger.received(self.analyst))
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""

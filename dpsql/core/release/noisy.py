@@ -351,9 +351,13 @@ def _fetch(planned: PlannedRelease, ask: EngineAsk) -> PrivateIntegers:
     histograms: dict[int, Histograms] = {}
     for statement, table, at in zip(planned.statements, tables, at_each, strict=True):
         if statement.cells is not None:
-            told, weights = table.columns[width:]
-            found = Histograms.of(statement.cells, at, len(distinct), with_texts(told), weights)
-            histograms |= dict.fromkeys(statement.components, found)
+            *slices, told, weights = table.columns[width:]
+            entries = statement.cells, at, len(distinct), with_texts(told), weights
+            if statement.slices:
+                each = Histograms.by_slice(*entries, *slices)
+                histograms |= {i: each[n] for i, n in zip(statement.components, statement.slices, strict=True)}
+            else:
+                histograms |= dict.fromkeys(statement.components, Histograms.of(*entries))
             continue
         for i, values in zip(statement.components, table.columns[width:], strict=True):
             # Added up: should two keys ever be equal in Python, neither replaces the other.
