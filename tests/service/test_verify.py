@@ -138,7 +138,7 @@ def test_what_holds(con: duckdb.DuckDBPyConnection, shop: Policy) -> None:
     """Among it what NULLs must not break: keys, references and frequencies compare with `=`."""
     found = run(con, shop)
     assert found.holds and found.broken == () and found.policy == "shop"
-    assert sum(c.status == "ok" for c in found.checks) == 26
+    assert sum(c.status == "ok" for c in found.checks) == 27
     tight = {c.where for c in found.checks if c.status == "ok" and c.measured == c.promised}
     assert {
         "tables.towns.max_frequency[0]", "tables.orders.max_rows_per_unit", "tables.orders.max_frequency[0]",
