@@ -2834,7 +2834,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-totals-that-cancel",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": "ABS(" + d.total(f"h{i}", HUGEINT) + ")"}',
         "what an id adds to some groups and takes from others is no size",
@@ -2842,7 +2842,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-part-of-the-groups",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, f" FILTER (WHERE h{i} < 2)")}',
         "a total is divided by less than the id adds",
@@ -2850,7 +2850,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-groups",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": d.total("1", HUGEINT)}',
         "a total is divided by the number of groups",
@@ -2858,7 +2858,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-saturates-the-size-alone",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": d.total(f"LEAST(ABS(h{i}), {2**40})", HUGEINT)}',
         "a total is larger than what it is divided by",
@@ -2882,7 +2882,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-floored",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'share = d.divide(f"({d.wide(str(factor * most))} * {held})"',
         'share = d.divide(f"({d.wide(str(factor * most))} * {held} - CASE WHEN {held} < 0 THEN {size} - 1 ELSE 0 END)"',
         "negative parts are rounded away from zero, so that all together are above the limit",
@@ -2890,7 +2890,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-a-root-too-small",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         "return f\"CASE {' '.join(arms)} ELSE {absolute} END\"",
         "return near if arms else absolute",
         "the root of a DOUBLE is rounded down, and the parts lie outside of their ball",
@@ -3055,7 +3055,7 @@ MUTATIONS = (
     # --- guessed values ---
     Mutation(
         "values-kept-of-an-id-alone",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         "if c.values is None or c.values >= most or len(group) == 1:",
         "if True:",
         "V·G values of an id are kept, all of them perhaps in one group",
@@ -3063,7 +3063,7 @@ MUTATIONS = (
     ),
     Mutation(
         "values-kept-of-a-group-alone",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         'return f"{found} AND {first(',
         'return f"{first(',
         "V values are kept of each group, in any number of groups",
@@ -3071,7 +3071,7 @@ MUTATIONS = (
     ),
     Mutation(
         "number-of-values-believed",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         "return d.least(counted, str(c.values))",
         "return counted",
         "the guess of how many values there are is believed",
@@ -3079,7 +3079,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sum-of-values-believed",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         "return d.least(d.greatest(counted, low), high)",
         "return counted",
         "a sum of more values than are priced",
@@ -3156,7 +3156,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-of-one-number",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "return {i: (at, number) for at, each in",
         "return {i: (at, number // 2) for at, each in",
         "a row counts in two components of a slice set",
@@ -3174,7 +3174,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-slices-printed-as-filters",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "return tuple(each for each in node.slices if not each.members.keys().isdisjoint(components))",
         "return ()",
         "under limits a row weighs in two slices",
@@ -3183,7 +3183,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-slices-without-least-rows",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         '        found = d.greatest(found, " + ".join(each))\n',
         "        pass\n",
         "a row that counts in two slices weighs as one",
@@ -3192,7 +3192,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-slices-of-any-size",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         '    if rows == f"m{i}":\n        return rows\n',
         '    if rows:\n        return f"m{i}"\n',
         "a sum of a slice holds rows that its number of rows does not",
@@ -3257,7 +3257,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ids-in-each-slice",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "[at][:slice_] if slice_ else []",
         "[at][:0]",
         "an id with rows in two slices counts in both, for the price of one",
@@ -3571,7 +3571,7 @@ MUTATIONS = (
     ),
     Mutation(
         "variance-of-too-many-rows",
-        "dpsql/core/printing/group_by.py",
+        "dpsql/core/printing/forms/inner_sums.py",
         "n = d.least(counted, few)",
         "n = counted",
         "whether one person has 2³² rows decides whether the query fails",
@@ -3579,7 +3579,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spread-of-raw-values",
-        "dpsql/core/printing/group_by.py",
+        "dpsql/core/printing/forms/inner_sums.py",
         "units = d.cast(clipped_column(y, names), BIGINT)",
         "units = d.try_cast(spell(c.arg.args[0], names)[0], BIGINT)",
         "squares of values that are not clipped may overflow",
@@ -4131,7 +4131,7 @@ MUTATIONS = (
     ),
     Mutation(
         "missing-abs",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'd.total(f"ABS(h{i})", HUGEINT, _over(d))',
         'd.total(f"h{i}", HUGEINT, _over(d))',
         "an id's sums of both signs cancel, and its weight with them",
@@ -4139,7 +4139,7 @@ MUTATIONS = (
     ),
     Mutation(
         "min-for-max",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"CASE WHEN kk > {most} THEN kk ELSE {most} END"',
         'f"CASE WHEN kk < {most} THEN kk ELSE {most} END"',
         "ids in many groups are not scaled down",
@@ -4147,7 +4147,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-group-more-counts-in-full",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"{groups_of_id} > {most}"',
         'f"{groups_of_id} > {most + 1}"',
         "an id in one group more than its limit counts in full in each",
@@ -4155,7 +4155,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-row-more-counts-in-full",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"{rows_of_id} > {most}"',
         'f"{rows_of_id} > {most + 1}"',
         "an id with one row more than its limit counts in full",
@@ -4163,7 +4163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a-total-above-its-limit-counts-in-full",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"{above} > {d.wide(str(most))}"',
         'f"{above} > {d.wide(str(most + 1))}"',
         "an id whose totals are above their limit counts in full",
@@ -4171,7 +4171,7 @@ MUTATIONS = (
     ),
     Mutation(
         "corrected-by-the-whole",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"({self.over}) - ({self.within})"',
         'f"({self.over})"',
         "an id above its limit adds what is within it, and its share besides",
@@ -4179,7 +4179,7 @@ MUTATIONS = (
     ),
     Mutation(
         "windows-of-everybody",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         '" OVER (PARTITION BY u)"',
         '" OVER ()"',
         "the weight of an id depends on the rows of all others",
@@ -4187,7 +4187,7 @@ MUTATIONS = (
     ),
     Mutation(
         "windows-without-null-keys",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'groups_of_id = f"COUNT(*){_over(d)}"',
         "groups_of_id = f\"COUNT({'k0' if d.weighs_in_windows else '*'}){_over(d)}\"",
         "the group whose key is NULL is one more than the limit on groups",
@@ -4195,7 +4195,7 @@ MUTATIONS = (
     ),
     Mutation(
         "windows-that-correct-nobody",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"CASE WHEN is_above THEN {self.over} ELSE {self.within} END"',
         'f"CASE WHEN is_above THEN {self.within} ELSE {self.within} END"',
         "an id above its limits counts in full",
@@ -4211,7 +4211,7 @@ MUTATIONS = (
     ),
     Mutation(
         "few-rows-of-a-larger-limit",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"CASE WHEN n <= {most} THEN {few}',
         'f"CASE WHEN n <= {most + 1} THEN {few}',
         "a partial of one row more than the limit counts in full, or as none",
@@ -4252,7 +4252,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-by-the-hash-alone",
-        "dpsql/core/printing/kept_first.py",
+        "dpsql/core/printing/forms/kept_first.py",
         ", *(sql for sql, _ in what if sql != of)]",
         "]",
         "of groups with one hash an id keeps those that arrive first",
@@ -4260,7 +4260,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-in-the-form-that-came-first",
-        "dpsql/core/printing/kept_first.py",
+        "dpsql/core/printing/forms/kept_first.py",
         "if texts and not type_.one_form]",
         "if texts and type_.one_form]",
         "of rows that are equal and look different the first to arrive is kept",
@@ -5486,7 +5486,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-asked-without-null",
-        "dpsql/core/printing/key_lists.py",
+        "dpsql/core/printing/forms/key_lists.py",
         'return f"({inside} OR {sql} IS NULL)" if null else inside',
         "return inside",
         "the group of NULL counts nothing though the list has it",
@@ -6002,6 +6002,47 @@ MUTATIONS = (
         "weight = spread / (v + spread)",
         "the ± are too narrow: what is noisier counts more",
         ("tests/planner/postprocessing/consistency/test_least_squares.py",),
+    ),
+    # --- numbers that limits cut ---
+    *(
+        Mutation(name, f"dpsql/planner/{path}", old, new, breaks, ("tests/planner/postprocessing/test_cut_numbers.py",))
+        for name, path, old, new, breaks in (
+            (
+                "cuts-forgotten",
+                "postprocessing/planning/cut_numbers.py",
+                "        cut = cut or not b.spare_rows",
+                "        pass",
+                "an interval of a cut number has both ends, and misses the truth",
+            ),
+            (
+                "cuts-of-repeated-rows",
+                "promised_rows.py",
+                "            return promised_rows(right, table) if once else None",
+                "            return promised_rows(left, table)",
+                "a promise about rows is taken for one about pairs of rows",
+            ),
+            (
+                "cuts-shared",
+                "postprocessing/planning/forms.py",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return CUT",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return WHOLE",
+                "a share of cut numbers has an interval",
+            ),
+            (
+                "cuts-subtracted",
+                "postprocessing/planning/forms.py",
+                "            return args[0].lost | -args[1].lost",
+                "            return args[0].lost | args[1].lost",
+                "a difference of cut numbers has an end that they may pass",
+            ),
+            (
+                "cuts-of-inner-limits",
+                "postprocessing/planning/cut_numbers.py",
+                "_by_limits(c, node.input, limits) | below | _by_inner_limits(c, release.inputs[0], table)",
+                "_by_limits(c, node.input, limits) | below",
+                "a mean of counts per unit has an interval that leaves out what a limit cut from them",
+            ),
+        )
     ),
 )
 """In the order of the page."""

@@ -155,10 +155,15 @@ class Frequency:
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """At most `rows` rows of one unit (`max_rows_per_unit`). "truncate": bounded by the plan at the release."""
+    """At most `rows` rows of one unit (`max_rows_per_unit`). "truncate": bounded by the plan at the release.
+
+    nobody_has_more: a promise beside an enforced limit, that it takes nothing away. No noise rests on it, only what
+        is said of intervals.
+    """
 
     rows: int
     enforce: Enforce = "truncate"
+    nobody_has_more: bool = field(default=False, repr=False)
 
     @property
     def assumed(self) -> bool:

@@ -141,6 +141,9 @@ class RowLimitFile(_File):
     """true: a quarter of each query's ε finds the number, instead of `rows`."""
     at_most: Count | None = None
     """With search: the most rows it may find, and what holds where it finds nothing."""
+    nobody_has_more: Yes | None = None
+    """true: a promise that no unit has more than `rows`, so that the limit takes nothing away. Only intervals rest on
+    it; the limit is enforced all the same."""
 
 
 class BoundsFile(_File):

@@ -196,7 +196,7 @@ def _row_limit(scope: PolicyScope, loc: Loc, spec: RowLimitFile | None) -> RowLi
     if spec is None:
         return None
     if spec.search:
-        for name in ("rows", "enforce"):
+        for name in ("rows", "enforce", "nobody_has_more"):
             if getattr(spec, name) is not None:
                 scope.issues.add(
                     (*loc, name),
@@ -215,7 +215,7 @@ def _row_limit(scope: PolicyScope, loc: Loc, spec: RowLimitFile | None) -> RowLi
         scope.issues.add(
             (*loc, "enforce"), "must be truncate (the plan bounds what a unit contributes) or assume, got drop"
         )
-    return RowLimit(spec.rows, spec.enforce or "truncate")
+    return RowLimit(spec.rows, spec.enforce or "truncate", bool(spec.nobody_has_more))
 
 
 _TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst")

@@ -13,10 +13,12 @@ from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, Unit
 from dpsql.policy.issues import dotted
 
 Kind = Literal[
-    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "not_null", "size"
-]
+    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "nobody_has_more",
+    "not_null", "size",
+]  # fmt: skip
 
 PAGES = "docs/reference/promises"
+MISSED = "ε is as stated, for the limit is enforced; but intervals miss the numbers that it cuts"
 DANGLING = "ε is as stated, but answers about joined rows leave out the rows that refer to nothing"
 
 
@@ -82,6 +84,7 @@ _HEADINGS: dict[Kind, str] = {
     "foreign_key": "What is referred to is there",
     "max_frequency": "Values repeat no more often than declared",
     "max_rows_per_unit": "Nobody has more rows than declared",
+    "nobody_has_more": "Limits on rows take nothing away",
     "not_null": "These columns are never NULL",
     "size": "Sizes are known to everybody",
 }
@@ -190,6 +193,10 @@ def _private(table: Table, by_period: bool) -> Iterator[Promise]:
         claim = f"no {unit} has more than {limit.rows} rows of {table.name}"
         effect = f"a {unit} with n rows is protected at n/{limit.rows}·ε only"
         yield Promise("max_rows_per_unit", dotted((*loc, "max_rows_per_unit")), claim, effect, unit)
+    elif limit is not None and limit.nobody_has_more:
+        claim = f"no {unit} has more than {limit.rows} rows of {table.name}, so that the limit takes nothing away"
+        where = dotted((*loc, "max_rows_per_unit", "nobody_has_more"))
+        yield Promise("nobody_has_more", where, claim, MISSED, unit)
     if table.size is not None:
         claim = f"{table.name} has exactly {table.size} rows, and everybody may know it"
         effect = "counts and averages are wrong, at the stated ε; if the size is not public, it is given away at ε 0"
