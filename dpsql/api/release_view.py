@@ -12,7 +12,7 @@ from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.note import Note
-from dpsql.frontend.aggregates.formula import Bounds
+from dpsql.frontend.aggregates.formula import Ends
 from dpsql.planner.postprocessing.coverage import Covered
 from dpsql.planner.postprocessing.searches.told import FoundLimit
 
@@ -84,9 +84,11 @@ class ReleaseView(ABC):
     def __str__(self) -> str:
         return str(self.release)
 
-    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
+    def intervals(
+        self, level: float | Fraction = float(LEVEL), *, bounded: bool = False
+    ) -> list[dict[str, Ends | None]]:
         """See `Release.intervals`."""
-        return self.release.intervals(level)
+        return self.release.intervals(level, bounded=bounded)
 
     def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
         """See `Release.gaps`."""

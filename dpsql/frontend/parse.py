@@ -121,7 +121,9 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
             "DP011", f"expected exactly one statement, found {found}", span=whole_line(source), source=source,
             help=["run one SELECT at a time"],
         )  # fmt: skip
-    tree = _with_lengths(without_pivots(trees[0], source))
+    tree = without_pivots(trees[0], source)
+    if "interval" in source.text.lower():
+        tree = _with_lengths(tree)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
         raise misspelt(source) or reject(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.ir import step_count as steps
@@ -30,9 +29,6 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.searches.may_search import with_search_proposed, would_be_searched
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan, bound_query
-from dpsql.planner.stages.releasing import Releasing
-
-ANYWAY: Final = "or run it all the same: /* dpsql: anyway=on */ SELECT …"
 
 
 def compile_query(
@@ -59,7 +55,7 @@ def compile_query(
     steps.begin()
     try:
         query = bound_query(source, ctx, settings, parameters, target, tables)
-        return _to_be_shown(cheapest_form(query), query.settings)
+        return cheapest_form(query)
     except Rejected as refusal:
         found = refusal.diagnostics if query is None else rows_wanted(refusal.diagnostics, query.bound.root, source)
         if would_be_searched(found, policy, settings):
@@ -73,14 +69,3 @@ def compile_query(
         raise reject("DP010", "the statement is nested too deeply", source=source) from None
     finally:
         steps.end()
-
-
-def _to_be_shown(plan: Plan, settings: QuerySettings) -> Plan:
-    """Refuse a plan of which no group could be shown, before it is paid for. Raises Rejected DP305."""
-    refused = [w for w in plan.warnings if w.severity == "error"]
-    if not refused:
-        return plan
-    # Once limits were found it is paid for.
-    if not (settings.anyway or settings.nominal or settings.found):
-        raise Rejected([replace(w, help=(*w.help, ANYWAY)) for w in refused])
-    return replace(plan, stages=tuple(s.as_warnings() if isinstance(s, Releasing) else s for s in plan.stages))

@@ -1,7 +1,8 @@
 """How many different values an expression seems to have, whatever the rows are: the planner's V.
 
-A guess: no privacy rests on it, the emitted SQL counts no more than V (`core/printing/few_values.py`). What is guessed
-too low is missing from answers, so nothing is guessed from promises: a declared domain, bounds or `nullable: false`.
+A guess: no privacy rests on it, the emitted SQL counts no more than V (`core/printing/forms/few_values.py`). What is
+guessed too low is missing from answers, so nothing is guessed from promises: a declared domain, bounds or
+`nullable: false`.
 
 A column of a type has the type's values; a condition that every row satisfies leaves a column those that it lists, or
 whole numbers up to an end. Whole numbers lie in the range that their type or CLIP keeps them in. CASE and the like give

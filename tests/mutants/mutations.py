@@ -30,6 +30,7 @@ POWER = "only power cuts at many moments show it"
 
 GROWING = ("tests/planner/test_growing.py",)
 CLOSINGS = ("tests/core/ledger/test_closings.py",)
+BY_PERIOD = ("tests/service/test_budgets_by_period.py",)
 
 MUTATIONS = (
     # --- tables that grow ---
@@ -83,6 +84,58 @@ MUTATIONS = (
                 "grows is None",
                 "a scan tells periods by another column than the policy says",
                 GROWING,
+            ),
+            (
+                "charged-on-the-first-days-alone",
+                "dpsql/core/noise/measurement.py",
+                "            found += node.periods.days\n",
+                "            found = found or [*node.periods.days]\n",
+                "of several scans only one is charged",
+                BY_PERIOD,
+            ),
+            (
+                "one-span-of-a-region",
+                "dpsql/core/noise/measurement.py",
+                "return canonical(found) or None",
+                "return canonical(found)[:1] or None",
+                "a query of days that lie apart is charged to the first of them",
+                BY_PERIOD,
+            ),
+            (
+                "units-without-periods-are-free",
+                "dpsql/core/ledger/losses/regions.py",
+                "return everywhere(loss) if days is None else canonical",
+                "return () if days is None else canonical",
+                "a unit without accounts by period is charged nothing",
+                BY_PERIOD,
+            ),
+            (
+                "received-answers-without-periods",
+                "dpsql/core/release/charge.py",
+                "        regions,\n    )",
+                "        {u: () for u in regions},\n    )",
+                "what was received is charged in no period",
+                BY_PERIOD,
+            ),
+            *(
+                (
+                    f"accounts-by-period-{name}",
+                    "dpsql/core/policy/growing_units.py",
+                    old,
+                    new,
+                    f"a unit of {breaks} has accounts by period, of which several are its own",
+                    BY_PERIOD,
+                )
+                for name, old, new, breaks in (
+                    ("of-two-tables", "if len(unit.tables) > 1:", "if len(unit.tables) > 2:", "two tables"),
+                    ("of-rows", "if table.protection.rows > 1:", "if table.protection.rows > 2:", "two rows"),
+                    (
+                        "of-replaced-rows",
+                        'if unit.neighbours == "replace_one":',
+                        'if unit.neighbours == "":',
+                        "replaced rows",
+                    ),
+                )
             ),
             (
                 "rows-change-their-period",
@@ -307,8 +360,8 @@ MUTATIONS = (
     Mutation(
         "served-ceiling-not-in-the-caps",
         "dpsql/answers/stored/analyst_account.py",
-        "caps.per_query, self.ceilings, failures)",
-        "caps.per_query, {}, failures)",
+        "caps.per_query, self.ceilings, failures, caps",
+        "caps.per_query, {}, failures, caps",
         "a ceiling is looked at, and the ledger charges more",
         ("tests/service/test_held.py",),
     ),
@@ -1055,8 +1108,8 @@ MUTATIONS = (
     Mutation(
         "summary-answers-not-charged",
         "dpsql/core/release/noisy.py",
-        "        return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers))",
-        "        return tuple(self.answers.values())",
+        "*(() if self.estimate is None else self.estimate.answers), *more)",
+        "*more)",
         "numbers are computed of stored ones that the account has not paid for",
         ("tests/core/release/test_define.py",),
     ),
@@ -2765,7 +2818,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-totals-that-cancel",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": "ABS(" + d.total(f"h{i}", HUGEINT) + ")"}',
         "what an id adds to some groups and takes from others is no size",
@@ -2773,7 +2826,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-part-of-the-groups",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, f" FILTER (WHERE h{i} < 2)")}',
         "a total is divided by less than the id adds",
@@ -2781,7 +2834,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-groups",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": d.total("1", HUGEINT)}',
         "a total is divided by the number of groups",
@@ -2789,7 +2842,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-saturates-the-size-alone",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'of_id = {f"a{i}": d.total(f"ABS(h{i})", HUGEINT, _over(d))}',
         'of_id = {f"a{i}": d.total(f"LEAST(ABS(h{i}), {2**40})", HUGEINT)}',
         "a total is larger than what it is divided by",
@@ -2813,7 +2866,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-floored",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'share = d.divide(f"({d.wide(str(factor * most))} * {held})"',
         'share = d.divide(f"({d.wide(str(factor * most))} * {held} - CASE WHEN {held} < 0 THEN {size} - 1 ELSE 0 END)"',
         "negative parts are rounded away from zero, so that all together are above the limit",
@@ -2821,7 +2874,7 @@ MUTATIONS = (
     ),
     Mutation(
         "own-limit-by-a-root-too-small",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         "return f\"CASE {' '.join(arms)} ELSE {absolute} END\"",
         "return near if arms else absolute",
         "the root of a DOUBLE is rounded down, and the parts lie outside of their ball",
@@ -2986,7 +3039,7 @@ MUTATIONS = (
     # --- guessed values ---
     Mutation(
         "values-kept-of-an-id-alone",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         "if c.values is None or c.values >= most or len(group) == 1:",
         "if True:",
         "V·G values of an id are kept, all of them perhaps in one group",
@@ -2994,7 +3047,7 @@ MUTATIONS = (
     ),
     Mutation(
         "values-kept-of-a-group-alone",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         'return f"{found} AND {first(',
         'return f"{first(',
         "V values are kept of each group, in any number of groups",
@@ -3002,7 +3055,7 @@ MUTATIONS = (
     ),
     Mutation(
         "number-of-values-believed",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         "return d.least(counted, str(c.values))",
         "return counted",
         "the guess of how many values there are is believed",
@@ -3010,7 +3063,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sum-of-values-believed",
-        "dpsql/core/printing/few_values.py",
+        "dpsql/core/printing/forms/few_values.py",
         "return d.least(d.greatest(counted, low), high)",
         "return counted",
         "a sum of more values than are priced",
@@ -3087,7 +3140,7 @@ MUTATIONS = (
     ),
     Mutation(
         "slices-of-one-number",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "return {i: (at, number) for at, each in",
         "return {i: (at, number // 2) for at, each in",
         "a row counts in two components of a slice set",
@@ -3105,7 +3158,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-slices-printed-as-filters",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "return tuple(each for each in node.slices if not each.members.keys().isdisjoint(components))",
         "return ()",
         "under limits a row weighs in two slices",
@@ -3114,7 +3167,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-slices-without-least-rows",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         '        found = d.greatest(found, " + ".join(each))\n',
         "        pass\n",
         "a row that counts in two slices weighs as one",
@@ -3123,7 +3176,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weighed-slices-of-any-size",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         '    if rows == f"m{i}":\n        return rows\n',
         '    if rows:\n        return f"m{i}"\n',
         "a sum of a slice holds rows that its number of rows does not",
@@ -3188,7 +3241,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ids-in-each-slice",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "[at][:slice_] if slice_ else []",
         "[at][:0]",
         "an id with rows in two slices counts in both, for the price of one",
@@ -3502,7 +3555,7 @@ MUTATIONS = (
     ),
     Mutation(
         "variance-of-too-many-rows",
-        "dpsql/core/printing/group_by.py",
+        "dpsql/core/printing/forms/inner_sums.py",
         "n = d.least(counted, few)",
         "n = counted",
         "whether one person has 2³² rows decides whether the query fails",
@@ -3510,7 +3563,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spread-of-raw-values",
-        "dpsql/core/printing/group_by.py",
+        "dpsql/core/printing/forms/inner_sums.py",
         "units = d.cast(clipped_column(y, names), BIGINT)",
         "units = d.try_cast(spell(c.arg.args[0], names)[0], BIGINT)",
         "squares of values that are not clipped may overflow",
@@ -3843,11 +3896,75 @@ MUTATIONS = (
     ),
     Mutation(
         "no-group-is-no-refusal",
-        "dpsql/planner/compile.py",
+        "dpsql/planner/cheapest_form.py",
         "    if not refused:",
         "    if True:",
         "a query of which no group could be shown is paid for",
         ("tests/planner/test_warnings.py",),
+    ),
+    Mutation(
+        "refined-over-other-data",
+        "dpsql/answers/stored/refining.py",
+        "data_of(a.id) == account.data and ",
+        "",
+        "numbers of older data and of new ones are averaged",
+        ("tests/answers/stored/test_refining.py",),
+    ),
+    Mutation(
+        "refined-with-draws-of-others",
+        "dpsql/answers/stored/refining.py",
+        "a.id in held and ",
+        "",
+        "an account is shown a mean of draws that are not told as received",
+        ("tests/answers/stored/test_refining.py",),
+    ),
+    Mutation(
+        "refined-beyond-the-asked",
+        "dpsql/answers/stored/refining.py",
+        "DiscreteGaussian(1 / (needs - has))",
+        "DiscreteGaussian(1 / needs)",
+        "the same question at a larger ρ costs all of it again",
+        ("tests/answers/stored/test_refining.py",),
+    ),
+    Mutation(
+        "refined-by-variances",
+        "dpsql/answers/stored/refining.py",
+        "1 / Fraction(noise.sigma_squared)",
+        "Fraction(noise.sigma_squared)",
+        "the least accurate draw counts most",
+        ("tests/answers/stored/test_refining.py",),
+    ),
+    Mutation(
+        "draws-do-not-say-of-what-data",
+        "dpsql/core/ledger/paid.py",
+        """return f"{name}-{data}" if data else name""",
+        "return name",
+        "no draw can be told from one of other data",
+        ("tests/answers/stored/test_refining.py",),
+    ),
+    Mutation(
+        "earlier-draws-for-nothing",
+        "dpsql/core/release/noisy.py",
+        "else self.estimate.answers), *more)",
+        "else self.estimate.answers))",
+        "draws of others are averaged with a new one, and not charged",
+        ("tests/core/release/test_charge.py",),
+    ),
+    Mutation(
+        "values-that-two-units-share",
+        "dpsql/engines/promises.py",
+        "GROUP BY v0 HAVING COUNT(*) > 1",
+        "GROUP BY v0 HAVING COUNT(*) > 2",
+        "a promise that two units break is told to hold",
+        ("tests/planner/test_own_groups.py",),
+    ),
+    Mutation(
+        "own-groups-are-released",
+        "dpsql/planner/rewrites/releases/keep_private.py",
+        "node = _with_id(node, facts, ctx, ids)",
+        "pass",
+        "each basket is asked for by itself, and none is shown",
+        ("tests/planner/test_own_groups.py",),
     ),
     Mutation(
         "public-size-of-no-rows",
@@ -4062,7 +4179,7 @@ MUTATIONS = (
     ),
     Mutation(
         "missing-abs",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'd.total(f"ABS(h{i})", HUGEINT, _over(d))',
         'd.total(f"h{i}", HUGEINT, _over(d))',
         "an id's sums of both signs cancel, and its weight with them",
@@ -4070,7 +4187,7 @@ MUTATIONS = (
     ),
     Mutation(
         "min-for-max",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"CASE WHEN kk > {most} THEN kk ELSE {most} END"',
         'f"CASE WHEN kk < {most} THEN kk ELSE {most} END"',
         "ids in many groups are not scaled down",
@@ -4078,7 +4195,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-group-more-counts-in-full",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"{groups_of_id} > {most}"',
         'f"{groups_of_id} > {most + 1}"',
         "an id in one group more than its limit counts in full in each",
@@ -4086,7 +4203,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-row-more-counts-in-full",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"{rows_of_id} > {most}"',
         'f"{rows_of_id} > {most + 1}"',
         "an id with one row more than its limit counts in full",
@@ -4094,7 +4211,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a-total-above-its-limit-counts-in-full",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"{above} > {d.wide(str(most))}"',
         'f"{above} > {d.wide(str(most + 1))}"',
         "an id whose totals are above their limit counts in full",
@@ -4102,7 +4219,7 @@ MUTATIONS = (
     ),
     Mutation(
         "corrected-by-the-whole",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"({self.over}) - ({self.within})"',
         'f"({self.over})"',
         "an id above its limit adds what is within it, and its share besides",
@@ -4110,7 +4227,7 @@ MUTATIONS = (
     ),
     Mutation(
         "windows-of-everybody",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         '" OVER (PARTITION BY u)"',
         '" OVER ()"',
         "the weight of an id depends on the rows of all others",
@@ -4118,7 +4235,7 @@ MUTATIONS = (
     ),
     Mutation(
         "windows-without-null-keys",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'groups_of_id = f"COUNT(*){_over(d)}"',
         "groups_of_id = f\"COUNT({'k0' if d.weighs_in_windows else '*'}){_over(d)}\"",
         "the group whose key is NULL is one more than the limit on groups",
@@ -4126,7 +4243,7 @@ MUTATIONS = (
     ),
     Mutation(
         "windows-that-correct-nobody",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"CASE WHEN is_above THEN {self.over} ELSE {self.within} END"',
         'f"CASE WHEN is_above THEN {self.within} ELSE {self.within} END"',
         "an id above its limits counts in full",
@@ -4142,7 +4259,7 @@ MUTATIONS = (
     ),
     Mutation(
         "few-rows-of-a-larger-limit",
-        "dpsql/core/printing/shapes/weights.py",
+        "dpsql/core/printing/forms/weights.py",
         'f"CASE WHEN n <= {most} THEN {few}',
         'f"CASE WHEN n <= {most + 1} THEN {few}',
         "a partial of one row more than the limit counts in full, or as none",
@@ -4183,7 +4300,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-by-the-hash-alone",
-        "dpsql/core/printing/kept_first.py",
+        "dpsql/core/printing/forms/kept_first.py",
         ", *(sql for sql, _ in what if sql != of)]",
         "]",
         "of groups with one hash an id keeps those that arrive first",
@@ -4191,7 +4308,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kept-in-the-form-that-came-first",
-        "dpsql/core/printing/kept_first.py",
+        "dpsql/core/printing/forms/kept_first.py",
         "if texts and not type_.one_form]",
         "if texts and type_.one_form]",
         "of rows that are equal and look different the first to arrive is kept",
@@ -4268,7 +4385,7 @@ MUTATIONS = (
     Mutation(
         "cap-per-query-alone",
         "dpsql/core/ledger/privacy_filter.py",
-        "spent = book.spent(unit, None, days)",
+        "spent = book.spent(unit, analyst, days)",
         "spent = NO_LOSS",
         "the total budget bounds each query, not their sum",
         ("tests/core/ledger/test_ledger_contract.py",),
@@ -5183,6 +5300,22 @@ MUTATIONS = (
         ("tests/service/test_limits_found_unasked.py",),
     ),
     Mutation(
+        "unasked-one-row-of-a-group-given-up",
+        "dpsql/planner/rewrites/bounds/bound_contributions.py",
+        "        and m > 1\n",
+        "",
+        "a unit that counts once in a group counts there as often as it has rows",
+        ("tests/planner/test_caps_of_groups.py",),
+    ),
+    Mutation(
+        "unasked-root-above-the-cap",
+        "dpsql/planner/searches/searched_limits.py",
+        "self.declared.roots if norm ==",
+        "self.declared.rows if norm ==",
+        "a root is searched up to M·G, √G times what M and G hold it to",
+        ("tests/planner/test_caps_of_groups.py",),
+    ),
+    Mutation(
         "unasked-in-vain",
         "dpsql/planner/searches/found.py",
         "least if chosen is None and limit.unasked else chosen",
@@ -5257,7 +5390,7 @@ MUTATIONS = (
     Mutation(
         "roots-above-a-declared-limit",
         "dpsql/planner/searches/searched_limits.py",
-        "if self.one_group or at_most is not None or",
+        "if self.one_group or is_capped or",
         "if self.one_group or",
         "an id counts with more rows than the policy says in all groups together",
         ("tests/planner/test_roots_of_squares.py",),
@@ -5401,7 +5534,7 @@ MUTATIONS = (
     ),
     Mutation(
         "groups-asked-without-null",
-        "dpsql/core/printing/key_lists.py",
+        "dpsql/core/printing/forms/key_lists.py",
         'return f"({inside} OR {sql} IS NULL)" if null else inside',
         "return inside",
         "the group of NULL counts nothing though the list has it",
@@ -5896,7 +6029,7 @@ MUTATIONS = (
     # --- choices by slices ---
     Mutation(
         "choices-by-filters",
-        "dpsql/core/printing/shapes/sliced.py",
+        "dpsql/core/printing/forms/sliced.py",
         "found += [((each,), tuple(own)) for own in alike.values()]",
         "found += [((), (i,)) for own in alike.values() for i in own]",
         "a row counts in each slice whose condition it satisfies, in the medians of all of them",
@@ -5934,6 +6067,47 @@ MUTATIONS = (
         "weight = spread / (v + spread)",
         "the ± are too narrow: what is noisier counts more",
         ("tests/planner/postprocessing/consistency/test_least_squares.py",),
+    ),
+    # --- numbers that limits cut ---
+    *(
+        Mutation(name, f"dpsql/planner/{path}", old, new, breaks, ("tests/planner/postprocessing/test_cut_numbers.py",))
+        for name, path, old, new, breaks in (
+            (
+                "cuts-forgotten",
+                "postprocessing/planning/cut_numbers.py",
+                "        cut = cut or not b.spare_rows",
+                "        pass",
+                "an interval of a cut number has both ends, and misses the truth",
+            ),
+            (
+                "cuts-of-repeated-rows",
+                "promised_rows.py",
+                "            return promised_rows(right, table) if once else None",
+                "            return promised_rows(left, table)",
+                "a promise about rows is taken for one about pairs of rows",
+            ),
+            (
+                "cuts-shared",
+                "postprocessing/planning/forms.py",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return CUT",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return WHOLE",
+                "a share of cut numbers has an interval",
+            ),
+            (
+                "cuts-subtracted",
+                "postprocessing/planning/forms.py",
+                "            return args[0].lost | -args[1].lost",
+                "            return args[0].lost | args[1].lost",
+                "a difference of cut numbers has an end that they may pass",
+            ),
+            (
+                "cuts-of-inner-limits",
+                "postprocessing/planning/cut_numbers.py",
+                "_by_limits(c, node.input, limits) | below | _by_inner_limits(c, release.inputs[0], table)",
+                "_by_limits(c, node.input, limits) | below",
+                "a mean of counts per unit has an interval that leaves out what a limit cut from them",
+            ),
+        )
     ),
 )
 """In the order of the page."""

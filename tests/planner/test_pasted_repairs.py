@@ -43,7 +43,7 @@ def repairs(sql: str) -> list[str]:
         ("SELECT SUM(total(dist)) FROM flights", "SELECT {} FROM flights"),
         ("SELECT * FROM flights LIMIT 5", "{}"),
         ("SELECT * FROM flights", "{}"),
-        ("PIVOT flights ON lg USING SUM(dist) GROUP BY lg", "{}"),
+        ("PIVOT flights ON lg USING SUM(dist) GROUP BY lg", "PIVOT flights ON {} USING SUM(dist) GROUP BY lg"),
         ("SELECT SUM(arr_delay) FROM flights", "{} SELECT SUM(arr_delay) FROM flights"),
     ],
 )

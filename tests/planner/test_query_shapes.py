@@ -161,11 +161,11 @@ def test_item_45_every_grouping_set_is_paid_for(attack: Attack, group: str, sets
     [
         "PIVOT patients ON diag USING COUNT(*)",
         "SELECT * FROM (PIVOT patients ON diag USING COUNT(*))",
-        "SELECT * FROM patients PIVOT (COUNT(*) FOR diag IN ('flu'))",
+        "SELECT * FROM patients PIVOT (COUNT(*) FOR diag IN ('flu'))",  # one group for each id
     ],
 )
 def test_item_45_no_pivot(attack: Attack, sql: str) -> None:
-    attack.refused(sql, "DP012", "DP101", "DP010")
+    attack.refused(sql, "DP012", "DP101", "DP010", "DP301")
 
 
 def test_item_46_filters_are_measurements_of_their_own(attack: Attack) -> None:

@@ -74,11 +74,16 @@ tables:
     unit: {path: [{columns: [day, number], references: "orders(day, number)"}]}
     max_rows_per_unit: {rows: 4, enforce: assume}
     unique: [[serial]]
+    belongs_to_unit: [serial]
     columns: {day: {type: date}, number: {type: integer}, serial: {type: bigint}}
   returns:
     unit: {path: [{column: serial, references: lines(serial)}]}
     max_rows_per_unit: {rows: 2, enforce: assume}
     columns: {serial: {type: bigint}, why: {type: varchar}}
+  waves:
+    unit: {column: buyer}
+    max_rows_per_unit: {rows: 2, nobody_has_more: true}
+    columns: {buyer: {type: bigint}}
   sensors:
     unit: {rows: 1, neighbours: replace_one}
     size: {exact: 3}
@@ -102,6 +107,8 @@ INSERT INTO lines VALUES ('2024-01-01', 1, 11), ('2024-01-01', 1, 12), ('2024-01
   ('2024-01-01', 4, NULL);
 CREATE TABLE returns AS FROM (VALUES (11, 'small'), (11, 'late'), (NULL, 'x')) t(serial, why);
 ALTER TABLE returns ALTER serial TYPE BIGINT;
+CREATE TABLE waves (buyer BIGINT);
+INSERT INTO waves VALUES (1), (1), (2);
 CREATE TABLE sensors (place VARCHAR, hour INTEGER);
 INSERT INTO sensors VALUES ('A', 1), ('A', NULL), (NULL, NULL);
 """
@@ -131,15 +138,17 @@ def test_what_holds(con: duckdb.DuckDBPyConnection, shop: Policy) -> None:
     """Among it what NULLs must not break: keys, references and frequencies compare with `=`."""
     found = run(con, shop)
     assert found.holds and found.broken == () and found.policy == "shop"
-    assert sum(c.status == "ok" for c in found.checks) == 25
+    assert sum(c.status == "ok" for c in found.checks) == 27
     tight = {c.where for c in found.checks if c.status == "ok" and c.measured == c.promised}
     assert {
         "tables.towns.max_frequency[0]", "tables.orders.max_rows_per_unit", "tables.orders.max_frequency[0]",
         "tables.lines.max_rows_per_unit", "tables.returns.max_rows_per_unit", "tables.sensors.size",
+        "tables.waves.max_rows_per_unit.nobody_has_more",
     } <= tight  # fmt: skip
     assert {c.where for c in found.checks if c.status == "enforced"} == {
         "tables.buyers.unique[1]", "tables.orders.max_frequency[1]",
         "tables.orders.max_groups_per_unit", "tables.orders.max_rows_per_group", "tables.sensors.unique[0]",
+        "tables.waves.max_rows_per_unit",
     }  # fmt: skip
     assert all((c.measured is None) == (c.status in ("enforced", "untestable")) for c in found.checks)
     assert all(c.claim and c.line and c.file == "shop.yaml" for c in found.checks)
@@ -165,6 +174,7 @@ def test_what_answers_leave_out_is_information(con: duckdb.DuckDBPyConnection, s
         ("no_id", "tables.orders.unit"): 4,
         ("no_id", "tables.lines.unit"): 3,
         ("no_id", "tables.returns.unit"): 2,
+        ("no_id", "tables.waves.unit"): 0,
     }
 
 
@@ -210,10 +220,12 @@ BROKEN = [
         "INSERT INTO lines VALUES ('2024-01-01', 4, 11)",
         {
             ("unique", "tables.lines.unique[0]"): 2,
+            ("belongs_to_unit", "tables.lines.belongs_to_unit[0]"): 1,
             ("path", "tables.returns.unit.path[0].references"): 2,
         },
     ),
     ("INSERT INTO returns VALUES (13, 'late')", {("max_rows_per_unit", "tables.returns.max_rows_per_unit"): 3}),
+    ("INSERT INTO waves VALUES (1)", {("nobody_has_more", "tables.waves.max_rows_per_unit.nobody_has_more"): 3}),
     ("INSERT INTO sensors VALUES ('B', 2)", {("size", "tables.sensors.size"): 4}),
     ("DELETE FROM sensors WHERE hour = 1", {("size", "tables.sensors.size"): 2}),
     ("UPDATE sensors SET place = 'A'", {("max_frequency", "tables.sensors.max_frequency[0]"): 3}),

@@ -6,9 +6,12 @@ import datetime as dt
 import random
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
+from dpsql.core.engine import RawTable
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.periods import Closed, Span, canonical, covers
+from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
@@ -151,3 +154,57 @@ def query(draw: random.Random) -> str:
             f"SELECT COUNT(*) FROM stations s WHERE EXISTS (SELECT 1 FROM trips t WHERE t.station = s.station AND {c})",
         ]
     )
+
+
+class TownElsewhere(Town):
+    """As a town, whose statements another engine answers. bare: what runs texts; made: how its table is called."""
+
+    def __init__(self, bare: Any, made: str) -> None:
+        super().__init__()
+        self.bare, self.made, self.dialect = bare, made, bare.dialect
+
+    def fetch(self, sql: str) -> RawTable:
+        return self.bare.fetch(sql.replace("$db", str(self.db)))  # type: ignore[no-any-return]
+
+    def table_sql(self, name: str) -> str:
+        return f"(SELECT day, station, minutes FROM {self.made} WHERE db = $db)"
+
+    def plan(self, sql: str) -> Plan:
+        settings, public = QuerySettings(Fraction(1), Fraction(1, 10**6)), PublicFacts(periods={"trips": self.closed})
+        return compile_query(Source(sql), self.policy, public, settings, (), self.table_sql, self.dialect)
+
+
+ELSEWHERE = (
+    "SELECT COUNT(*), SUM(minutes) FROM trips WHERE day BETWEEN DATE '2026-01-03' AND '2026-01-05'",
+    "SELECT day, COUNT(*) FROM trips WHERE day > last_closed('trips') - 3 GROUP BY day",
+    "SELECT station, COUNT(*) FROM trips WHERE day = DATE '2026-01-02' OR day = DATE '2026-01-07' GROUP BY station",
+    "SELECT COUNT(minutes) FROM trips WHERE NOT (day < DATE '2026-01-06')",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT day, minutes FROM trips WHERE day >= DATE '2026-01-08') t",
+)
+
+
+def town_rows() -> tuple[list[tuple[int, Trip]], list[dt.date | None]]:
+    """Rows of the same databases everywhere: of the first, and of one more for each day, with a row more on it."""
+    draw = random.Random(5)
+    base, days = some_trips(draw, 40), [*DAYS, None]
+    rows = [(0, row) for row in base]
+    for db, day in enumerate(days, 1):
+        rows += [(db, row) for row in (*base, trip(draw, day))]
+    return rows, days
+
+
+def moved_outside(town: Town) -> tuple[int, int]:
+    """Of how many neighbours outside of what is read an integer moves, and how many there are."""
+    moved = outside = 0
+    for sql in ELSEWHERE:
+        plan = town.plan(sql)
+        first, read = town.integers(plan, 0), region(plan)
+        inside = 0
+        for db, day in enumerate(town_rows()[1], 1):
+            differs = town.integers(plan, db) != first
+            if day is not None and reads(read, day):
+                inside += differs
+            else:
+                outside, moved = outside + 1, moved + differs
+        assert inside, sql
+    return moved, outside

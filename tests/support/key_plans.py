@@ -98,7 +98,8 @@ def plan(sql: str, rules: Policy | None = None, tables: Mapping[str, Any] = TABL
     keys: dict[KeysOf, Any] = {}
     while True:
         facts = PublicFacts(numbers, keys)
-        settings = QuerySettings(Fraction(1), None if rules.privacy.accountant == "pure_dp" else Fraction(1, 10**6))
+        delta = None if rules.privacy.accountant == "pure_dp" else Fraction(1, 10**6)
+        settings = QuerySettings(Fraction(1), delta, anyway=True)
         try:
             found = compile_query(Source(sql), rules, facts, settings)
         except Exception:

@@ -27,7 +27,7 @@ from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.request import LossRequest
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.printing.expressions import Aliases
-from dpsql.core.printing.kept_first import SALT as SALTED
+from dpsql.core.printing.forms.kept_first import SALT as SALTED
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease

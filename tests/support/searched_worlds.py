@@ -46,3 +46,26 @@ def _opened(rng: random.Random, table: Table) -> Table:
             if rng.random() < 0.8:
                 entry.pop(limit, None)
     return replace(table, columns=tuple(columns), policy=entry)
+
+
+def unasked(rng: random.Random, world: World) -> World:
+    """The same data under a policy that says `search: auto`, with limits that are caps of what is found."""
+    tables = [table if table.public else _capped(rng, table) for table in world.tables]
+    made = world_of(tables, world.neighbours, f"{world.description}, unasked", world.policy.privacy.accountant)
+    return replace(made, policy=replace(made.policy, search="auto"))
+
+
+def _capped(rng: random.Random, table: Table) -> Table:
+    entry: dict[str, Any] = dict(table.policy)
+    if "column" in entry.get("unit", {}) and not isinstance(entry.get("max_rows_per_unit"), dict):
+        for limit in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_group"):
+            entry.pop(limit, None)
+        entry |= rng.choice(
+            (
+                {"max_rows_per_group": rng.randint(2, 5), "max_groups_per_unit": rng.randint(6, 20)},
+                {"max_rows_per_group": 3, "max_groups_per_unit": 6, "max_rows_per_unit": rng.randint(15, 40)},
+                {"max_rows_per_unit": rng.randint(16, 40)},
+                {},
+            )
+        )
+    return replace(table, policy=entry)

@@ -60,6 +60,7 @@ WRITTEN_ONCE = [
     "SELECT COUNT(x % 7) FROM log",
     "SELECT MONTH(d) AS m, COUNT(*) FROM log GROUP BY m",
     "SELECT COUNT(*) FILTER (WHERE x % 3 = 0) FROM ids",
+    "SELECT AVG(s) FROM (SELECT id, x % 3 AS k, CLIP(SUM(x), 0, 20) AS s FROM ids GROUP BY id, k) AS q",
 ]
 
 

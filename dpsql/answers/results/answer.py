@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dpsql.answers.results import frame_columns as frames
-from dpsql.answers.results.cell_texts import cell
+from dpsql.answers.results.cell_texts import Reach, cell, reach_of
 from dpsql.core.ir.types import DOUBLE, SqlType
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, exact
@@ -16,7 +16,7 @@ from dpsql.core.release.noisy import NoisyRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.diagnostics.note import Note
-from dpsql.frontend.aggregates.formula import Bounds
+from dpsql.frontend.aggregates.formula import Ends
 from dpsql.planner.postprocessing.coverage import Covered, covered
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals
 from dpsql.planner.postprocessing.run import AnswerRows
@@ -82,19 +82,24 @@ class Release:
         over it, or use the cursor that `Connection.execute` gives.)"""
         return list(self.rows)
 
-    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
+    def intervals(
+        self, level: float | Fraction = float(LEVEL), *, bounded: bool = False
+    ) -> list[dict[str, Ends | None]]:
         """One dict per row: column → (low, high) at this confidence, or None where no interval can be given.
 
-        The intervals cover what the query would give without noise, with clips and limits in place. Numbers computed
-        from released ones have them, too; `gaps` says why one has none. What has no noise has None, and group keys do
-        not appear. Repeated names get a number (`to_dict`).
+        The intervals cover what the query would give without noise and without limits on units; clips of values stay
+        in place. Where a limit cuts a number by an unknown amount, the end to that side is None. Numbers computed from
+        released ones have intervals, too; `gaps` says why one has none, or lacks an end. What has no noise has None,
+        and group keys do not appear. Repeated names get a number (`to_dict`).
+        bounded: of what the query would give with its limits in place, whatever they cut.
         Raises Rejected DP406 unless 0 < level < 1.
         """
-        return _by_row({n: t.bounds for n, t in column_intervals(self, _confidence(level)).items()}, len(self))
+        found = column_intervals(self, _confidence(level), bounded=bounded)
+        return _by_row({n: t.bounds for n, t in found.items()}, len(self))
 
     def gaps(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, str]]:
-        """One dict per row: column → why its number has no interval at this confidence; nothing where it has one, or no
-        noise. Raises Rejected DP406 unless 0 < level < 1.
+        """One dict per row: column → why its number has no interval at this confidence, or lacks an end of it; nothing
+        where it has both, or no noise. Raises Rejected DP406 unless 0 < level < 1.
         """
         found = column_intervals(self, _confidence(level))
         return [{n: t.why[row] for n, t in found.items() if t.why[row]} for row in range(len(self))]
@@ -254,7 +259,9 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def column_intervals(release: Release, level: Fraction, most: int | None = None) -> dict[str, ShownIntervals]:
+def column_intervals(
+    release: Release, level: Fraction, most: int | None = None, bounded: bool = False
+) -> dict[str, ShownIntervals]:
     """Column → its intervals in the first rows, or (None) in all; group keys do not appear. level: in (0, 1)."""
     from dpsql.planner.postprocessing.planning.unchanged_columns import is_key
 
@@ -263,7 +270,9 @@ def column_intervals(release: Release, level: Fraction, most: int | None = None)
     for name, column, values in zip(unique_names(release.columns), plan.columns, table.columns, strict=True):
         if not is_key(plan.tree.node, column.uid):
             nothing = ShownIntervals.nothing(table.height)
-            found[name] = nothing if table.derived is None else table.derived.intervals(column.uid, values, level)
+            found[name] = (
+                nothing if table.derived is None else table.derived.intervals(column.uid, values, level, bounded)
+            )
     return found
 
 
@@ -285,18 +294,14 @@ def with_ends(release: Release, level: Fraction) -> tuple[dict[str, list[Any]], 
     return found, types
 
 
-def half_widths(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, float | None]]:
-    """How far each interval reaches from its number: the ± that tables show. most: of the first rows only.
-
-    Half the width where the number is in the middle. That of an average in a small group, or at an end of its bounds,
-    is not; then the farther end counts, so that `value ± width` covers whatever the interval covers.
-    """
+def reaches(release: Release, level: Fraction = LEVEL, most: int | None = None) -> list[dict[str, Reach | None]]:
+    """How far each interval reaches below and above its number: what tables show. most: of the first rows only."""
     rows = first_rows(release, most)
     names = unique_names(release.columns)
     found = _by_row({n: t.bounds for n, t in column_intervals(release, level, most).items()}, len(rows))
     values = (dict(zip(names, row, strict=True)) for row in rows)
     return [
-        {name: None if b is None else _reach(numbers[name], *b) for name, b in row.items()}
+        {name: None if b is None else reach_of(numbers[name], *b) for name, b in row.items()}
         for numbers, row in zip(values, found, strict=True)
     ]
 
@@ -314,11 +319,6 @@ def _by_row(columns: Mapping[str, Sequence[T]], height: int) -> list[dict[str, T
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _reach(value: Any, low: float, high: float) -> float:
-    half, far = (high - low) / 2, max(high - float(value), float(value) - low)
-    return far if far > half * (1 + 1e-9) else half  # what is less is a float's own error
-
-
 def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...]:
     """The first rows, without making the others; None: all."""
     return release.rows if most is None else release._table.first(most).rows
@@ -326,7 +326,7 @@ def first_rows(release: Release, most: int | None) -> tuple[tuple[Any, ...], ...
 
 def _as_text(release: Release, most: int | None = None) -> str:
     table, names = [[one_line(name) for name in release.columns]], unique_names(release.columns)
-    beside = half_widths(release, most=most), remarks(release, most=most)
+    beside = reaches(release, most=most), remarks(release, most=most)
     for row, width, why in zip(first_rows(release, most), *beside, strict=True):
         table.append([cell(v, width.get(n), why.get(n, "")).text for n, v in zip(names, row, strict=True)])
     sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]

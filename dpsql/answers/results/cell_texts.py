@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from dpsql.diagnostics.layout import one_line
@@ -23,8 +23,25 @@ class Cell:
     remark: str = ""
 
 
-def cell(value: Any, half_width: float | None = None, remark: str = "") -> Cell:
-    """A value, followed by `± half_width` if there is one, or by a remark.
+Reach = tuple[float | None, float | None]
+"""How far an interval reaches below and above its number; None: nothing is known to that side."""
+_UNEQUAL = 1.1
+"""Sides that differ by more are shown both."""
+
+
+def reach_of(value: Any, low: float | None, high: float | None) -> Reach:
+    """Of the ends of an interval around a number."""
+    below = None if low is None else float(value) - low
+    above = None if high is None else high - float(value)
+    if below is None or above is None:
+        return below, above
+    half = (below + above) / 2
+    return (below, above) if max(below, above) > half * (1 + 1e-9) else (half, half)  # less is a float's own error
+
+
+def cell(value: Any, reach: Reach | None = None, remark: str = "") -> Cell:
+    """A value, followed by `± half-width` or `−below / +above` if it has an interval, or by a remark; the only end of
+    its interval, if it has one.
 
     With a ±, both are shown to the ±'s third significant digit: what lies behind it is noise.
     """
@@ -35,7 +52,7 @@ def cell(value: Any, half_width: float | None = None, remark: str = "") -> Cell:
         case bool():
             return Cell("true" if value else "false")
         case int() | float() | Decimal():
-            return Cell(_number(value, half_width) + remark, numeric=True, remark=remark)
+            return Cell(_number(value, reach) + remark, numeric=True, remark=remark)
         case dt.datetime():
             return Cell(str(value))
         case _:
@@ -68,16 +85,37 @@ def special(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _number(value: int | float | Decimal, half_width: float | None) -> str:
+def _number(value: int | float | Decimal, reach: Reach | None) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return special(value)
-    if half_width is None or not math.isfinite(half_width):
+    below, above = (None, None) if reach is None else (None if r is None or not math.isfinite(r) else r for r in reach)
+    if below is None and above is None:
         return f"{value:.6g}" if isinstance(value, float) else plain(value)
-    places = _places(half_width)
-    if isinstance(value, int):
-        places = 0 if half_width >= 1 else places
-        return f"{value} ± {_fixed(_up(half_width, places), places)}"
-    return f"{_fixed(value, places)} ± {_fixed(_up(half_width, places), places)}"
+    if below is None or above is None:
+        return _one_end(value, below, above)
+    wide = max(below, above)
+    places = _places_beside(value, wide)
+    shown = str(value) if isinstance(value, int) else _fixed(value, places)
+    if wide > _UNEQUAL * min(below, above):
+        lower, upper = (_fixed(_up(r, places), places) for r in (below, above))
+        return f"{shown} −{lower} / +{upper}"
+    return f"{shown} ± {_fixed(_up(wide, places), places)}"
+
+
+def _one_end(value: int | float | Decimal, below: float | None, above: float | None) -> str:
+    """`≥ 5100`: the end that is known, rounded outwards."""
+    width = below if below is not None else above
+    assert width is not None
+    places = _places_beside(value, width)
+    step, at, most = Decimal(1).scaleb(-places), Decimal(value), below is None
+    end = (at + Decimal(width)) if most else (at - Decimal(width))
+    if abs(end) < 10**15:
+        end = end.quantize(step, ROUND_CEILING if most else ROUND_FLOOR)
+    return f"{'≤' if most else '≥'} {_fixed(end, places)}"
+
+
+def _places_beside(value: int | float | Decimal, width: float) -> int:
+    return 0 if isinstance(value, int) and width >= 1 else _places(width)
 
 
 def _places(half_width: float) -> int:

@@ -18,14 +18,14 @@ SHOWN = 20
 
 def as_html(release: Release) -> str:
     """One table: names, rows with the ± of each number at 95 %, and below it the rows left out and what was spent."""
-    from dpsql.answers.results.answer import first_rows, half_widths, remarks, unique_names
+    from dpsql.answers.results.answer import first_rows, reaches, remarks, unique_names
 
     height = len(release)
     shown = height if height <= MOST_ROWS else SHOWN
     names = unique_names(release.columns)
     lines = ["<table>", "<thead><tr>", *(f"<th>{_text(name)}</th>" for name in release.columns), "</tr></thead>"]
     lines.append("<tbody>")
-    beside = half_widths(release, most=shown), remarks(release, most=shown)
+    beside = reaches(release, most=shown), remarks(release, most=shown)
     for row, widths, why in zip(first_rows(release, shown), *beside, strict=True):
         cells = [cell(value, widths.get(n), why.get(n, "")) for n, value in zip(names, row, strict=True)]
         parts = (f'<td style="text-align: {"right" if c.numeric else "left"}">{escape(c.text)}</td>' for c in cells)

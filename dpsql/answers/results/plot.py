@@ -11,7 +11,7 @@ from dpsql.answers.results.boxes import Box, boxes, draw_boxes
 from dpsql.answers.results.cell_texts import plain
 from dpsql.core.ir.types import Kind
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.aggregates.formula import Bounds
+from dpsql.frontend.aggregates.formula import Ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,18 +83,29 @@ def _draw(
     ax: Axes,
     places: Sequence[Any],
     values: Sequence[float],
-    bounds: Sequence[Bounds | None],
+    bounds: Sequence[Ends | None],
     kind: str | None,
     continuous: bool,
 ) -> None:
     # Without an interval there is no bar, not one of no length, which would say that the number is exact.
-    below = [math.nan if b is None else max(0.0, v - float(b[0])) for v, b in zip(values, bounds, strict=True)]
-    above = [math.nan if b is None else max(0.0, float(b[1]) - v) for v, b in zip(values, bounds, strict=True)]
+    below, above = ([_side(v, b, end) for v, b in zip(values, bounds, strict=True)] for end in (0, 1))
     around = [below, above] if any(b is not None for b in bounds) else None
     if kind == "bar" or (kind is None and not continuous):
         ax.bar(places, values, yerr=around, capsize=3)
     else:
         ax.errorbar(places, values, yerr=around, fmt="o", capsize=3)
+    for end, arrow in ((0, "v"), (1, "^")):  # nothing is known to that side
+        open_at = [(p, v) for p, v, b in zip(places, values, bounds, strict=True) if b is not None and b[end] is None]
+        if open_at:
+            ax.plot(*zip(*open_at, strict=True), arrow, color="black", markersize=8)
+
+
+def _side(value: float, bounds: Ends | None, end: int) -> float:
+    """How far a bar reaches to one side: not at all where nothing is known to it."""
+    if bounds is None:
+        return math.nan
+    at = bounds[end]
+    return 0.0 if at is None else max(0.0, (value - float(at)) * (1 - 2 * end))
 
 
 def _float(value: Any) -> float:

@@ -164,7 +164,7 @@ class Addresses:
 
     def __init__(self, plan: Plan, policy: Policy, order: str = "") -> None:
         """policy: that of the plan. order: whose order decides what is kept where not all is: engine and version
-        (core/printing/kept_first.py)."""
+        (core/printing/forms/kept_first.py)."""
         assert plan.basis.policy_hash == policy.hash, "a plan of another policy"
         self.plan = plan
         self._policy = policy

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -13,14 +14,15 @@ from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
 from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
+from dpsql.core.ir.periods import DAY, canonical
 from dpsql.core.ledger.failures import LOOK, too_many
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
-from dpsql.core.ledger.losses.regions import ALWAYS, Days
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.ledger.underway import Underway
 from dpsql.core.policy.policy import Policy
-from dpsql.core.privacy_loss import PrivacyLoss, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, remaining
 from dpsql.core.release.charge import Charged, ChargeRequest, Price, charge, charge_reserved
 from dpsql.core.release.noisy import GivenAnswers, wanted
 from dpsql.diagnostics.errors import BudgetExceeded, reject
@@ -38,7 +40,8 @@ class AnalystAccount:
     first draw, where several are charged before any draws: it may wait.
     summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     named: whether somebody said who asks; too many failures refuse his private queries, and are told others. head: the
-    file beside which runs are marked (core/ledger/underway.py); None: they are not.
+    file beside which runs are marked (core/ledger/underway.py); None: they are not. data: what the data are now, as
+    their engine identifies them; empty: nobody can tell.
     """
 
     policy: Policy
@@ -53,6 +56,7 @@ class AnalystAccount:
     summaries: Callable[[Plan, AnalystAccount], tuple[Sequence[Summary], Sequence[Note]]] | None = None
     named: bool = False
     head: Path | None = None
+    data: str = ""
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -60,7 +64,7 @@ class AnalystAccount:
         """The limits in force."""
         caps = self.policy.caps_for(None if self.analyst == "*" else self.analyst)
         failures = self._failure_cap if self.named else None
-        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings, failures)
+        return Caps(caps.total, caps.analyst, caps.per_query, self.ceilings, failures, caps.by_period)
 
     @property
     def _failure_cap(self) -> FailureCap:
@@ -144,11 +148,31 @@ class AnalystAccount:
         drawn = any(wanted(r.measured, own) for r, own in zip(plan.first.releases, given, strict=True))
         return not drawn and {a.id for own in given for a in own.every} <= self.ledger.received(self.analyst)
 
-    @staticmethod
-    def _said_of(refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
+    def _said_of(self, refusal: BudgetExceeded, plan: Plan) -> BudgetExceeded:
         larger = ("allow a larger max_error, or give in its place what fits",) if plan.bid.max_error else ()
-        refusal.diagnostics = tuple(replace(d, help=(*larger, *d.help)).at(plan.source) for d in refusal.diagnostics)
+        more = (*larger, *self._days_that_fit(plan))
+        refusal.diagnostics = tuple(replace(d, help=(*more, *d.help)).at(plan.source) for d in refusal.diagnostics)
         return refusal
+
+    def _days_that_fit(self, plan: Plan) -> Iterator[str]:
+        """The condition under which the query would read periods only that have enough left, if there are such."""
+        caps = in_force(self.caps, self.analyst, self.ledger.fixed())
+        for unit, table in self.policy.by_period.items():
+            assert table.grows is not None
+            asked, day = plan.cost.get(unit, NO_LOSS), table.grows.by
+            read = canonical(d for r in plan.first.releases for d in r.measured.days(unit) or ())
+            kept = [(caps.total.get(unit), None), (caps.analyst.get(unit), self.analyst)]
+            limits = [(cap, self.ledger.by_period(unit, who)) for cap, who in kept if cap is not None]
+            fits: list[tuple[dt.date, dt.date]] = []
+            for first, last in table.grows.periods(read):
+                if all(asked.within(remaining(cap, _on_day(spent, first))) for cap, spent in limits):
+                    joined = fits and fits[-1][1] + DAY == first
+                    fits = [*fits[:-1], (fits[-1][0], last)] if joined else [*fits, (first, last)]
+            if fits and asked != NO_LOSS:
+                first, last = max(fits, key=lambda span: (span[1] - span[0], span[1]))
+                end = "" if last == read[-1][1] else f" AND {day} <= DATE '{last}'"
+                left = min((remaining(cap, _on_day(spent, first)) for cap, spent in limits), key=_size)
+                yield f"WHERE {day} >= DATE '{first}'{end}: these have {left} left"
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
         """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
@@ -162,8 +186,17 @@ class AnalystAccount:
 
         return ChargeRequest(
             self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
-            plan.source.text, charging,
+            plan.source.text, charging, self.data,
         )  # fmt: skip
+
+
+def _on_day(region: Region, day: dt.date) -> PrivacyLoss:
+    at = day.toordinal()
+    return next((s.loss for s in region if s.bounds[0] <= at < s.bounds[1]), NO_LOSS)
+
+
+def _size(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
+    return loss.epsilon or loss.rho, loss.delta
 
 
 _BESIDE: WeakKeyDictionary[Ledger, AnswerStore] = WeakKeyDictionary()

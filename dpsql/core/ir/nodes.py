@@ -296,7 +296,8 @@ class BoundContributions:
         `groups` beside `rows` with truncate_groups or few_groups only. Neither, if each component of the release has a
         limit `of_unit` of its own, or counts ids in at most `groups` groups.
     few_groups: of the groups that are shown, no id can have more than `groups`, so their number needs no scaling.
-    spare_rows, spare_groups: no id seems to be above this limit on rows, or on groups. For readers alone.
+    spare_rows, spare_groups: no id seems, or is promised, to be above this limit on rows, or on groups. For readers and
+        intervals alone.
     """
 
     input: Node

@@ -1,7 +1,7 @@
 """Slice sets of a release: conditions in order, of which a row counts in the first that it satisfies.
 
 A set is part of the plan. The price reads it (`core/noise/parallel_composition.py`), and the printer makes it true
-(`core/printing/shapes/sliced.py`); both read nothing else of what conditions mean.
+(`core/printing/forms/sliced.py`); both read nothing else of what conditions mean.
 """
 
 from __future__ import annotations

@@ -39,14 +39,6 @@ def end() -> None:
     _counting.set(None)
 
 
-def counting() -> StepCount:
-    """The count of the text that is being planned, or one that nobody reads: for walks, which add to it at each node.
-
-    They have to `take` none now and then, or nobody notices that there are too many.
-    """
-    return _counting.get() or StepCount()
-
-
 def take(steps: int = 1, span: Span | None = None) -> None:
     """Count so many steps more. span: what they are taken for. Raises TooLarge DP101, from then on at each step."""
     count = _counting.get()

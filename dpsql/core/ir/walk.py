@@ -30,7 +30,7 @@ from dpsql.core.ir.nodes import (
     inputs,
     made_columns,
 )
-from dpsql.core.ir.step_count import counting, take
+from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import SqlType
 from dpsql.core.value_classes import replace, value
 from dpsql.diagnostics.diagnostic import Span
@@ -147,9 +147,8 @@ def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
     while not isinstance(node, (Scan, Values, Join, SetOperation)):
         above.append(node)
         node = node.input
-    counting().taken += 1 + len(above)
+    take(1 + len(above))
     if isinstance(node, (Join, SetOperation)):
-        take(0)
         left = transform(node.left, kind, change)
         right = transform(node.right, kind, change)
         if left is not node.left or right is not node.right:

@@ -24,7 +24,7 @@ from dpsql.core.ledger.chain.hash_chain import BrokenChain, Identity, LedgerRow,
 from dpsql.core.ledger.chain.head import Head
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
-from dpsql.core.ledger.losses.regions import ALWAYS, Days
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
 from dpsql.core.ledger.refusals import after_commit, kept_back, newer_entry, unnamed_units, unusable
 from dpsql.core.policy.units import UnitNames
@@ -70,6 +70,10 @@ class BookLedger(ABC):
     def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
         """See `Ledger.spent`; other processes' charges are included."""
         return self._booked(lambda book: book.spent(unit, analyst, days))
+
+    def by_period(self, unit: str, analyst: str | None = None) -> Region:
+        """See `Ledger.by_period`."""
+        return self._booked(lambda book: book.by_period(unit, analyst))
 
     def charged(self, unit: str, analyst: str) -> PrivacyLoss:
         """See `Ledger.charged`."""

@@ -193,6 +193,7 @@ class Caps:
 
     The total limits `charges`; the others limit `charges` and `received` together. A missing unit (or None) means
     "no limit declared". ceilings: of the login that asks, by their names. failures: None where they stop nobody.
+    by_period: units of which each period has these limits by itself; for their words alone.
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict)
@@ -200,6 +201,7 @@ class Caps:
     per_query: PrivacyLoss | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     failures: FailureCap | None = None
+    by_period: frozenset[str] = frozenset()
 
 
 Cap = tuple[str, str | None]
@@ -265,6 +267,10 @@ class Ledger(Protocol):
 
         In the dearest of the periods that have any of these days, part by part.
         """
+        ...
+
+    def by_period(self, unit: str, analyst: str | None = None) -> Region:
+        """What each period of a unit has lost, in total or by what an account holds."""
         ...
 
     def charged(self, unit: str, analyst: str) -> PrivacyLoss:

@@ -20,20 +20,21 @@ tests/core/ledger/test_regions.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Protocol
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
 from dpsql.core.ledger.failures import read, require_few
 from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
 from dpsql.core.ledger.losses.fixed_budgets import Fixed, in_force, not_fixed
-from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region, bounds, on_grid, words
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, LossSpan, Region, bounds, inside, on_grid, words
 from dpsql.core.ledger.losses.sums import LossSums, Parts, parts_of
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
-from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 
 
 def settle(entry: Entry, accountant: Accountant) -> Entry:
@@ -84,6 +85,10 @@ class SpentSums(Protocol):
         """As `Ledger.charged`."""
         ...
 
+    def by_period(self, unit: str, analyst: str | None = None) -> Region:
+        """As `Ledger.by_period`."""
+        ...
+
     def fixed(self) -> Fixed:
         """As `Ledger.fixed`."""
         ...
@@ -119,6 +124,11 @@ class Book:
         """Total loss of a unit, or what one analyst's account holds, in the dearest period of these days."""
         sums = self._sums.get((unit, None if analyst is None else _plain(analyst)))
         return NO_LOSS if sums is None else sums.spent(*bounds(days))
+
+    def by_period(self, unit: str, analyst: str | None = None) -> Region:
+        """What each period of a unit has lost, in total or by what an account holds."""
+        sums = self._sums.get((unit, None if analyst is None else _plain(analyst)))
+        return () if sums is None else sums.by_day()
 
     def charged(self, unit: str, analyst: str) -> PrivacyLoss:
         """What the entries of an account have cost a unit, each in its dearest period."""
@@ -228,12 +238,11 @@ def require_fits(entry: Entry, caps: Caps, book: SpentSums) -> None:
             limits.append(CapReached("DP413", name, setting, own, left, received=known))
         if unit in caps.analyst:
             name, cap = f"budget of analyst {entry.analyst!r}{_on(unit)}", caps.analyst[unit]
-            for days, asked in _asked(entry.account(unit)):
-                spent = book.spent(unit, entry.analyst, days)
+            for days, asked, spent in _asked(entry.account(unit), cap, unit, entry.analyst, book):
                 limits.append(
                     CapReached(
                         "DP404",
-                        name + _of(days),
+                        name + days,
                         account,
                         asked,
                         cap,
@@ -243,14 +252,14 @@ def require_fits(entry: Entry, caps: Caps, book: SpentSums) -> None:
                     )
                 )
         if unit in caps.total and unit in entry.charges:
-            name, cap = f"total budget{_on(unit, 'of')}", caps.total[unit]
-            for days, asked in _asked(entry.charged(unit)):
-                spent = book.spent(unit, None, days)
+            each = unit in caps.by_period
+            name, cap = f"{'budget of each period' if each else 'total budget'}{_on(unit, 'of')}", caps.total[unit]
+            for days, asked, spent in _asked(entry.charged(unit), cap, unit, None, book):
                 limits.append(
                     CapReached(
                         "DP403",
-                        name + _of(days),
-                        "budgets.total",
+                        name + days,
+                        "budgets.each_period" if each else "budgets.total",
                         asked,
                         cap,
                         spent,
@@ -262,12 +271,21 @@ def require_fits(entry: Entry, caps: Caps, book: SpentSums) -> None:
         raise refusal
 
 
-def _asked(region: Region) -> Sequence[tuple[Days, PrivacyLoss]]:
-    return [((span.first, span.last), span.loss) for span in region]
-
-
-def _of(days: Days) -> str:
-    return "" if days == ALWAYS else f", {words(days)}"
+def _asked(
+    region: Region, cap: PrivacyLoss, unit: str, analyst: str | None, book: SpentSums
+) -> Iterator[tuple[str, PrivacyLoss, PrivacyLoss]]:
+    """Which days are asked for what, in words, and what they have spent; only those that it does not fit, if any."""
+    for span in region:
+        days = (span.first, span.last)
+        spent = book.spent(unit, analyst, days)
+        full: list[LossSpan] = []
+        if days != ALWAYS and not span.loss.within(remaining(cap, spent)):
+            found = inside(book.by_period(unit, analyst), days)
+            full = [each for each in found if not span.loss.within(remaining(cap, each.loss))]
+        if full:
+            days, spent = (full[0].first, full[-1].last), largest(each.loss for each in full)
+        among = " (some of them)" if any(a.bounds[1] != b.bounds[0] for a, b in pairwise(full)) else ""
+        yield ("" if days == ALWAYS else f", {words(days)}{among}"), span.loss, spent
 
 
 def _on(unit: str, word: str = "on") -> str:

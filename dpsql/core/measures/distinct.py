@@ -4,7 +4,7 @@ Claim: an id adds at most its rows in all, and to a group at most its rows there
     Where values are cut over all groups, all of them may be in one. A replaced row takes 1 from a group and gives 1 to
     another.
 Why: a group counts each of its values once, however often; a row brings one value.
-When it would be false: more than V values of a group that count (`values`: core/printing/few_values.py), or a
+When it would be false: more than V values of a group that count (`values`: core/printing/forms/few_values.py), or a
     limit on distinct values, that the emitted SQL does not apply.
 Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_public_groups.py
 """

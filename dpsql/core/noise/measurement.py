@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from dpsql.core.analysis.facts import Contribution, most_changed
 from dpsql.core.ir.components import Component
-from dpsql.core.ir.nodes import Release
+from dpsql.core.ir.nodes import Node, Release, Scan, inputs
+from dpsql.core.ir.periods import Span, canonical
 from dpsql.core.noise.mechanisms import Additive, KeyThreshold, Mechanism
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.sensitivity import Sensitivity
@@ -53,7 +54,8 @@ class MeasuredRelease:
     contributions: privacy unit → what one of it can change; the noise is calibrated to the largest. threshold: for
     private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
     0 where nothing is converted. empty: no row can be in it, whatever the data hold. reserved_delta: the least that is
-    charged for the threshold, where another one may take its place.
+    charged for the threshold, where another one may take its place. growing: privacy units with an account for each
+    period → the table of their rows.
     """
 
     node: Release
@@ -63,6 +65,7 @@ class MeasuredRelease:
     conversion_delta: Fraction = Fraction(0)
     empty: bool = False
     reserved_delta: Fraction = Fraction(0)
+    growing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -83,6 +86,17 @@ class MeasuredRelease:
     def parallel_groups(self) -> ParallelGroups:
         """Which components cost the largest of their losses together; found anew from the node at every look."""
         return parallel_groups(self.node, self.contributions)
+
+    def days(self, unit: str) -> tuple[Span, ...] | None:
+        """The days on which a unit's rows are read; None: any row may be. Found anew from the node at every look.
+
+        *Claim.* A row of another day moves no integer of this release. *Why.* Its integers are computed of the rows of
+        its scans, which have no others (core/ir/periods.py), and of noisy rows of releases below, which are released
+        by themselves. *When it would be false.* If a scan of the unit's rows were not below the release, or of another
+        table. *Tested by* tests/deep/planner/test_regions_of_queries.py.
+        """
+        table = self.growing.get(unit)
+        return None if table is None else days_read(self.node, table)
 
     def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:
         """What one privacy unit loses by all parts, the threshold's δ included.
@@ -113,3 +127,22 @@ class MeasuredRelease:
 def conversion_delta_of(releases: Iterable[MeasuredRelease]) -> Fraction:
     """δ at which the ρ of a whole query is converted to ε: what its releases state; 0 where nothing is converted."""
     return max((release.conversion_delta for release in releases), default=Fraction(0))
+
+
+def days_read(release: Release, table: str) -> tuple[Span, ...] | None:
+    """The days of a growing table that the scans below a release read, up to the releases below it; None: it has none.
+
+    Raises AssertionError for a scan that does not say it.
+    """
+    found: list[Span] = []
+    waiting: list[Node] = [release.input]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Release):
+            continue
+        if isinstance(node, Scan) and node.table == table:
+            if node.periods is None:
+                raise AssertionError(f"a scan of {table} that does not say what it reads")
+            found += node.periods.days
+        waiting += inputs(node)
+    return canonical(found) or None

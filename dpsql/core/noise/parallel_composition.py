@@ -2,7 +2,7 @@
 
 Claim: of components in different slices of a slice set, the group as a whole loses what its costliest member would
     lose alone: ε = max εᵢ (Laplace), ρ = max ρᵢ (Gaussian). [tight]
-Why: the printed statement gives each row one slice number (`core/printing/shapes/sliced.py`), whatever its conditions
+Why: the printed statement gives each row one slice number (`core/printing/forms/sliced.py`), whatever its conditions
     are; nothing that they mean is believed. Of what differs between neighbours let nᵢ rows count in member i.
     *Rows that count as they are.* At most c of them come or go. Each moves one member, in one group of the release, by
     at most Bᵢ. Laplace: Σ ‖Δᵢ‖₁/sᵢ ≤ Σ nᵢBᵢ/sᵢ ≤ c·max Bᵢ/sᵢ = max εᵢ. Gaussian: Σ ‖Δᵢ‖₂²/2σᵢ² ≤ Σ (nᵢBᵢ)²/2σᵢ². It

@@ -62,7 +62,8 @@ class AnalystBudget:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """`total`: of each privacy unit, over all analysts; None only if no table is private. `units` overrides one unit.
+    """`total`: of each privacy unit, over all analysts; None only if no table is private, or all of them have accounts
+    by period, each of which may spend `each_period` (`Policy.by_period`). `units` overrides one unit.
 
     A part that the policy leaves out is 0: a cap without `delta` admits no query that needs δ.
     """
@@ -70,6 +71,7 @@ class Budgets:
     total: PrivacyLoss | None = None
     units: Mapping[str, PrivacyLoss] = field(default_factory=dict, hash=False)
     analysts: Mapping[str, AnalystBudget] = field(default_factory=dict, hash=False)
+    each_period: PrivacyLoss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,10 @@ class BudgetCaps:
     """The limits in force for one account: unit → cap in total, unit → cap of this analyst, and per query.
 
     `analyst` is empty if the policy has no `analysts` section (only the totals hold); it holds zero for every unit if
-    there is one that names neither this analyst nor `*`.
+    there is one that names neither this analyst nor `*`. by_period: units of which each period has these caps.
     """
 
     total: Mapping[str, PrivacyLoss] = field(default_factory=dict, hash=False)
     analyst: Mapping[str, PrivacyLoss] = field(default_factory=dict, hash=False)
     per_query: PrivacyLoss | None = None
+    by_period: frozenset[str] = frozenset()

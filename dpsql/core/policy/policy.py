@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from dpsql.core.policy.budgets import SHARED_ACCOUNT, BudgetCaps, Budgets, Defaults, Failures
+from dpsql.core.policy.growing_units import why_not_by_period
 from dpsql.core.policy.positions import Places
 from dpsql.core.policy.server_address import Server, names_server, parse_server
 from dpsql.core.policy.serving import Serving
@@ -152,14 +153,29 @@ class Policy:
 
     def caps_for(self, analyst: str | None = None) -> BudgetCaps:
         """The limits in force for an analyst (None: whoever gives no name), for every unit of the policy."""
-        total = self.budgets.total
-        totals = {} if total is None else {u: self.budgets.units.get(u, total) for u in self.units}
-        if not self.budgets.analysts:
-            return BudgetCaps(totals)
-        own = self.budgets.analysts.get(self.account(analyst))
+        said, periods = self.budgets, frozenset(self.by_period)
+        caps = {u: said.units.get(u, said.each_period if u in periods else said.total) for u in self.units}
+        totals = {unit: cap for unit, cap in caps.items() if cap is not None}
+        if not said.analysts:
+            return BudgetCaps(totals, by_period=periods)
+        own = said.analysts.get(self.account(analyst))
         if own is None:
-            return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS))
-        return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query)
+            return BudgetCaps(totals, dict.fromkeys(self.units, NO_LOSS), by_period=periods)
+        return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query, periods)
+
+    @property
+    def by_period(self) -> Mapping[str, Table]:
+        """Units with an account for each period, with the one table that has their rows.
+
+        *Claim.* A row of such a unit is in one period, and a neighbour differs in one row. *Why.* `why_not_by_period`.
+        *When it would be false.* If a row changes its date, which is the custodian's promise; if another table of the
+        policy reads the same rows as another unit (policy/resolve/one_unit.py). *Tested by*
+        tests/service/test_budgets_by_period.py, tests/deep/service/test_growing_streams.py.
+        """
+        if self.budgets.each_period is None:
+            return {}
+        found = {u.name: self.tables[u.tables[0]] for u in self.units.values() if u.tables}
+        return {name: t for name, t in found.items() if why_not_by_period(self.units[name], self.tables) is None}
 
     @property
     def file(self) -> str:

@@ -126,7 +126,7 @@ def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = (
         table,
         protection=IdUnit(table.protection.name, owner.name, table.protection.neighbours),
         source=None,
-        max_rows_per_unit=RowLimit(limit.rows, "assume"),
+        max_rows_per_unit=RowLimit(limit.rows, "assume", limit.nobody_has_more),
         columns={name: replace(c, derived=None) for name, c in table.columns.items()},
         copied=Copied(None if hop is None else owner, hop, cut, TOTAL if cut else None, integers, copy),
     )

@@ -41,9 +41,9 @@ from dpsql.core.printing.block import Block
 from dpsql.core.printing.conversions import as_type, calendar_ends
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, cannot_compute, condition, spell
+from dpsql.core.printing.forms.kept_first import first
+from dpsql.core.printing.forms.key_lists import OfGroups, member
 from dpsql.core.printing.group_by import grouped
-from dpsql.core.printing.kept_first import first
-from dpsql.core.printing.key_lists import OfGroups, member
 from dpsql.core.printing.windows import private_order, sort_term, spell_window
 from dpsql.core.value_classes import replace
 

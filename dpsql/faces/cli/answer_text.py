@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TextIO
 
-from dpsql.answers.results.answer import Release, column_intervals, half_widths, remarks, unique_names, with_ends
+from dpsql.answers.results.answer import Release, column_intervals, reaches, remarks, unique_names, with_ends
 from dpsql.answers.results.cell_texts import Cell, cell, plain
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
@@ -122,7 +122,7 @@ def columns_and_cells(release: Release, style: Style, level: Fraction) -> tuple[
     names = unique_names(release.columns)
     return release.columns, [
         [null(cell(value, around.get(name), why.get(name, "")), value) for name, value in zip(names, row, strict=True)]
-        for row, around, why in zip(release.rows, half_widths(release, level), remarks(release, level), strict=True)
+        for row, around, why in zip(release.rows, reaches(release, level), remarks(release, level), strict=True)
     ]
 
 
@@ -196,14 +196,14 @@ def as_json(release: Release, ascii_only: bool = False, level: Fraction = LEVEL)
 
 
 def as_json_bounds(
-    rows: Sequence[Mapping[str, tuple[float, float] | None]],
+    rows: Sequence[Mapping[str, tuple[float | None, float | None] | None]],
 ) -> list[dict[str, list[float | None] | None]]:
     """Intervals as JSON: column → [low, high] or null; an end without a bound is null."""
     return [{name: _ends(bounds) for name, bounds in row.items()} for row in rows]
 
 
-def _ends(bounds: tuple[float, float] | None) -> list[float | None] | None:
-    return None if bounds is None else [end if math.isfinite(end) else None for end in bounds]
+def _ends(bounds: tuple[float | None, float | None] | None) -> list[float | None] | None:
+    return None if bounds is None else [None if end is None or not math.isfinite(end) else end for end in bounds]
 
 
 def footer_of(

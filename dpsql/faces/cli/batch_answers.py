@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from dpsql.answers.results.cell_texts import cell
+from dpsql.answers.results.cell_texts import cell, reach_of
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.layout import printable
 from dpsql.faces.cli.table_layout import print_table
+from dpsql.frontend.aggregates.formula import Ends
+from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT
 from dpsql.service.batches.batch_release import BatchAnswer, BatchRelease
 
 
@@ -29,8 +31,12 @@ def tables(release: BatchRelease) -> str:
 def _cells(answer: BatchAnswer) -> list[list[Any]]:
     return [
         [
-            cell(value, None if (b := bounds.get(name)) is None else (b[1] - b[0]) / 2)
+            cell(value, None if (b := bounds.get(name)) is None else reach_of(value, *b), _remark(b))
             for name, value in zip(answer.columns, row, strict=True)
         ]
         for row, bounds in zip(answer.rows, answer.intervals(), strict=True)
     ]
+
+
+def _remark(ends: Ends | None) -> str:
+    return BY_AN_UNKNOWN_AMOUNT if ends is not None and None in ends else ""

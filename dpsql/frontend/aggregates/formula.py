@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dpsql.core.release.noisy import NoisyRelease
 
 Bounds = tuple[float, float]
+Ends = tuple[float | None, float | None]
+"""The same of an answer; None: nothing is known to that side, because a limit cuts the number."""
 Parts = Mapping[int, tuple[int, tuple[int, ...]]]
 """Place of a count → places of the rest and of its slices."""
 

@@ -54,11 +54,13 @@ ROWS = Quantity()
 class LinearNumber:
     """A number that is a sum of quantities over the rows that count, each times a factor.
 
-    unit: in which its error counts in the design: the largest that a row can add to it.
+    unit: in which its error counts in the design: the largest that a row can add to it. nonnegative: no row takes
+    anything away from it.
     """
 
     terms: tuple[tuple[Quantity, Fraction], ...]
     unit: Fraction = Fraction(1)
+    nonnegative: bool = True
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -138,8 +140,8 @@ def _asked(call: AggregateCall, source: Source, facts: Facts) -> AskedNumber:
         raise _refused("every value is clipped to 0", call, _ALONE)
     if call.function == "avg":
         return AskedNumber((Mean(centred, values, lo, hi),))
-    direct = LinearNumber(((plain, Fraction(1)),), plain.most)
-    both = LinearNumber(((centred, Fraction(1)), (values, center)), plain.most)
+    direct = LinearNumber(((plain, Fraction(1)),), plain.most, lo >= 0)
+    both = LinearNumber(((centred, Fraction(1)), (values, center)), plain.most, lo >= 0)
     return AskedNumber((direct, both) if center else (direct,))
 
 

@@ -66,7 +66,7 @@ def post_process(
         return _exact(post, engine)
     if post.renamed is not None:
         shown = noisy[post.shown]
-        columns = [*shown.key_columns, *released_columns(shown)]
+        columns = [*shown.key_columns, *released_columns(shown, lost=post.lost_of(post.shown))]
         chosen = [columns[i] for i in post.renamed]
         height = len(shown.keys)
         derived = AnswerIntervals(post.steps, (Trace(height, (range(height),), ()),), noisy)
@@ -74,7 +74,8 @@ def post_process(
     for place, release in enumerate(noisy):
         node = release.planned.measured.node
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
-        values = [*release.key_columns, *released_columns(with_totals(place, release, consistent), release)]
+        made = released_columns(with_totals(place, release, consistent), release, post.lost_of(place))
+        values = [*release.key_columns, *made]
         if not named:  # no table is without columns
             named, values = [("c0", BIGINT)], [list(range(len(release.keys)))]
         scratch.load_columns(release.planned.label, named, values)

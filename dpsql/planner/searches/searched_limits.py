@@ -6,14 +6,16 @@
   Quantiles have the same: the rank is divided by the number of rows.
 - Counts of ids, and private keys, get a limit on groups.
 
-Where the tree proves few rows nothing is searched, and where M and G are declared they stay. A declared C is the most
-that a search may find.
+Where the tree proves few rows nothing is searched. A declared C is the most that a search may find. Where M and G are
+declared they stay, unless nobody asks for a search, the groups are public and M is not 1: then M·G is the most that it
+may find; of a root, M·√G, which is what they hold it to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Final
 
 from dpsql.core.analysis.facts import Columns, Facts
@@ -41,10 +43,23 @@ FEW: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """C and G as policy and query declare them; None: not at all."""
+    """C and G as policy and query declare them; None: not at all.
+
+    is_of_groups: whether rows is M·G, or less. roots: then the cap of the root of an id's squares by group, unless C is
+    declared, too.
+    """
 
     rows: int | None
     groups: int | None
+    roots: int | None = None
+    is_of_groups: bool = False
+
+    @classmethod
+    def of_groups(cls, rows: int | None, per_group: int, groups: int) -> Declared:
+        """M and G as a cap on the total. rows: C, beside it."""
+        if rows is None:
+            return cls(per_group * groups, None, isqrt(per_group**2 * groups), True)
+        return cls(min(rows, per_group * groups), None, None, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +110,11 @@ class SearchedLimits:
         components = tuple(self._limited(c) if i in open_sums else c for i, c in enumerate(node.components))
         return replace(node, input=bounding, components=components)
 
-    def total(self, c: RowCount | DistinctCount | ValueSum, at_most: int | None = None) -> Component:
-        """A component with a limit of its own on what one id adds. c: with its grid."""
-        norm = self._norm(c, at_most)
+    def total(self, c: RowCount | DistinctCount | ValueSum, worth: int | None) -> Component:
+        """A component with a limit of its own on what one id adds. c: with its grid. worth: what a row adds at most."""
+        norm = self._norm(c, worth is not None and self.declared.rows is not None and self.declared.roots is None)
+        rows = self.declared.roots if norm == "l2" else self.declared.rows
+        at_most = None if rows is None or worth is None else rows * worth
         match c:
             case RowCount():
                 octaves, what = self._histogram.of_rows(c, norm), "COUNT("
@@ -110,14 +127,14 @@ class SearchedLimits:
         )
         return replace(c, contribution=UnitTotal(most, norm, label))
 
-    def _norm(self, c: Component, at_most: int | None) -> Norm:
+    def _norm(self, c: Component, is_capped: bool) -> Norm:
         """Whether a limit is on what an id adds in all groups together, or on the root of the sum of their squares.
 
         Gaussian noise is as large for either, and the root is smaller. Not of different values, which a statement keeps
-        or leaves out by their number; nor under a declared limit: that is on the rows in all groups, and no answer
-        counts more of one id. Of private keys an id counts in few, as many as a search finds.
+        or leaves out by their number; nor under a declared C: that is on the rows in all groups, and no answer counts
+        more of one id. Of private keys an id counts in few, as many as a search finds.
         """
-        if self.one_group or at_most is not None or isinstance(c, DistinctCount):
+        if self.one_group or is_capped or isinstance(c, DistinctCount):
             return "l1"
         possible = self._possible()
         if possible is None or possible == 1:
@@ -127,15 +144,12 @@ class SearchedLimits:
 
     def _limited(self, c: Component) -> Component:
         if isinstance(c, RowCount | DistinctCount):
-            return self.total(c, self.declared.rows)
+            return self.total(c, 1)
         if not isinstance(c, ValueSum):
             return c
         value = self.facts.value(c.arg)
-        c, rows = (
-            in_units(c, value, resolution_of(c.arg, self.facts, self.table)),
-            self.declared.rows if value.interval.bounded else None,
-        )
-        return self.total(c, None if rows is None else rows * c.magnitude)
+        c = in_units(c, value, resolution_of(c.arg, self.facts, self.table))
+        return self.total(c, c.magnitude if value.interval.bounded else None)
 
     def _bounding(self, rows: int | None, present: bool) -> BoundContributions:
         keyed, keys = self.keyed, tuple(item.column for item in self.keyed.items)

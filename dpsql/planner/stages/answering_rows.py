@@ -10,6 +10,7 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.note import Note
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.planning.answer_plan import post_processing
+from dpsql.planner.postprocessing.planning.cut_numbers import missing_of
 from dpsql.planner.postprocessing.planning.interval_notes import interval_notes
 from dpsql.planner.postprocessing.planning.steps import PostProcessing
 from dpsql.planner.stages.finished_tree import FinishedTree
@@ -32,7 +33,12 @@ class AnsweringRows(Stage):
     def priced(self, own: tuple[PlannedRelease, ...], noise: NoiseOfStages, query: QueryToPlan) -> AnsweringRows:
         """The statements that make the answer. Raises Rejected."""
         columns = query.bound.columns
-        made = post_processing(noise.tree.read, columns, noise.releases, noise.found, query.dialect, query.tables)
+        cuts = {
+            place: missing_of(tree, m.contribution, query.ctx.table)
+            for place, (tree, m) in enumerate(zip(noise.found.distinct, noise.measured, strict=True))
+            if not m.known
+        }
+        made = post_processing(noise.tree.read, columns, noise.releases, noise.found, query.dialect, query.tables, cuts)
         return replace(self, post=made)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
@@ -54,6 +54,8 @@ def calibrated(stages: Sequence[Stage], tree: FinishedTree, query: QueryToPlan) 
         measured, request = meet(found.distinct, request, errors, settings.confidence)
     else:
         measured = measure(found.distinct, request)
+    growing = {unit: table.name for unit, table in query.policy.by_period.items()}
+    measured = tuple(replace(m, growing=growing) for m in measured) if growing else measured
     noisy: ByIdentity[Node, str] = ByIdentity()
     for node in found.nodes(*trees):
         noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))

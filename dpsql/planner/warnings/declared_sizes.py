@@ -116,8 +116,8 @@ def _listed(facts: Facts, columns: Columns) -> Most | None:
         if rows is not None:
             names = ", ".join(sorted(_name(facts, uid) for uid in key))
             found = _least(found, Most(rows, f"`unique: [{names}]`"))
-    if columns:
-        promised = facts.most_rows(columns)
+    if columns and (facts.is_key(columns) or not any(facts.columns[uid].value.nullable for uid in columns)):
+        promised = facts.most_rows(columns)  # of rows with a NULL it says nothing, and they are one group
         if isinstance(promised, Finite):
             names = ", ".join(sorted(_name(facts, uid) for uid in columns))
             found = _least(

@@ -141,6 +141,9 @@ class RowLimitFile(_File):
     """true: a quarter of each query's ε finds the number, instead of `rows`."""
     at_most: Count | None = None
     """With search: the most rows it may find, and what holds where it finds nothing."""
+    nobody_has_more: Yes | None = None
+    """true: a promise that no unit has more than `rows`, so that the limit takes nothing away. Only intervals rest on
+    it; the limit is enforced all the same."""
 
 
 class BoundsFile(_File):
@@ -243,6 +246,8 @@ class TableFile(_File):
     """The most groups of one GROUP BY that one unit contributes to; enforced by the plan."""
     max_rows_per_group: Count | None = None
     """The most rows that one unit contributes to one group; enforced by the plan."""
+    belongs_to_unit: Names | None = None
+    """Columns each of whose values is one unit's own: the number of an order. A promise, on which no noise rests."""
     size: SizeFile | None = None
     """The public size; only for {rows: k} with replace_one."""
     prepared: FlagOrAuto | None = None
@@ -306,8 +311,10 @@ class BudgetsFile(_File):
 
     total: LossFile | None = None
     """Of each unit, over all analysts."""
+    each_period: LossFile | None = None
+    """In place of `total` for rows of a table that grows: of the rows of each of its periods."""
     units: dict[str, LossFile] = {}
-    """Overrides `total` for one unit."""
+    """Overrides `total`, or `each_period`, for one unit."""
     analysts: dict[str, AnalystFile] = {}
     """Per analyst; "*" is the shared account of everyone not named."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
 
@@ -14,7 +15,10 @@ from dpsql.core.policy.budgets import (
     Defaults,
     Failures,
 )
+from dpsql.core.policy.growing_units import why_not_by_period
 from dpsql.core.policy.positions import Loc
+from dpsql.core.policy.tables import Table
+from dpsql.core.policy.units import Unit
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.policy.file.file_format import LossFile, PerQueryFile, PolicyFile
 from dpsql.policy.file.scalars import usable_name
@@ -32,12 +36,17 @@ def resolve_defaults(file: PolicyFile, issues: Issues) -> Defaults:
     return Defaults(spec.epsilon, spec.delta, spec.max_keys, spec.min_units, spec.allow_dearer, keys)
 
 
-def resolve_budgets(file: PolicyFile, units: list[str], issues: Issues) -> Budgets:
-    """`budgets:`; a total is required as soon as a table is private."""
+def resolve_budgets(
+    file: PolicyFile, units: Mapping[str, Unit], tables: Mapping[str, Table], issues: Issues
+) -> Budgets:
+    """`budgets:`; a total is required as soon as a unit has no accounts by period."""
     spec = file.budgets
     private = any(not t.public for t in file.tables.values())
+    by_period = spec is not None and spec.each_period is not None
+    if spec is not None and by_period:
+        private = not _by_period(spec.total is not None, units, tables, issues)
     if spec is None or spec.total is None:
-        if private:
+        if private and not by_period:
             unit = "{rho: 0.5, delta: 1e-6}" if file.privacy.accountant == "zcdp" else "{epsilon: 10, delta: 1e-6}"
             issues.add(
                 ("budgets", "total"), "is missing: without it queries could go on until nothing is private",
@@ -61,7 +70,32 @@ def resolve_budgets(file: PolicyFile, units: list[str], issues: Issues) -> Budge
             issues.add(loc, "is no name", key=True)
         limits = None if analyst.per_query is None else reader.per_query((*loc, "per_query"), analyst.per_query)
         analysts[name] = AnalystBudget(reader.loss(loc, analyst), limits)
-    return Budgets(total, per_unit, analysts)
+    each = None if spec.each_period is None else reader.loss(("budgets", "each_period"), spec.each_period, zero=False)
+    return Budgets(total, per_unit, analysts, each)
+
+
+def _by_period(has_total: bool, units: Mapping[str, Unit], tables: Mapping[str, Table], issues: Issues) -> bool:
+    """Notes what `each_period` and `total` do not fit; whether every unit has an account for each period."""
+    held = [unit for unit in units.values() if unit.tables]
+    others = {unit.name: why for unit in held if (why := why_not_by_period(unit, tables)) is not None}
+    if len(others) == len(held):
+        why = "; ".join(f"unit `{name}`: {why}" for name, why in others.items()) or "no table is private"
+        issues.add(
+            ("budgets", "each_period"), f"is of no unit of this policy ({why})",
+            "unit: {rows: 1}  and  grows: {by: day, every: day, from: 2026-01-01}, in one table; else  total",
+        )  # fmt: skip
+    elif others and not has_total:
+        why = "; ".join(f"`{name}`: {why}" for name, why in others.items())
+        issues.add(
+            ("budgets", "total"), f"is missing for units that have one account for ever ({why})",
+            "budgets: {each_period: {epsilon: 1}, total: {epsilon: 10}}",
+        )  # fmt: skip
+    elif not others and has_total:
+        issues.add(
+            ("budgets", "total"), "limits no unit: every unit has an account for each period, which may spend "
+            "`each_period`", "leave  total  out, or  each_period",
+        )  # fmt: skip
+    return not others
 
 
 def resolve_failures(file: PolicyFile, issues: Issues) -> Failures:

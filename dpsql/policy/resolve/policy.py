@@ -73,7 +73,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         tables=tables,
         units=units,
         defaults=resolve_defaults(file, issues),
-        budgets=resolve_budgets(file, list(units), issues),
+        budgets=resolve_budgets(file, units, tables, issues),
         hash=digest(_measured(document)),
         version=file.version,
         draft=file.draft or False,

@@ -13,10 +13,13 @@ from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, Unit
 from dpsql.policy.issues import dotted
 
 Kind = Literal[
-    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "not_null", "size"
-]
+    "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "nobody_has_more",
+    "belongs_to_unit", "not_null", "size",
+]  # fmt: skip
 
 PAGES = "docs/reference/promises"
+MISSED = "ε is as stated, for the limit is enforced; but intervals miss the numbers that it cuts"
+SHARED = "ε is as stated, but a group of several units counts as several groups, one for each"
 DANGLING = "ε is as stated, but answers about joined rows leave out the rows that refer to nothing"
 
 
@@ -44,7 +47,7 @@ def promises(policy: Policy) -> tuple[Promise, ...]:
     """Every promise of the policy, in its order. Promises on public tables that every run checks are not listed."""
     found = []
     for table in policy.tables.values():
-        found += list(_public(table) if table.public else _private(table))
+        found += list(_public(table) if table.public else _private(table, table.unit in policy.by_period))
         found += [p for column in table.columns.values() for p in _column(table, column)]
     return tuple(found)
 
@@ -82,6 +85,8 @@ _HEADINGS: dict[Kind, str] = {
     "foreign_key": "What is referred to is there",
     "max_frequency": "Values repeat no more often than declared",
     "max_rows_per_unit": "Nobody has more rows than declared",
+    "nobody_has_more": "Limits on rows take nothing away",
+    "belongs_to_unit": "Nobody shares these values",
     "not_null": "These columns are never NULL",
     "size": "Sizes are known to everybody",
 }
@@ -151,13 +156,16 @@ def _public(table: Table) -> Iterator[Promise]:
     )
 
 
-def _private(table: Table) -> Iterator[Promise]:
+def _private(table: Table, by_period: bool) -> Iterator[Promise]:
     loc: Loc = ("tables", table.name)
     unit = table.unit
     match table.protection:
         case RowUnit(rows=rows):
             claim = f"whoever is to be protected has at most {rows} row{'s' if rows > 1 else ''} of {table.name}"
             effect = f"someone with n rows is protected at {f'n/{rows}' if rows > 1 else 'n'}·ε only"
+            if table.grows is not None and by_period:
+                claim += f", whose {table.grows.by} never comes to lie in another {table.grows.every}"
+                effect += "; a row that was in several periods is protected at the sum of what they were charged"
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case IdUnit(column=column):
             claim = f"all rows of one {unit} in {table.name} carry the same {column}, and it is nobody else's"
@@ -187,6 +195,13 @@ def _private(table: Table) -> Iterator[Promise]:
         claim = f"no {unit} has more than {limit.rows} rows of {table.name}"
         effect = f"a {unit} with n rows is protected at n/{limit.rows}·ε only"
         yield Promise("max_rows_per_unit", dotted((*loc, "max_rows_per_unit")), claim, effect, unit)
+    elif limit is not None and limit.nobody_has_more:
+        claim = f"no {unit} has more than {limit.rows} rows of {table.name}, so that the limit takes nothing away"
+        where = dotted((*loc, "max_rows_per_unit", "nobody_has_more"))
+        yield Promise("nobody_has_more", where, claim, MISSED, unit)
+    for i, column in enumerate(table.belongs_to_unit):
+        claim = f"all rows of {table.name} with one {column} are of one {unit}"
+        yield Promise("belongs_to_unit", dotted((*loc, "belongs_to_unit", i)), claim, SHARED, unit)
     if table.size is not None:
         claim = f"{table.name} has exactly {table.size} rows, and everybody may know it"
         effect = "counts and averages are wrong, at the stated ε; if the size is not public, it is given away at ε 0"

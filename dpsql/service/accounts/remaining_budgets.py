@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
+from dpsql.core.ledger.losses.regions import END, Region, inside, words
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
@@ -65,7 +67,7 @@ def _each(choose: Callable[[list[Fraction]], Fraction], losses: list[PrivacyLoss
 def limits_of(policy: Policy, ledger: Ledger | None, analyst: str) -> Caps:
     """What limits an account (`*`: the shared one): the policy's numbers, or what the ledger has fixed below them."""
     caps = policy.caps_for(None if analyst == "*" else analyst)
-    limits = Caps(caps.total, caps.analyst, caps.per_query)
+    limits = Caps(caps.total, caps.analyst, caps.per_query, by_period=caps.by_period)
     return limits if ledger is None else in_force(limits, analyst, ledger.fixed())
 
 
@@ -84,6 +86,39 @@ def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
             None if total_cap is None else remaining(total_cap, total),
         )
     return found
+
+
+def lines_by_period(policy: Policy, ledger: Ledger | None, analyst: str | None = None) -> list[str]:
+    """What each period of a growing table has lost, and what that means; empty if no unit has accounts by period."""
+    found: list[str] = []
+    for unit, table in policy.by_period.items():
+        assert table.grows is not None
+        cap = limits_of(policy, ledger, analyst or "*")
+        limit = cap.total.get(unit) if analyst is None else cap.analyst.get(unit)
+        spent = () if ledger is None else ledger.by_period(unit, analyst)
+        found += ["", f"{unit}, each row of {table.name} by {table.grows.every}"]
+        for days, loss in _runs(spent, table.grows.first):
+            left = "no limit" if limit is None else f"{_left(remaining(limit, loss))} of {limit}"
+            found.append(f"  {days:<25}  spent {loss}, {left}")
+        if analyst is None and limit is not None:
+            found.append(
+                f"{limit} is what one row of {table.name} may lose in all. Nothing limits what all periods together "
+                "tell of all rows."
+            )
+    return found
+
+
+def _runs(spent: Region, first: dt.date) -> Iterator[tuple[str, PrivacyLoss]]:
+    """Stretches of days of one loss, from the first day of the table on, those that lost nothing among them."""
+    start, own = first.toordinal(), inside(spent, (first, None))
+    for span in own:
+        begin, stop = max(span.bounds[0], start), span.bounds[1]
+        if begin > start:
+            yield words((dt.date.fromordinal(start), dt.date.fromordinal(begin - 1))), NO_LOSS
+        yield words((dt.date.fromordinal(begin), span.last)), span.loss
+        start = stop
+    if start < END:
+        yield words((dt.date.fromordinal(start), None)), NO_LOSS
 
 
 def total(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:

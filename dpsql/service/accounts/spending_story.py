@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from fractions import Fraction
 from typing import Final, Self
 
 from dpsql.core.ledger.ledger import Cap, EntryKind, Receipt
-from dpsql.core.ledger.losses.sums import Parts, parts_of
+from dpsql.core.ledger.losses.regions import BEGIN, END, Region, dearest
+from dpsql.core.ledger.losses.sums import LossSums
 from dpsql.core.policy.units import UnitNames
-from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 
 NEWEST: Final = 100
 """Entries of an account that a history shows, the newest of them."""
@@ -36,33 +36,32 @@ class Trail:
     __slots__ = ("_last", "_points", "_seen", "_step", "_sums")
 
     def __init__(self) -> None:
-        self._points: list[tuple[datetime, Parts]] = []
-        self._sums: Parts = (0, 0, 0)
+        self._points: list[Point] = []
+        self._sums = LossSums()
         self._seen, self._step = 0, 1
         self._last = NEVER
 
-    def add(self, at: datetime, loss: PrivacyLoss) -> None:
-        """A charge."""
-        self._sums = tuple(map(sum, zip(self._sums, parts_of(loss), strict=True)))  # type: ignore[assignment]
+    def add(self, at: datetime, region: Region) -> None:
+        """A charge, by period."""
+        self._sums.add_anywhere(region)
         self._last = at
         if self._seen % self._step == 0:
-            self._points.append((at, self._sums))
+            self._points.append((at, self.spent))
             if len(self._points) > 2 * MOST_POINTS:
                 self._points, self._step = self._points[::2], 2 * self._step
         self._seen += 1
 
     @property
     def spent(self) -> PrivacyLoss:
-        """In all."""
-        return _loss(self._sums)
+        """In all: in the dearest period, part by part."""
+        return self._sums.spent(BEGIN, END)
 
     def points(self, most: int = MOST_POINTS) -> list[Point]:
         """So many of them, at least one, and the last one in any case."""
         step = max(1, -(-len(self._points) // max(most - 1, 1)))
         found = self._points[::step] if most > 1 else []
-        if self._seen and found[-1:] != [(self._last, self._sums)]:
-            found = [*found, (self._last, self._sums)]
-        return [(at, _loss(parts)) for at, parts in found]
+        last = self._last, self.spent
+        return [*found, last] if self._seen and found[-1:] != [last] else found
 
 
 class SpendingStory:
@@ -107,9 +106,9 @@ class SpendingStory:
         self.newest[entry.analyst].append(entry.id)
         self.policies.add(entry.policy_hash)
         for unit in entry.units:
-            for who, loss in ((None, entry.charges.get(unit, NO_LOSS)), (entry.analyst, entry.in_account(unit))):
-                if loss != NO_LOSS:
-                    self._trails[unit, who].add(at, loss)
+            for who, region in ((None, entry.charged(unit)), (entry.analyst, entry.account(unit))):
+                if dearest(region) != NO_LOSS:
+                    self._trails[unit, who].add(at, region)
 
     @property
     def charges(self) -> int:
@@ -134,8 +133,3 @@ def _time(text: str) -> datetime | None:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def _loss(parts: Parts) -> PrivacyLoss:
-    epsilon, delta, rho = (Fraction(part, GRID) for part in parts)
-    return PrivacyLoss(epsilon, delta, rho)

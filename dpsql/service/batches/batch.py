@@ -198,9 +198,10 @@ class Batch:
             for key, (integer,) in zip(noisy.keys, noisy.values, strict=True):
                 of[key] = float(integer * grain)  # type: ignore[index]  # the numbers of classes
         measured = self._measured(release._made)
+        is_cut = any(form.lost for step in release.plan.post.steps for form in step.forms.values())
         answers: list[BatchAnswer | None] = [None] * len(self._statements)
         for p, table in design.tables.items():
-            answers[p] = answer_of(design.members[p], table, design.forms[p], measured, cells)
+            answers[p] = answer_of(design.members[p], table, design.forms[p], measured, cells, is_cut)
         notes = [Note(clip, Rank.BIAS) for q in design.shares for clip in q.clips]
         notes += [note for note in release.notes if note.topic not in _OF_MARGINALS]
         others = [c.name for c in design.classes.values() if not c.complete]

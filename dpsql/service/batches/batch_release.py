@@ -13,11 +13,11 @@ from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.note import Note
-from dpsql.frontend.aggregates.formula import Bounds
+from dpsql.frontend.aggregates.formula import Ends
 from dpsql.planner.batch.estimate import Measured
 from dpsql.planner.batch.member_answers import Cells, ToldNumber
 from dpsql.planner.batch.members import Member
-from dpsql.planner.batch.quantities import Form, Quantity
+from dpsql.planner.batch.quantities import Form, LinearNumber, Quantity
 from dpsql.planner.batch.workload import MemberTable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Estimated = tuple[ToldNumber, tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """The answer of one member. columns, types, rows: as of any query."""
+    """The answer of one member. columns, types, rows: as of any query. _is_cut: whether a limit cuts its numbers."""
 
     sql: str
     columns: tuple[str, ...]
@@ -37,6 +37,7 @@ class BatchAnswer:
     rows: tuple[tuple[Any, ...], ...]
     _noisy: tuple[bool, ...] = field(repr=False)
     _numbers: tuple[tuple[Estimated | None, ...], ...] = field(repr=False)
+    _is_cut: bool = field(default=False, repr=False)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows)
@@ -49,16 +50,22 @@ class BatchAnswer:
         """Of each column whether its numbers are noisy; the others are keys."""
         return self._noisy
 
-    def bounds(self, level: float) -> list[list[Bounds | None]]:
-        """For each row and column (low, high) at this confidence; None for keys."""
-        return [[None if each is None else each[0].bounds(each[1], level) for each in row] for row in self._numbers]
+    def bounds(self, level: float, *, bounded: bool = False) -> list[list[Ends | None]]:
+        """For each row and column (low, high) at this confidence; None for keys, and for what a limit cuts: of what is
+        never negative only the upper end is. bounded: of what it would be with its limits in place."""
+        cut = self._is_cut and not bounded
+        return [[None if each is None else _ends(*each, level, cut) for each in row] for row in self._numbers]
 
-    def intervals(self, level: float | Fraction = float(LEVEL)) -> list[dict[str, Bounds | None]]:
-        """One dict per row: column → (low, high) at this confidence. Raises Rejected DP406 unless 0 < level < 1."""
+    def intervals(
+        self, level: float | Fraction = float(LEVEL), *, bounded: bool = False
+    ) -> list[dict[str, Ends | None]]:
+        """One dict per row: column → (low, high) at this confidence; an end is None where a limit cuts the number by an
+        unknown amount. bounded: as of a query. Raises Rejected DP406 unless 0 < level < 1."""
         if not 0 < level < 1:
             raise reject("DP406", "a confidence is above 0 and below 1", help=["intervals(0.95)"])
-        found = self.bounds(float(level))
-        return [{name: b for name, b in zip(self.columns, row, strict=True) if b is not None} for row in found]
+        found = self.bounds(float(level), bounded=bounded)
+        names = [(name, i) for i, (name, noisy) in enumerate(zip(self.columns, self._noisy, strict=True)) if noisy]
+        return [{name: row[i] for name, i in names} for row in found]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Column name → values."""
@@ -100,11 +107,18 @@ class BatchRelease(Sequence[BatchAnswer]):
         return len(self.answers)
 
 
+def _ends(number: ToldNumber, values: tuple[float, ...], level: float, cut: bool) -> Ends | None:
+    if cut and not (isinstance(number.form, LinearNumber) and number.form.nonnegative):
+        return None
+    low, high = number.bounds(values, level)
+    return low, None if cut else high
+
+
 def answer_of(
     member: Member, table: MemberTable, forms: Sequence[Form], measured: Mapping[Quantity, Measured],
-    cells: Mapping[Quantity, Cells],
+    cells: Mapping[Quantity, Cells], is_cut: bool,
 ) -> BatchAnswer:  # fmt: skip
-    """What the noisy marginals say of a member."""
+    """What the noisy marginals say of a member. is_cut: whether limits cut them by an unknown amount."""
     types = {place - len(member.keys): c.type for place, c in zip(member.shown, member.columns, strict=True)}
     rows: list[tuple[list[Any], list[Estimated | None]]] = []
     for i, key in enumerate(table.keys):
@@ -124,4 +138,5 @@ def answer_of(
         tuple(tuple(values[p] for p in member.shown) for values, _ in rows),
         tuple(p >= len(member.keys) for p in member.shown),
         tuple(tuple(numbers[p] for p in member.shown) for _, numbers in rows),
+        is_cut,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from dpsql.core.policy.tables import Bound, Column, Key, Table, TableDomain, Val
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines import promises as measured
 from dpsql.engines import public_facts as public
-from dpsql.policy.tools.assumptions import DANGLING
+from dpsql.policy.tools.assumptions import DANGLING, MISSED, SHARED
 from dpsql.policy.tools.unsaid import home_column
 
 Measure = Callable[[Engine], int]
@@ -196,13 +196,19 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
         where: Loc = (*loc, "max_rows_per_unit")
         measure: Measure | None = None
         match table.protection:
-            case IdUnit(column=column) if limit.assumed:
+            case IdUnit(column=column) if limit.assumed or limit.nobody_has_more:
                 measure = partial(measured.rows_per_id, table=name, path=(), id_column=column)
-            case PathUnit(path=path, id_column=column) if limit.assumed:
+            case PathUnit(path=path, id_column=column) if limit.assumed or limit.nobody_has_more:
                 measure = partial(measured.rows_per_id, table=name, path=path, id_column=column)
             case _:
                 pass
-        if measure is None:
+        if measure is not None and not limit.assumed:
+            yield Check(
+                "nobody_has_more", name, (*where, "nobody_has_more"), claim,
+                f"most rows of {name} of one {table.unit}", measure, limit.rows, when_false=MISSED,
+                repair="leave out nobody_has_more, or raise the limit to a number that nobody exceeds",
+            )  # fmt: skip
+        if measure is None or not limit.assumed:
             yield Check("max_rows_per_unit", name, where, claim, enforced=True)
             yield from _taken(table, where, limit.rows, f"more than {limit.rows} rows of {name}")
         else:
@@ -222,6 +228,13 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
         rows = table.max_rows_per_group * table.max_groups_per_unit
         more = f"more rows of {name} than {table.max_groups_per_unit} groups of {table.max_rows_per_group} hold"
         yield from _taken(table, (*loc, "max_rows_per_group"), rows, more)
+    for i, column in enumerate(table.belongs_to_unit):
+        if (place := _place(table)) is not None:
+            yield Check(
+                "belongs_to_unit", name, (*loc, "belongs_to_unit", i), "",
+                f"values of {name}.{column} that rows of several {table.unit}s have",
+                partial(measured.shared_values, **place, column=column), 0, when_false=SHARED, repair=_CORRECT,
+            )  # fmt: skip
     if table.size is not None:
         yield Check(
             "size", name, (*loc, "size"), "", f"rows of {name}", partial(public.row_count, table=name), table.size,

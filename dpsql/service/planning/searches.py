@@ -18,7 +18,7 @@ from dpsql.answers.stored.resolve import resolve
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease, assembled
 from dpsql.diagnostics.diagnostic import Mark
-from dpsql.diagnostics.errors import NothingFound, Rejected
+from dpsql.diagnostics.errors import NothingFound, Rejected, reject
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.searches.found import nothing_found
@@ -42,6 +42,8 @@ def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], cha
         raise nothing_found(plan.searches.limits, found, plan.source, plan.loss)
     try:
         limited = _compiled(service, plan, found)
+        if limited.basis.periods != plan.basis.periods:  # what follows may cost no period that was not charged
+            raise reject("DP409", "periods were closed meanwhile", source=plan.source, help=["ask again: it goes on"])
         service.facts.check_again(limited)
     except Rejected as refusal:
         spent = f"{charged.spent} was charged; the noisy octaves are kept"

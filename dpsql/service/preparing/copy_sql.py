@@ -44,8 +44,8 @@ from dpsql.core.policy.units import PathUnit
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names
+from dpsql.core.printing.forms.kept_first import SALT
 from dpsql.core.printing.grid_integers import quantized
-from dpsql.core.printing.kept_first import SALT
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.waist import waist
 from dpsql.planner.rewrites.bounds.read_stored_integers import stored_form

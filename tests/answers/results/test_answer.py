@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.answers.results import frame_columns as frames
-from dpsql.answers.results.answer import Release, column_intervals, first_rows, half_widths, unique_names
+from dpsql.answers.results.answer import Release, column_intervals, first_rows, reaches, unique_names
 from dpsql.api.connection import Connection
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import Kind, SqlType
@@ -136,9 +136,9 @@ def test_intervals_of_an_average_of_nobody(con: Connection) -> None:
 
 
 def test_intervals_widen_with_the_level(mixed: Release) -> None:
-    widths = [half_widths(mixed, Fraction(level))[0]["fees"] for level in ("0.5", "0.9", "0.95", "0.999999")]
-    assert all(w is not None for w in widths)
-    assert sorted(widths) == widths and len(set(widths)) == 4  # type: ignore[type-var]
+    found = [reaches(mixed, Fraction(level))[0]["fees"] for level in ("0.5", "0.9", "0.95", "0.999999")]
+    widths = [max(below, above) for below, above in (w for w in found if w is not None) if below and above]
+    assert sorted(widths) == widths and len(set(widths)) == 4
 
 
 def test_the_width_shown_covers_the_interval(mixed: Release, con: Connection) -> None:
@@ -146,12 +146,13 @@ def test_the_width_shown_covers_the_interval(mixed: Release, con: Connection) ->
     nobody = con.sql("SELECT AVG(age) AS age FROM members WHERE city = 'Oslo'").run(epsilon=100)
     for release in (mixed, nobody):
         names = unique_names(release.columns)
-        for row, around, widths in zip(release.rows, release.intervals(), half_widths(release), strict=True):
+        for row, around, widths in zip(release.rows, release.intervals(), reaches(release), strict=True):
             for value, name in zip(row, names, strict=True):
                 if (bounds := around.get(name)) is not None:
-                    low, high, width = *bounds, widths[name] or 0
+                    (low, high), (below, above) = bounds, widths[name] or (0, 0)
+                    assert low is not None and high is not None and below is not None and above is not None
                     slack = 1e-6 * max(1, abs(low), abs(high))
-                    assert float(value) - width <= low + slack and high <= float(value) + width + slack
+                    assert float(value) - below <= low + slack and high <= float(value) + above + slack
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), "x", None, True])
@@ -201,7 +202,7 @@ def test_intervals_of_the_first_rows(shared: Connection, sql: str) -> None:
         assert all(
             t.bounds == column_intervals(result, Fraction("0.95"))[name].bounds[:most] for name, t in shown.items()
         )
-        assert half_widths(result, most=most) == half_widths(result)[:most]
+        assert reaches(result, most=most) == reaches(result)[:most]
         assert first_rows(result, most) == result.rows[:most]
 
 

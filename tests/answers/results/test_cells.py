@@ -40,18 +40,52 @@ from dpsql.answers.results.cell_texts import Cell, cell, plain
     ],
 )
 def test_cells(value: Any, half_width: float | None, expected: str) -> None:
-    assert cell(value, half_width).text == expected
+    assert cell(value, None if half_width is None else (half_width, half_width)).text == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "reach", "expected"),
+    [
+        (5215, (115.0, None), "≥ 5100 (cut by an unknown amount)"),
+        (5215, (114.2, None), "≥ 5100 (cut by an unknown amount)"),
+        (5215, (None, 114.2), "≤ 5330 (cut by an unknown amount)"),
+        (0.5, (0.25, None), "≥ 0.250 (cut by an unknown amount)"),
+        (Decimal("10.5"), (1.25, None), "≥ 9.25 (cut by an unknown amount)"),
+        (1e20, (1e19, None), "≥ 90000000000000000000 (cut by an unknown amount)"),
+    ],
+)
+def test_a_cell_with_one_end_shows_it_rounded_outwards(
+    value: Any, reach: tuple[float | None, float | None], expected: str
+) -> None:
+    assert cell(value, reach, "cut by an unknown amount").text == expected
+
+
+@pytest.mark.parametrize(
+    ("reach", "expected"),
+    [
+        ((120.0, 620.0), "5215 −120 / +620"),
+        ((620.0, 120.0), "5215 −620 / +120"),
+        ((100.0, 110.0), "5215 ± 110"),
+        ((100.0, 110.1), "5215 −100 / +111"),
+        ((0.0, 3.0), "5215 −0 / +3"),
+        ((None, None), "5215"),
+    ],
+)
+def test_sides_that_differ_by_more_than_a_tenth_are_both_shown(
+    reach: tuple[float | None, float | None], expected: str
+) -> None:
+    assert cell(5215, reach).text == expected
 
 
 def test_numbers_go_to_the_right() -> None:
-    assert cell(1).numeric and cell(1.5, 2.0).numeric and cell(Decimal(1)).numeric
+    assert cell(1).numeric and cell(1.5, (2.0, 2.0)).numeric and cell(Decimal(1)).numeric
     assert not any(cell(v).numeric for v in (None, True, "1", dt.date(2025, 1, 1)))
     assert cell("1") == Cell("1")
 
 
 @given(value=st.integers(-(10**9), 10**9), half_width=st.floats(1e-6, 1e9))
 def test_a_shown_half_width_is_not_narrower_than_it_is(value: int, half_width: float) -> None:
-    shown, _, around = cell(value, half_width).text.partition(" ± ")
+    shown, _, around = cell(value, (half_width, half_width)).text.partition(" ± ")
     assert Decimal(around) >= Decimal(half_width) * (1 - Decimal("1e-3"))
     assert Decimal(around) <= Decimal(half_width) * Decimal("1.011") + (1 if half_width >= 1 else Decimal("1e-8"))
     assert Decimal(shown) == value

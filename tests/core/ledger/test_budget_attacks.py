@@ -157,7 +157,9 @@ def test_item_70_notes_and_intervals_depend_on_public_things_alone(make: Callabl
         with make(private=private).connect() as con:
             answer = con.execute(sql, epsilon=1)
             notes.append(answer.notes)
-            widths.append([{k: round(v[1] - v[0], 6) for k, v in row.items() if v} for row in answer.intervals()])
+            widths.append(
+                [{k: round(v[1] - v[0], 6) for k, v in row.items() if v} for row in answer.intervals(bounded=True)]
+            )
     assert widths[0] == widths[1] and notes[0] == notes[1]
 
 

@@ -451,6 +451,11 @@ class LedgerContract:
                     for first, last in (ALWAYS, *[(draw.choice([None, a]), draw.choice([None, b])) for a, b in SPANS]):
                         found = opened.spent(unit, analyst, (first, last))
                         assert found == days.spent(unit, analyst, first, last), (unit, analyst, first, last)
+                    region = opened.by_period(unit, analyst)
+                    assert not region or region == canonical(region)
+                    for day in DAYS:
+                        own = next((s.loss for s in region if s.bounds[0] <= day.toordinal() < s.bounds[1]), NO_LOSS)
+                        assert own == days.spent(unit, analyst, day, day)
                 for analyst in ("ana", "ben"):
                     assert opened.charged(unit, analyst) == days.charged[unit, analyst]
             assert [r.entry.regions for r in opened.history()] == days.regions
@@ -474,8 +479,8 @@ class LedgerContract:
         with pytest.raises(BudgetExceeded) as refusal:
             ledger.reserve(on_days(entry("b", "0.3", "trip"), 4, 6), cap)
         assert {d.message for d in refusal.value.diagnostics} == {
-            "total budget of unit 'trip', 2026-11-05 … 2026-11-07: ε 0.3 asked, 0.2 left",
-            "budget of analyst 'ana' on unit 'trip', 2026-11-05 … 2026-11-07: ε 0.3 asked, 0.1 left",
+            "total budget of unit 'trip', 2026-11-05: ε 0.3 asked, 0.2 left",
+            "budget of analyst 'ana' on unit 'trip', 2026-11-05: ε 0.3 asked, 0.1 left",
         }
 
     def test_the_dearest_period_is_found_part_by_part(self, ledger: Ledger) -> None:
@@ -605,7 +610,7 @@ class LedgerContract:
     def test_there_is_no_way_back(self, ledger: Ledger) -> None:
         public = {name for name in dir(ledger) if not name.startswith("_")}
         looking = {"spent", "charged", "received", "accounts", "history", "salt", "path", "verify", "definitions"}
-        looking |= {"failures", "find", "fixed"}
+        looking |= {"failures", "find", "fixed", "closings", "by_period"}
         assert public <= {"reserve", "fix", "finish", "open", "look", "close", *looking}
 
     def test_the_salt_is_62_secret_bits(self, ledger: Ledger) -> None:

@@ -14,7 +14,8 @@ from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.spark import Spark
-from dpsql.core.printing.shapes import cells, direct, sliced, weighted
+from dpsql.core.printing.forms import sliced
+from dpsql.core.printing.shapes import cells, direct, weighted
 from dpsql.core.printing.waist import Level, WaistColumns
 from dpsql.engines.duckdb.locked.optimizers import restrict
 from tests.support.planning import planned

@@ -14,7 +14,7 @@ import pytest
 from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
-from dpsql.core.printing.shapes.weights import (
+from dpsql.core.printing.forms.weights import (
     SMALL,
     WeightedTerm,
     divisors,

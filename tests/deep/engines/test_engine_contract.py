@@ -33,8 +33,8 @@ FORMS = {
 
 @pytest.mark.parametrize("forms", FORMS.values(), ids=FORMS)
 def test_equal_values_are_one_group_and_have_one_hash(engine: Engine, forms: tuple[str, ...]) -> None:
-    """What is kept is the first in the order of a hash (core/printing/kept_first.py): it must not matter which form
-    came first."""
+    """What is kept is the first in the order of a hash (core/printing/forms/kept_first.py): it must not matter which
+    form came first."""
     rows = ", ".join(f"({form})" for form in forms)
     table = engine.fetch(
         f"SELECT COUNT(*), COUNT(DISTINCT hash(7, 'a', x, NULL, 5)), COUNT(DISTINCT CAST(x AS VARCHAR)), "

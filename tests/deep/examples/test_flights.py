@@ -252,7 +252,7 @@ def test_intervals_hold_the_truth(
         whole = b.query("b", truth.answer).fetchall()
         computed = {tuple(row[i] for i in places): dict(zip(found.columns, row, strict=True)) for row in whole}
     seen = 0
-    for row, intervals in zip(found, found.intervals(Fraction(10**15 - 1, 10**15)), strict=True):
+    for row, intervals in zip(found, found.intervals(Fraction(10**15 - 1, 10**15), bounded=True), strict=True):
         key = tuple(row[i] for i in places)
         true = {**computed.get(key, {}), **at[key]}
         for column, bounds in intervals.items():

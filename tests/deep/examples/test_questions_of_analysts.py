@@ -210,7 +210,7 @@ def held(con: dpsql.Connection, sql: str, level: float) -> list[bool]:
     """Whether the interval of each noisy number holds what is answered without noise. Rows meet by what is exact."""
     true = con.sql(sql).run(epsilon=MOST, delta="1e-6", fresh=True)
     noisy = con.sql(sql).run(epsilon=3, delta="1e-6", fresh=True)
-    around = noisy.intervals(level)
+    around = noisy.intervals(level, bounded=True)
     keys = [i for i, name in enumerate(noisy.columns) if not any(row.get(name) for row in around)]
     expected = {str([row[i] for i in keys]): row for row in true}
     found = []

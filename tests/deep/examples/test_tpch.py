@@ -153,7 +153,9 @@ def test_intervals_hold_the_exact_answer(
     cursor = exact.execute(QUERIES[name])
     at = [found.columns.index(key) for key in NUMBERS[name][0]]
     true = {tuple(row[i] for i in at): dict(zip(found.columns, row, strict=True)) for row in cursor.fetchall()}
-    for row, intervals in zip(found.fetchall(), found.intervals(Fraction(10**15 - 1, 10**15)), strict=True):
+    for row, intervals in zip(
+        found.fetchall(), found.intervals(Fraction(10**15 - 1, 10**15), bounded=True), strict=True
+    ):
         for column, bounds in intervals.items():
             if bounds is not None and (numbers := true.get(tuple(row[i] for i in at))) is not None:
                 assert bounds[0] - 0.51 <= (numbers[column] or 0) <= bounds[1] + 0.51

@@ -33,7 +33,8 @@ LEDGER = "clinic.ledger.sqlite"
 
 MAY_BE_MADE = (LEDGER, "clinic.ledger.head", "other.sqlite", "state")
 """By a refusal: a ledger that is not there yet, and its head."""
-COMMANDS = ("query clinic.yaml", "explain clinic.yaml", "check --policy clinic.yaml", "budget clinic.yaml", "rule",
+COMMANDS = ("query clinic.yaml", 
+    "close clinic.yaml", "explain clinic.yaml", "check --policy clinic.yaml", "budget clinic.yaml", "rule",
             "audit clinic.yaml", "policy check", "policy show", "policy schema", "policy init", "policy audit",
             "policy verify", "policy report", "policy diff clinic.yaml", "policy suggest clinic.yaml", "policy",
             "demo", "",
@@ -68,6 +69,7 @@ WORDS = (
 PAIRS = tuple(
     (option, value)
     for option, values in {
+        "--through": "2026-01-31 x",
         "--epsilon": "0.1 0.2 1/3 100 1e-9 0 nan", "--delta": "1e-9 0 1", "--max-error": "n=50 n=5 a=5 n=1e9",
         "--confidence": "0.9 0.999999 1", "--weight": "n=2 a=3", "--analyst": "ana ben",
         "--ledger": "q.sql other.sqlite", "--limits": "search declared all",

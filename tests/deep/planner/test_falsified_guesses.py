@@ -20,10 +20,7 @@ from tests.deep.core.analysis.test_whole_statements import (
     values_unlimited,
 )
 from tests.support.falsified import GUESSES, falsify
-from tests.support.whole_statements import Attacked, attacked
-
-CRASHES = AssertionError, OverflowError, ValueError, TypeError, ZeroDivisionError
-"""Of planning, which has read no private row: a guess may contradict another one."""
+from tests.support.whole_statements import CRASHES, Attacked, attacked
 
 
 def _attacked(seeds: range, seed: int, guesses: Collection[str], m: pytest.MonkeyPatch, until: int = 10**9) -> Attacked:

@@ -15,8 +15,8 @@ from dpsql.core.ir.nodes import GroupKeys
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.dialect import Dialect
+from dpsql.core.printing.forms.weights import WeightedTerm
 from dpsql.core.printing.shapes import weighted
-from dpsql.core.printing.shapes.weights import WeightedTerm
 from dpsql.planner.rewrites.bounds import bound_contributions
 from tests.deep.core.analysis.test_public_groups import Form, Slots, furthest, neighbouring, rows, seen
 

@@ -22,7 +22,7 @@ from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import exact, report, violations
 from tests.support.random_databases import Store, World, id_world, row_world
 from tests.support.random_queries import random_query
-from tests.support.searched_worlds import found_limit, opened
+from tests.support.searched_worlds import found_limit, opened, unasked
 
 Limits = dict[str, int | tuple[int, int]]
 WORLDS, QUERIES = 48, 5
@@ -55,6 +55,17 @@ def test_random_queries(store: Store, seed: int) -> None:
     forms = [rng.choice(FORMS).format(keys="city, flag") for _ in range(2)] if seed % 4 else []
     for sql in (*forms, *(random_query(rng, world) for _ in range(QUERIES))):
         _look_at(rng, store, world, sql, _settings(rng))
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("seed", range(WORLDS, 2 * WORLDS))
+def test_random_queries_that_do_not_ask(store: Store, seed: int) -> None:
+    rng = random.Random(seed)
+    world = unasked(rng, id_world(rng, replace_one=seed % 2 == 1))
+    store.load(world)
+    forms = [rng.choice(FORMS).format(keys="city, flag") for _ in range(2)]
+    for sql in (*forms, *(random_query(rng, world) for _ in range(QUERIES))):
+        _look_at(rng, store, world, sql, replace(_settings(rng), search=None))
 
 
 def test_enough_queries_are_searched(store: Store) -> None:
@@ -101,4 +112,5 @@ def _compiled(store: Store, world: World, sql: str, settings: QuerySettings) -> 
 
 
 def _settings(rng: random.Random) -> QuerySettings:
-    return QuerySettings(rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5))), Fraction(1, 10**6), search=True)
+    epsilon = rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5)))
+    return QuerySettings(epsilon, Fraction(1, 10**6), search=True, anyway=True)

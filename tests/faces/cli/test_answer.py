@@ -37,7 +37,7 @@ def answer(columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], epsilon:
         uid: ShownIntervals([row.get(name) for row in around], why.get(name, [""] * len(rows)), single=True)
         for uid, name in enumerate(names)
     }
-    derived = SimpleNamespace(intervals=lambda uid, values, level: told[uid])
+    derived = SimpleNamespace(intervals=lambda uid, values, level, bounded: told[uid])
     return Rows(
         columns=columns, rows=rows, spent=PrivacyLoss(Fraction(epsilon), others.get("delta", Fraction(0))),
         notes=others.get("notes", ()), types=(DOUBLE,) * len(columns),

@@ -18,7 +18,7 @@ from dpsql.faces.cli.table_layout import (
     vertical_list,
 )
 
-ROWS = [[cell("north"), cell(12, 3.0)], [cell("日本"), cell(1234, 30.0)], [cell(None), cell(None)]]
+ROWS = [[cell("north"), cell(12, (3.0, 3.0))], [cell("日本"), cell(1234, (30.0, 30.0))], [cell(None), cell(None)]]
 
 
 class Terminal(io.StringIO):

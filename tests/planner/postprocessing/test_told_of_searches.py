@@ -104,7 +104,6 @@ def test_weighted_counts_tell_the_same() -> None:
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
-CUT = "an interval is about what the found limits leave: the part that was cut is not in it"
 COUNTS = {10: 40_000, 11: 30_000, 12: 9_000, 13: 30, 20: -7}
 
 
@@ -121,19 +120,17 @@ def test_the_notes_of_a_limit() -> None:
         "limit of SUM(amount) found: 4,096 per customer (search ε 0.2, kept for later queries)",
         "about 23 ± 126 customer units lie above it and were cut",
         "with them about 0 to 122,880 of SUM(amount) in total: it is not in the answer",
-        CUT,
     ]
     # What an octave above holds is told, and never added to the answer.
     assert list(search_notes([SearchResult(search, 2048)])) == [
         "limit of SUM(amount) found: 2,048 per customer",
         "about 9,023 ± 126 customer units lie above it and were cut",
         "with them about 61,440 to 18,616,320 of SUM(amount) in total: it is not in the answer",
-        CUT,
     ]
 
 
 def test_what_was_cut_has_no_upper_end_where_totals_lie_beyond_the_last_octave() -> None:
-    *_, told, _ = search_notes([SearchResult(octaves({10: 900, 62: 60}), 1024)])
+    *_, told = search_notes([SearchResult(octaves({10: 900, 62: 60}), 1024)])
     assert told == f"with them about {60 * (2**61 - 1024):,} or more of SUM(amount) in total: it is not in the answer"
 
 
@@ -146,7 +143,6 @@ def test_the_notes_of_bounds_and_grids() -> None:
     assert list(search_notes([found])) == [
         "bounds of amount found: -0.04 to 5.12",
         "about 0 ± 398 customer units lie outside them and were cut",
-        CUT,
     ]
     (told,) = bounds([found])
     assert told.limit == (-0.04, 5.12) and told.beyond == (0, 398)

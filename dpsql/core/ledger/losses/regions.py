@@ -20,6 +20,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, rema
 Days = tuple[dt.date | None, dt.date | None]
 """First and last day; None for an open end."""
 ALWAYS: Final[Days] = (None, None)
+_ONE: Final = PrivacyLoss(Fraction(1))
 BEGIN: Final = 0
 END: Final = dt.date.max.toordinal() + 2
 """Open ends, as numbers of days: no date has them."""
@@ -60,6 +61,12 @@ def everywhere(loss: PrivacyLoss) -> Region:
     return (LossSpan(None, None, loss),)
 
 
+def between(start: int, stop: int, loss: PrivacyLoss) -> LossSpan:
+    """A loss of the days from one number to before another."""
+    first = None if start == BEGIN else dt.date.fromordinal(start)
+    return LossSpan(first, None if stop == END else dt.date.fromordinal(stop - 1), loss)
+
+
 def pointwise(combine: Callable[[Sequence[PrivacyLoss]], PrivacyLoss], regions: Sequence[Region]) -> Region:
     """On each day what `combine` makes of what each region loses there, for days on which any of them does."""
     if all(len(region) == 1 and region[0].first is region[0].last is None for region in regions):
@@ -72,14 +79,7 @@ def pointwise(combine: Callable[[Sequence[PrivacyLoss]], PrivacyLoss], regions: 
             found[-1] = (found[-1][0], stop, loss)
         elif loss != NO_LOSS:
             found.append((start, stop, loss))
-    return tuple(
-        LossSpan(
-            None if start == BEGIN else dt.date.fromordinal(start),
-            None if stop == END else dt.date.fromordinal(stop - 1),
-            loss,
-        )
-        for start, stop, loss in found
-    )
+    return tuple(between(*each) for each in found)
 
 
 def summed(regions: Sequence[Region]) -> Region:
@@ -90,6 +90,11 @@ def summed(regions: Sequence[Region]) -> Region:
 def canonical(spans: Iterable[LossSpan]) -> Region:
     """The region of spans that may overlap: on each day the sum."""
     return pointwise(compose, [(span,) for span in spans])
+
+
+def of_days(days: Sequence[Days] | None, loss: PrivacyLoss) -> Region:
+    """What each period loses where these days lose it, and no others do. days: None for all."""
+    return everywhere(loss) if days is None else canonical(LossSpan(first, last, loss) for first, last in days)
 
 
 def dearest(region: Region) -> PrivacyLoss:
@@ -105,6 +110,11 @@ def within(region: Region, limit: Region) -> bool:
 def beyond(region: Region, part: Region) -> Region:
     """What is lost on each day besides a part."""
     return pointwise(lambda losses: remaining(*losses), (region, part)) if part else region
+
+
+def inside(region: Region, days: Days) -> Region:
+    """What is lost on these days."""
+    return pointwise(lambda losses: losses[0] if losses[1] != NO_LOSS else NO_LOSS, (region, (LossSpan(*days, _ONE),)))
 
 
 def on_grid(region: Region) -> Region:

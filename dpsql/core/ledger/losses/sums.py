@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from itertools import accumulate
 
-from dpsql.core.ledger.losses.regions import END, Region
+from dpsql.core.ledger.losses.regions import BEGIN, END, Region, between, dearest
 from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss
 
 Parts = tuple[int, int, int]
@@ -36,13 +36,21 @@ class LossSums:
         """Count an entry that loses the same in every period."""
         self._everywhere, self._charged = _plus(self._everywhere, parts), _plus(self._charged, parts)
 
-    def add(self, region: Region, dearest: Parts) -> None:
-        """Count an entry that loses this by period. dearest: of its periods."""
-        self._charged = _plus(self._charged, dearest)
+    def add_anywhere(self, region: Region) -> None:
+        """Count an entry that loses this by period, or in every one."""
+        parts = parts_of(dearest(region))
+        if len(region) == 1 and region[0].first is region[0].last is None:
+            self.add_everywhere(parts)
+        else:
+            self.add(region, parts)
+
+    def add(self, region: Region, most: Parts) -> None:
+        """Count an entry that loses this by period. most: in its dearest one."""
+        self._charged = _plus(self._charged, most)
         for span in region:
             start, stop = span.bounds
             first, behind = self._at(start), None if stop == END else self._at(stop)
-            parts = dearest if len(region) == 1 else parts_of(span.loss)
+            parts = most if len(region) == 1 else parts_of(span.loss)
             for steps, part in zip(self._steps, parts, strict=True):
                 if part:
                     steps[first] += part
@@ -60,6 +68,19 @@ class LossSums:
         first, behind = max(bisect_right(self._cuts, start) - 1, 0), bisect_left(self._cuts, stop)
         epsilon, delta, rho = (max(run[first:behind], default=0) for run in self._runs)
         return _loss(_plus(self._everywhere, (epsilon, delta, rho)))
+
+    def by_day(self) -> Region:
+        """What each day has lost."""
+        runs = [list(accumulate(steps)) for steps in self._steps]
+        starts = [BEGIN, *self._cuts]
+        losses = [self._everywhere, *(_plus(self._everywhere, (e, d, r)) for e, d, r in zip(*runs, strict=True))]
+        found: list[tuple[int, int, Parts]] = []
+        for start, stop, parts in zip(starts, [*starts[1:], END], losses, strict=True):
+            if found and found[-1][1:] == (start, parts):
+                found[-1] = (found[-1][0], stop, parts)
+            elif any(parts) and start < stop:
+                found.append((start, stop, parts))
+        return tuple(between(start, stop, _loss(parts)) for start, stop, parts in found)
 
     @property
     def charged(self) -> PrivacyLoss:

@@ -19,10 +19,10 @@ from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.forms.clip import only_if
+from dpsql.core.printing.forms.key_lists import member
+from dpsql.core.printing.forms.sliced import Sets, unfiltered, with_numbers
 from dpsql.core.printing.grid_integers import quantized
-from dpsql.core.printing.key_lists import member
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, unfiltered, with_numbers
 from dpsql.core.printing.waist import conditions, text, waist
 
 Weighed = Callable[[str], tuple[str, str, str]]

@@ -23,14 +23,14 @@ from dpsql.core.measures.all_measures import rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames
-from dpsql.core.printing.few_values import at_most_values
 from dpsql.core.printing.forms.clip import only
+from dpsql.core.printing.forms.few_values import at_most_values
+from dpsql.core.printing.forms.key_lists import OfGroups
+from dpsql.core.printing.forms.sliced import Sets, choices, divided, places, unfiltered, with_numbers
 from dpsql.core.printing.grid_integers import addend, comoment, counted_rows, held_in, quantized, uncentered, valid
-from dpsql.core.printing.key_lists import OfGroups
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
 from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, choices, divided, places, unfiltered, with_numbers
 from dpsql.core.printing.waist import conditions, text, waist
 
 

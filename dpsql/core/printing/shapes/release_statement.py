@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from dpsql.core.ir.components import KeySource
 from dpsql.core.numbers.cells import Cells
-from dpsql.core.printing.kept_first import SALT
+from dpsql.core.printing.forms.kept_first import SALT
 
 
 @dataclass(frozen=True, slots=True)

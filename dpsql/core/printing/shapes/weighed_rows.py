@@ -30,7 +30,7 @@ from dpsql.core.ir.nodes import BoundContributions
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.forms.kept_groups import kept_groups, rows_of_kept_groups
-from dpsql.core.printing.shapes.weights import divisors, scaled
+from dpsql.core.printing.forms.weights import divisors, scaled
 
 
 def weighed(c: Component, d: Dialect, b: BoundContributions, group: Sequence[Typed], rows: str) -> tuple[str, str, str]:

@@ -30,20 +30,12 @@ from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
-from dpsql.core.printing.few_values import kept_values
+from dpsql.core.printing.forms import sliced
 from dpsql.core.printing.forms.clip import only, only_if
+from dpsql.core.printing.forms.few_values import kept_values
 from dpsql.core.printing.forms.kept_groups import kept_groups, rows_of_kept_groups
-from dpsql.core.printing.grid_integers import clipped_column, held_in
-from dpsql.core.printing.relational_nodes import Emitter
-from dpsql.core.printing.shapes import sliced
-from dpsql.core.printing.shapes.aggregate_before_join import Early, early
-from dpsql.core.printing.shapes.cells import histogram
-from dpsql.core.printing.shapes.coded_keys import coded_keys
-from dpsql.core.printing.shapes.direct import grouping, total
-from dpsql.core.printing.shapes.release_statement import Statement
-from dpsql.core.printing.shapes.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
-from dpsql.core.printing.shapes.weighed_rows import weighed, with_steps
-from dpsql.core.printing.shapes.weights import (
+from dpsql.core.printing.forms.sliced import Sets, grouped, in_slice, places, rows_of_slices, sliced_sets, unfiltered
+from dpsql.core.printing.forms.weights import (
     WeightedTerm,
     of_unit,
     over_all_rows,
@@ -51,6 +43,14 @@ from dpsql.core.printing.shapes.weights import (
     over_rows,
     over_total,
 )
+from dpsql.core.printing.grid_integers import clipped_column, held_in
+from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.core.printing.shapes.aggregate_before_join import Early, early
+from dpsql.core.printing.shapes.cells import histogram
+from dpsql.core.printing.shapes.coded_keys import coded_keys
+from dpsql.core.printing.shapes.direct import grouping, total
+from dpsql.core.printing.shapes.release_statement import Statement
+from dpsql.core.printing.shapes.weighed_rows import weighed, with_steps
 from dpsql.core.printing.waist import conditions, text, waist
 
 FAR = 2**80

@@ -88,6 +88,8 @@ def _shown(answer: BatchAnswer, ends: bool) -> Answer:
         heads += [(name, type_), *([(f"{name}_{end}", DOUBLE) for end in ENDS] if is_noisy else [])]
     found: list[tuple[Any, ...]] = []
     for row, bounds in zip(answer.rows, answer.bounds(float(LEVEL)), strict=True):
-        cells = [(v, *(map(float, b or ()))) for v, b in zip(row, bounds, strict=True)]
+        ends_of = [(None if b is None else [None if end is None else float(end) for end in b]) for b in bounds]
+        beside = [(b or [None, None]) if noisy else [] for b, noisy in zip(ends_of, answer.noisy, strict=True)]
+        cells = [(v, *b) for v, b in zip(row, beside, strict=True)]
         found.append(tuple(chain.from_iterable(cells)))
     return Answer(tuple(heads), found, ends=tuple(places))

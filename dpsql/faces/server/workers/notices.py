@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.answers.results.answer import Release, half_widths
+from dpsql.answers.results.answer import Release, reaches
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
@@ -16,6 +16,7 @@ from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.server.packed_rows import MOST_BYTES, TooManyBytes, packed
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.planner.plan import Plan
+from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT
 from dpsql.service.accounts.remaining_budgets import total
 from dpsql.service.query import accuracy
 from dpsql.service.session import Session
@@ -44,15 +45,19 @@ def price_told(session: Session, spent: PrivacyLoss) -> Note:
 
 
 def _errors(release: Release) -> list[Note]:
-    """Column by column, the largest ± of all rows, at 95 %."""
-    rows = half_widths(release)
+    """Column by column, the largest ± of all rows, at 95 %; of what a limit cuts, its only side."""
+    rows = reaches(release)
     names = dict.fromkeys(name for row in rows for name in row)
     found = []
     for name in names:
-        widths = [w for row in rows if (w := row.get(name)) is not None]
-        if widths:
-            upto = "" if len(set(widths)) == 1 else "up to "
-            found.append(Note(f"{name} ± {upto}{max(widths):.6g} (95 %)", Rank.SOURCE, Topic.WIDTH))
+        ends = [w for row in rows if (w := row.get(name)) is not None]
+        for sign, sides in (("±", [max(b, a) for b, a in ends if b is not None and a is not None]),
+                            ("−", [b for b, a in ends if b is not None and a is None]),
+                            ("+", [a for b, a in ends if b is None and a is not None])):  # fmt: skip
+            if sides:
+                upto = "" if len(set(sides)) == 1 else "up to "
+                cut = "" if sign == "±" else f"; {BY_AN_UNKNOWN_AMOUNT}"
+                found.append(Note(f"{name} {sign} {upto}{max(sides):.6g} (95 %){cut}", Rank.SOURCE, Topic.WIDTH))
     return found
 
 
@@ -60,7 +65,8 @@ def cost_told(session: Session, plan: Plan) -> Answer:
     """EXPLAIN (COST): for each noisy column the price now, its ±, what is left, and how often that would be enough."""
     charge = session.charge_to_show(plan)
     found = _cost(session, charge.loss, dict(accuracy(plan, LEVEL)))
-    return replace(found, notices=charge.notes, plan=plan.hash)
+    later = (note for note in plan.notes if note.topic is Topic.LATER)
+    return replace(found, notices=(*charge.notes, *later), plan=plan.hash)
 
 
 def summary_cost_told(session: Session, making: SummaryMaking) -> Answer:

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from dpsql.core.release.noisy import NoisyRelease
+from dpsql.core.value_classes import replace
 from dpsql.planner.postprocessing.consistency.totals import Consistent
 from dpsql.planner.postprocessing.intervals.column_enclosures import ELSEWHERE, MANY, UNSETTLED
 from dpsql.planner.postprocessing.intervals.derived_columns import (
@@ -28,6 +29,7 @@ from dpsql.planner.postprocessing.intervals.gathered_rows import Gathered
 from dpsql.planner.postprocessing.intervals.linear import LaidOut, LinearColumn, Noises, Places, Spans, TooMany
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals, shown_intervals, simultaneous
 from dpsql.planner.postprocessing.planning.forms import (
+    WHOLE,
     Called,
     Constant,
     Converted,
@@ -74,24 +76,28 @@ class AnswerIntervals:
         # Columns are kept as well, so that their numbers cannot be given to others.
         self._laid_out: dict[tuple[int, int], tuple[IntervalColumn, LaidOut]] = {}
         self._inputs: dict[tuple[int, int], IntervalColumn] = {}
-        self._intervals: dict[tuple[int, Fraction, int], ShownIntervals] = {}
+        self._intervals: dict[tuple[int, Fraction, int, bool], ShownIntervals] = {}
 
     @cached_property
     def _noises(self) -> Noises:
         return Noises(self._releases)
 
-    def intervals(self, uid: int, values: Sequence[Any], level: Fraction) -> ShownIntervals:
-        """Of column `uid`, which shows these values in the first rows of the answer."""
-        key = uid, level, len(values)
+    def intervals(self, uid: int, values: Sequence[Any], level: Fraction, bounded: bool = False) -> ShownIntervals:
+        """Of column `uid`, which shows these values in the first rows of the answer.
+
+        bounded: of what the query would give with its limits in place.
+        """
+        key = uid, level, len(values), bounded
         if key not in self._intervals:
-            self._intervals[key] = self._found(uid, values, level)
+            self._intervals[key] = self._found(uid, values, level, bounded)
         return self._intervals[key]
 
-    def _found(self, uid: int, values: Sequence[Any], level: Fraction) -> ShownIntervals:
+    def _found(self, uid: int, values: Sequence[Any], level: Fraction, bounded: bool) -> ShownIntervals:
         last, height = len(self._steps) - 1, len(values)
         form = self._steps[last].forms[uid]
-        if form.kind in (IntervalMethod.EXACT, IntervalMethod.NONE):
-            return ShownIntervals.nothing(height, form.why)
+        form = replace(form, lost=WHOLE) if bounded else form
+        if (gap := form.gap) is not None:
+            return ShownIntervals.nothing(height, gap)
         column = self._column(form, last)
         if len(column) > height:
             column = column.taken(np.arange(height))

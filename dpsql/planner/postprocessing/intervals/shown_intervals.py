@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dpsql.core.noise.integer_columns import Floats
-from dpsql.planner.postprocessing.intervals.column_enclosures import ELSEWHERE, LOST, WHY, Bounds
+from dpsql.frontend.aggregates.formula import Ends
+from dpsql.planner.postprocessing.intervals.column_enclosures import ELSEWHERE, FINE, LOST, WHY, Bounds
 from dpsql.planner.postprocessing.intervals.derived_columns import (
     IntervalColumn,
     KnownColumn,
@@ -23,7 +24,7 @@ from dpsql.planner.postprocessing.intervals.derived_columns import (
     TotalColumn,
     nothing,
 )
-from dpsql.planner.postprocessing.planning.forms import Form
+from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT, Form
 
 _MOST_LEVELS = 24
 """Different numbers of atoms in the rows of one column; more are put together, which only widens."""
@@ -34,10 +35,12 @@ _NEAR = 1e-6
 class ShownIntervals:
     """Of one column of the answer, row by row: (low, high), or None; and why it is None, unless there is no noise.
 
+    An end is None where a limit cuts the number by an unknown amount; the reason says that, too.
+
     single: the column has intervals, so that a reason is one of this number alone.
     """
 
-    bounds: list[tuple[float, float] | None]
+    bounds: list[Ends | None]
     why: list[str]
     single: bool = False
 
@@ -72,12 +75,14 @@ def shown_intervals(column: IntervalColumn, found: Bounds, values: Sequence[Any]
     known = ~np.isnan(found.low) & ~shown.missing & ~lost & ~np.isnan(shown.values)
     noisy = column.noisy
     low, high = np.minimum(found.low, shown.values), np.maximum(found.high, shown.values)
-    pairs = zip(low.tolist(), high.tolist(), (known & noisy).tolist(), strict=True)
+    ends = [[None] * len(own) if lost else own.tolist() for own, lost in ((low, form.lost.low), (high, form.lost.high))]
+    shown_ends = [pair if there else None for *pair, there in zip(*ends, (known & noisy).tolist(), strict=True)]
     why = np.where(lost, LOST, found.why)
     why = np.where(known | ~noisy | found.missing, 0, why)
     texts = {code: WHY.get(code, form.why) for code in np.unique(why).tolist()}
-    reasons = [texts[code] if code else "" for code in why.tolist()]
-    return ShownIntervals([(a, b) if there else None for a, b, there in pairs], reasons, single=True)
+    texts[FINE] = BY_AN_UNKNOWN_AMOUNT if form.lost else ""
+    reasons = [texts[code] if there or code else "" for code, there in zip(why.tolist(), noisy.tolist(), strict=True)]
+    return ShownIntervals([None if pair is None else (pair[0], pair[1]) for pair in shown_ends], reasons, single=True)
 
 
 def _lost(column: IntervalColumn, shown: Floats) -> np.ndarray:

@@ -24,6 +24,7 @@ from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
+from dpsql.planner.postprocessing.planning.cut_numbers import NO_CUTS, Cuts, lost_ends
 from dpsql.planner.postprocessing.planning.cut_statements import Steps
 from dpsql.planner.postprocessing.planning.steps import PostProcessing
 from dpsql.planner.postprocessing.planning.unchanged_columns import origin_of, shown_by
@@ -36,14 +37,15 @@ def post_processing(
     found: Releases,
     dialect: Dialect,
     tables: TableNames,
+    cuts: Cuts = NO_CUTS,
 ) -> PostProcessing:
-    """The post-processing of a plan whose root is public. dialect, tables: the engine's."""
+    """The post-processing of a plan whose root is public. dialect, tables: the engine's. cuts: what limits take."""
     public = _public_columns(tree.node, columns)
     if not releases:
         sql = Emitter(dialect, _own_names(tree, tables), ByIdentity(), Aliases()).query(tree, columns)
         return PostProcessing(None, 0, sql, public, (), columns, tree.fact.empty)
     index = found.index
-    steps = Steps(tree.node, releases, found).of(tree, columns)
+    steps = Steps(tree.node, releases, found, cuts).of(tree, columns)
     renamed = _renamed(tree.node, columns)
     return PostProcessing(
         None if renamed is None else renamed[1],
@@ -54,6 +56,7 @@ def post_processing(
         columns,
         tree.fact.empty,
         steps,
+        lost_ends(releases, cuts),
     )
 
 

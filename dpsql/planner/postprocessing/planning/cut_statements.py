@@ -41,10 +41,12 @@ from dpsql.core.ir.walk import Tagged, expressions, unused_numbers, with_inputs
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.value_classes import replace
 from dpsql.engines.scratch import Scratch
+from dpsql.planner.postprocessing.planning.cut_numbers import NO_CUTS, Cuts, lost_of
 from dpsql.planner.postprocessing.planning.expressions import seen
 from dpsql.planner.postprocessing.planning.forms import (
     EXACT,
     NOTHING,
+    WHOLE,
     Form,
     Sources,
     either,
@@ -62,8 +64,8 @@ from dpsql.planner.postprocessing.planning.windows import Several, arguments
 class Steps:
     """Cuts one plan, for the scratch database."""
 
-    def __init__(self, root: Node, releases: Sequence[PlannedRelease], found: Releases) -> None:
-        self._releases, self._found = releases, found
+    def __init__(self, root: Node, releases: Sequence[PlannedRelease], found: Releases, cuts: Cuts = NO_CUTS) -> None:
+        self._releases, self._found, self._cuts = releases, found, cuts
         self._columns = Columns(unused_numbers(root))
         self._used: frozenset[int] = frozenset()
         self._steps: list[Step] = []
@@ -182,10 +184,12 @@ class Steps:
         outputs = {o.column.uid: at for at, o in enumerate(node.outputs)}
         statement.inputs.append(Input(place, None, statement.hidden.index(row), outputs))
         forms = {k.uid: EXACT for k in node.keys}
+        missing = self._cuts.get(place)
         for at, o in enumerate(node.outputs):
             read = measured.node.outputs[at].recipe.components
             noisy = frozenset((place, i) for i in read if measured.measurements[i].known is None)
-            forms[o.column.uid] = taken(number, o.column.uid, shown(place, at, o, node.components, noisy))
+            lost = WHOLE if missing is None else lost_of(o, node.components, missing)
+            forms[o.column.uid] = taken(number, o.column.uid, shown(place, at, o, node.components, noisy, lost))
         threshold = measured.node.threshold
         chosen = NOTHING if threshold is None else frozenset({(place, threshold)})
         return StatementPart(Tagged(scan, self._columns.facts(fact), ()), forms, [row], chosen)

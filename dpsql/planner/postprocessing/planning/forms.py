@@ -26,6 +26,26 @@ Sources = frozenset[Source]
 NOTHING: Sources = frozenset()
 
 
+@value(frozen=True, slots=True)
+class Lost:
+    """What limits have cut by an unknown amount: without them a number may be far lower, or far higher."""
+
+    low: bool = False
+    high: bool = False
+
+    def __or__(self, other: Lost) -> Lost:
+        return Lost(self.low or other.low, self.high or other.high)
+
+    def __neg__(self) -> Lost:
+        return Lost(self.high, self.low)
+
+    def __bool__(self) -> bool:
+        return self.low or self.high
+
+
+WHOLE, CUT = Lost(), Lost(low=True, high=True)
+
+
 class IntervalMethod(Enum):
     """What an interval is made by."""
 
@@ -142,7 +162,8 @@ class Form:
 
     sources: the noisy numbers that it depends on; of an exact one, those that decide whether there is a row to read it
     in. why: it has no interval (NONE); empty where that needs no words. settled: noise does not decide whether it is
-    NULL. nonnegative: without noise it is never below 0.
+    NULL. nonnegative: without noise it is never below 0. lost: which ends of its interval say nothing of the number
+    without limits.
     """
 
     kind: IntervalMethod
@@ -152,14 +173,25 @@ class Form:
     why: str = ""
     settled: bool = True
     nonnegative: bool = False
+    lost: Lost = WHOLE
 
     @property
     def exact(self) -> bool:
         """Whether there is no noise in it."""
         return self.kind is IntervalMethod.EXACT
 
+    @property
+    def gap(self) -> str | None:
+        """Why it has no interval, if that is known beforehand; empty where it needs no words."""
+        if self.kind in (IntervalMethod.EXACT, IntervalMethod.NONE):
+            return self.why
+        return OF_CUT if self.lost == CUT else None
+
 
 _COMPARES = "it compares noisy numbers"
+BY_AN_UNKNOWN_AMOUNT = "cut by an unknown amount"
+"""Why an end of an interval is missing."""
+OF_CUT = "made of numbers that a limit cuts"
 EXACT = Form(IntervalMethod.EXACT)
 """Whatever the engine computes without noise, as long as nobody needs the values."""
 
@@ -180,14 +212,16 @@ def constant(value: Scalar) -> Form:
     return Form(IntervalMethod.EXACT, Constant(value), nonnegative=positive)
 
 
-def shown(release: int, at: int, output: Output, components: Sequence[Component], noisy: Sources) -> Form:
-    """An output of a release. noisy: its components that have noise."""
+def shown(
+    release: int, at: int, output: Output, components: Sequence[Component], noisy: Sources, lost: Lost = WHOLE
+) -> Form:
+    """An output of a release. noisy: its components that have noise. lost: what its limits take away."""
     maker = Shown(release, at)
     made_by = formula(output)
     if made_by.no_interval is not None:
         return none(made_by.no_interval, noisy)
     kind = IntervalMethod.ENCLOSED if made_by.terms(components) is None else IntervalMethod.LINEAR
-    return Form(kind, maker, sources=noisy, nonnegative=made_by.nonnegative(components))
+    return Form(kind, maker, sources=noisy, nonnegative=made_by.nonnegative(components), lost=lost)
 
 
 def taken(number: int, uid: int, form: Form) -> Form:
@@ -222,7 +256,10 @@ def called(function: str, args: tuple[Form, ...], values: tuple[Value, ...], res
     function = REGISTRY[function].name
     sources = _all(args)
     if function in _CONDITIONS:
-        return Form(IntervalMethod.CONDITION, Called(function, values), args, sources, settled=_settled(args))
+        lost = CUT if any(f.lost for f in args) else WHOLE
+        return Form(
+            IntervalMethod.CONDITION, Called(function, values), args, sources, settled=_settled(args), lost=lost
+        )
     if not result.numeric:
         return none(_not_a_number(result), sources)
     chosen, conditions = _chosen(function, args)
@@ -233,7 +270,8 @@ def called(function: str, args: tuple[Form, ...], values: tuple[Value, ...], res
     if kind is IntervalMethod.ENCLOSED and any(f.kind is IntervalMethod.CONDITION for f in chosen):
         return none("it is computed from comparisons of noisy numbers", sources)
     settled = function in _TOTAL and _settled(args)
-    return Form(kind, Called(function, values), args, sources, "", settled, _nonnegative(function, chosen))
+    lost = _lost(function, kind, args, chosen, conditions)
+    return Form(kind, Called(function, values), args, sources, "", settled, _nonnegative(function, chosen), lost)
 
 
 def converted(form: Form, source: SqlType, target: SqlType) -> Form:
@@ -260,7 +298,8 @@ def first(args: tuple[Form, ...], absent: tuple[Form, ...]) -> Form:
     settled = _settled(args)
     if not _settled(args[:-1]):
         kind = IntervalMethod.ENCLOSED
-    return Form(kind, First(), (*args, *absent), _all(args), "", settled, all(f.nonnegative for f in args))
+    nonnegative = all(f.nonnegative for f in args)
+    return Form(kind, First(), (*args, *absent), _all(args), "", settled, nonnegative, _either(args))
 
 
 def either(left: Form, right: Form, hidden: int) -> Form:
@@ -275,7 +314,7 @@ def either(left: Form, right: Form, hidden: int) -> Form:
     if any(f.kind is IntervalMethod.CONDITION for f in sides):
         return none(_COMPARES, _all(sides))
     nonnegative, why = left.nonnegative and right.nonnegative, left.why or right.why
-    return Form(kind, Either(hidden), sides, _all(sides), why, _settled(sides), nonnegative)
+    return Form(kind, Either(hidden), sides, _all(sides), why, _settled(sides), nonnegative, _either(sides))
 
 
 def over(function: str, form: Form, rows: Framed | Grouped) -> Form:
@@ -294,7 +333,7 @@ def over(function: str, form: Form, rows: Framed | Grouped) -> Form:
         if form.kind is IntervalMethod.LINEAR and function in ("sum", "avg")
         else IntervalMethod.ENCLOSED
     )
-    return Form(kind, Over(function, rows), (form,), form.sources, nonnegative=form.nonnegative)
+    return Form(kind, Over(function, rows), (form,), form.sources, nonnegative=form.nonnegative, lost=form.lost)
 
 
 def moved(form: Form, hidden: int, default: Form | None) -> Form:
@@ -306,7 +345,7 @@ def moved(form: Form, hidden: int, default: Form | None) -> Form:
         if f.kind is IntervalMethod.CONDITION:
             return none(_COMPARES, _all(args))
     nonnegative = all(f.nonnegative for f in args)
-    return Form(_mixed(args), Moved(hidden), args, _all(args), "", form.settled, nonnegative)
+    return Form(_mixed(args), Moved(hidden), args, _all(args), "", form.settled, nonnegative, _either(args))
 
 
 def finished(form: Form) -> Form:
@@ -375,6 +414,55 @@ def _nonnegative(function: str, args: Sequence[Form]) -> bool:
             return every or all(f.nonnegative or f.maker == Constant(None) for f in args)
         case _:
             return False
+
+
+_RISING = frozenset(
+    ("round", "floor", "ceil", "trunc", "sqrt", "cbrt", "ln", "log10", "log2", "exp", "greatest", "least", "nullif",
+     "case", "if")
+)  # fmt: skip
+"""Functions that never fall where one of the arguments that they are made of rises."""
+
+
+def _lost(
+    function: str, kind: IntervalMethod, args: Sequence[Form], chosen: Sequence[Form], conditions: Sequence[Form]
+) -> Lost:
+    """What is lost of a function's value: of shares, ratios and differences of what is cut both ends."""
+    if not any(f.lost for f in args):
+        return WHOLE
+    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):
+        return CUT
+    match function:
+        case "neg":
+            return -args[0].lost
+        case "add":
+            return args[0].lost | args[1].lost
+        case "sub":
+            return args[0].lost | -args[1].lost
+        case "mul" if args[0].exact or args[1].exact:
+            factor, number = (args[0], args[1]) if args[0].exact else (args[1], args[0])
+            return _scaled(number.lost, factor)
+        case "div" if args[1].exact:
+            return _scaled(args[0].lost, args[1])
+        case "clip":
+            return args[0].lost if all(f.exact for f in args[1:]) else CUT
+        case _:
+            return _either(chosen) if function in _RISING else CUT
+
+
+def _scaled(lost: Lost, by: Form) -> Lost:
+    """Times a number without noise: what is known of its sign decides which end it is."""
+    if by.nonnegative:
+        return lost
+    known = isinstance(by.maker, Constant) and isinstance(by.maker.value, (int, float, Decimal))
+    return -lost if known else CUT
+
+
+def _either(forms: Sequence[Form]) -> Lost:
+    """Of one of these."""
+    found = WHOLE
+    for form in forms:
+        found |= form.lost
+    return found
 
 
 def _settled(forms: Sequence[Form]) -> bool:

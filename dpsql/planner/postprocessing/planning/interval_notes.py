@@ -8,7 +8,15 @@ from typing import Any
 from dpsql.core.ir.expressions import Column
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.note import Note, Rank
-from dpsql.planner.postprocessing.planning.forms import EXACT, NOTHING, Form, IntervalMethod, Sources, Taken
+from dpsql.planner.postprocessing.planning.forms import (
+    EXACT,
+    NOTHING,
+    Form,
+    IntervalMethod,
+    Lost,
+    Sources,
+    Taken,
+)
 from dpsql.planner.postprocessing.planning.steps import PostProcessing, Step
 
 _WORDS = {
@@ -27,10 +35,13 @@ def interval_notes(
     forms = [(c.name, post.steps[-1].forms[c.uid]) for c in columns]
     without: dict[str, list[str]] = {}
     for name, form in forms:
-        if form.kind is IntervalMethod.NONE and form.why:
-            without.setdefault(form.why, []).append(name)
+        if form.gap:
+            without.setdefault(form.gap, []).append(name)
     for why, names in without.items():
         yield Note(f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}")
+    for at, lost, end in (("at least", Lost(high=True), "lower"), ("at most", Lost(low=True), "upper")):
+        if cut := _listed([name for name, form in forms if form.lost == lost and form.gap is None]):
+            yield Note(f"{cut}: {at} the {end} end; how much limits cut is unknown, limits=search tells", Rank.BIAS)
     selected = _selected(post.steps, len(post.steps) - 1)
     if told := _of(forms, selected):
         wider = f"the fewer are left, the wider is the ± of {told}, so that it holds as often"
@@ -49,11 +60,12 @@ def column_json(column: Column, post: PostProcessing) -> dict[str, Any]:
     """
     form = post.steps[-1].forms[column.uid] if post.steps else EXACT
     made_by = "released" if _is_shown(form, post) else form.kind.value
+    made_by = made_by if form.gap is None else "none"
     return {
         "name": column.name,
         "type": str(column.type),
         "interval": None if form.exact else made_by,
-        "because": form.why if form.kind is IntervalMethod.NONE and form.why else None,
+        "because": form.gap or None,
     }
 
 
@@ -62,7 +74,7 @@ def interval_lines(columns: Sequence[Column], post: PostProcessing) -> list[str]
     found = []
     for column in columns if post.steps else ():
         form = post.steps[-1].forms[column.uid]
-        if form.kind in _WORDS and not _is_shown(form, post):
+        if form.kind in _WORDS and form.gap is None and not _is_shown(form, post):
             found.append(f"± of {column.name}: {_WORDS[form.kind]}")
     return list(dict.fromkeys(found))
 
@@ -90,9 +102,7 @@ def _selected(steps: Sequence[Step], at: int) -> Sources:
 
 def _of(forms: Sequence[tuple[str, Form]], sources: Sources) -> str:
     """Names of the columns that have intervals of these noisy numbers."""
-    return _listed(
-        [name for name, form in forms if form.kind in (*_WORDS, IntervalMethod.CONDITION) and form.sources & sources]
-    )
+    return _listed([name for name, form in forms if form.gap is None and form.sources & sources])
 
 
 def _listed(names: Sequence[str]) -> str:

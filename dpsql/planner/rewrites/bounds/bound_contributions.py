@@ -46,6 +46,7 @@ from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.distinct_values import functions_of_the_id, most_rows_of_an_id
+from dpsql.planner.promised_rows import promised_rows
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits, RewriteContext
 from dpsql.planner.searches.limits_to_search import WORTH_SEARCHING
 from dpsql.planner.searches.searched_limits import Declared, SearchedLimits
@@ -86,6 +87,8 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
     if bounding is None:
         return node
     most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
+    if ctx.searching is not None and ctx.searching.withheld and most is not None and most >= WORTH_SEARCHING:
+        ctx.searching.kept = True
     bounding = _with_spare_limits(bounding, limits, seem)
     return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
 
@@ -229,6 +232,16 @@ def _searched(
     one_group = frozenset(item.column.uid for item in keyed.items) <= seem
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
     declared = Declared(rows, limits.groups)
+    m, g = limits.per_group, limits.groups
+    if (
+        searching.undeclared
+        and keyed.sources is not None
+        and not one_group
+        and m is not None
+        and m > 1
+        and g is not None
+    ):
+        declared = Declared.of_groups(rows, m, g)
     return SearchedLimits(
         searching, keyed, _id_column(facts, keyed), facts, seem, one_group, declared, ctx.analysis.table
     )
@@ -245,7 +258,7 @@ def _are_searched(node: Release, facts: Facts, limits: _Limits, searched: Search
         return False
     if searched.one_group:
         return any(rule(c).counts != "ids" for c in node.components)  # an id counts once
-    return limits.per_group is None or limits.groups is None
+    return limits.per_group is None or limits.groups is None or searched.declared.is_of_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +266,7 @@ class _Limits:
     """What bounds a release: rows per id that the tree proves, and C, M, G as given by policy and query.
 
     for_all: whether M limits every component, and is not only a stand-in where each component brings its own bounds.
-    few, few_in_one: the most rows that an id seems to have in all, and in one group.
+    few, few_in_one: the most rows that an id seems to have, or is promised to have, in all, and in one group.
     """
 
     proven: int | None
@@ -282,7 +295,8 @@ def _limits(node: Release, keyed: GroupKeys, below: Tagged[Facts], ctx: RewriteC
     known = (proven, rows, None if per_group is None or groups is None else per_group * groups)
     if seem is not None and all(n is None or seem < n for n in known):
         rows = seem
-    few = proven if seem is None or (proven is not None and proven < seem) else seem
+    promised = promised_rows(below, ctx.analysis.table)
+    few = min((n for n in (proven, seem, promised) if n is not None), default=None)
     few_in_one = few
     if one_row_per_group(keyed, facts):
         per_group = few_in_one = 1

@@ -1,6 +1,6 @@
 """Slice sets: components whose conditions exclude each other, as far as the text tells, so that they cost as one.
 
-A row counts in the first slice of a set that it satisfies (`core/printing/shapes/sliced.py`), so a wrong guess moves a
+A row counts in the first slice of a set that it satisfies (`core/printing/forms/sliced.py`), so a wrong guess moves a
 row from one number to another, and no price. Components of one condition are in one slice; a set has two slices or
 more. A CASE that else gives NULL, or adds 0, is a condition, too. Ids are counted in slices
 where all rows of an id seem to be in one.

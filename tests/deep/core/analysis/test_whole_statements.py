@@ -16,8 +16,8 @@ from dpsql.core.ir.types import BIGINT
 from dpsql.core.printing import grid_integers, relational_nodes
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.forms import clip, kept_groups
+from dpsql.core.printing.forms.weights import WeightedTerm
 from dpsql.core.printing.shapes import direct, weighted
-from dpsql.core.printing.shapes.weights import WeightedTerm
 from tests.support.prepared_statements import attacked_copies
 from tests.support.whole_statements import Attacked, attacked
 

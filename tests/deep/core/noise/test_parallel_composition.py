@@ -15,7 +15,8 @@ import pytest
 
 from dpsql.core.ir.components import Component, RowCount, UnitCount
 from dpsql.core.noise import calibration, measurement, parallel_composition
-from dpsql.core.printing.shapes import direct, sliced, weighted
+from dpsql.core.printing.forms import sliced
+from dpsql.core.printing.shapes import direct, weighted
 from dpsql.planner.rewrites.releases import cut_slices
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.service.planning.public_facts import FactStore

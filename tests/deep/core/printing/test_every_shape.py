@@ -27,7 +27,8 @@ from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release, output_c
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing import grid_integers as quantize
 from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.shapes import choose, weighted, weights
+from dpsql.core.printing.forms import weights
+from dpsql.core.printing.shapes import choose, weighted
 from dpsql.core.release.noisy import public_keys
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits

@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.core.ir.components import Component
 from dpsql.core.printing.dialect import Dialect, Typed
-from dpsql.core.printing.kept_first import first
+from dpsql.core.printing.forms.kept_first import first
 from dpsql.core.printing.shapes import direct, weighted
 from dpsql.planner.rewrites.bounds import choose_grids
 from tests.deep.core.analysis.test_public_groups import Form, Slots, furthest, neighbouring, rows, seen

@@ -10,7 +10,8 @@ import pytest
 
 from dpsql.core.ir.components import Component, ValueSum
 from dpsql.core.ir.slice_sets import SliceSet
-from dpsql.core.printing.shapes import direct, sliced, weighted
+from dpsql.core.printing.forms import sliced
+from dpsql.core.printing.shapes import direct, weighted
 from dpsql.planner.rewrites.releases import cut_slices
 from tests.deep.core.noise.test_parallel_composition import FORMS, M_AND_G, PROMISED, C, enumerated
 

@@ -187,7 +187,7 @@ class Drawn:
             scratch.close()
         assert rows.derived is not None
         *key, values = rows.columns
-        bounds = rows.derived.intervals(self.plan.columns[3].uid, values, LEVEL).bounds
+        bounds = rows.derived.intervals(self.plan.columns[3].uid, values, LEVEL, bounded=True).bounds
         keys = list(zip(*key, strict=True))
         shown = dict(zip(keys, map(float, values), strict=True))
         return shown, dict(zip(keys, bounds, strict=True))
@@ -314,7 +314,7 @@ def test_what_is_expected_is_what_is_told(tmp_path: Path) -> None:
     asked = con.sql("SELECT g, h, COUNT(*) AS n FROM visits GROUP BY ROLLUP (g, h)")
     expected = asked.accuracy(epsilon=0.3, consistent_totals=True)["n"]
     answer = asked.run(epsilon=0.3, consistent_totals=True)
-    told = [(high - low) / 2 for low, high in (row["n"] for row in answer.intervals(0.95))]  # type: ignore[misc]
+    told = [(high - low) / 2 for low, high in (row["n"] for row in answer.intervals(0.95, bounded=True))]  # type: ignore[misc]
     assert expected is not None and expected <= max(told) <= expected + 2
     assert f"COUNT(*) ± {expected:.4g}" in asked.explain(epsilon=0.3, consistent_totals=True)
     plain = asked.accuracy(epsilon=0.3)["n"]

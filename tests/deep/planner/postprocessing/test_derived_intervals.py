@@ -192,7 +192,7 @@ def checked(con: dpsql.Connection, sql: str) -> tuple[int, int, int]:
     assert noisy.derived is not None
     held = missed = lost = 0
     for at, column in list(enumerate(plan.columns))[2:]:
-        told = noisy.derived.intervals(column.uid, noisy.columns[at], LEVEL)
+        told = noisy.derived.intervals(column.uid, noisy.columns[at], LEVEL, bounded=True)
         lost += told.why.count(WHY[LOST])
         truths: dict[Any, list[float]] = {}
         for key, truth in zip(keys[1], exact.columns[at], strict=True):

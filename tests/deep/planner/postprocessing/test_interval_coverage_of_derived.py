@@ -191,7 +191,7 @@ class Laboratory:
         assert rows.derived is not None
         bounds: Sequence[Any] = [None] * rows.height
         if noise:
-            bounds = rows.derived.intervals(plan.columns[2].uid, values, LEVEL).bounds
+            bounds = rows.derived.intervals(plan.columns[2].uid, values, LEVEL, bounded=True).bounds
         return dict(zip(zip(rep, g, strict=True), zip(values, bounds, strict=True), strict=True))
 
     def _release(self, plan: Plan, place: int, noise: bool) -> NoisyRelease:

@@ -57,7 +57,9 @@ def test_both_ways_give_the_same_rows(shared: Connection, sql: str) -> None:
     assert [direct.rows[row] for row in rows] == list(through.rows)
     assert [[type(v) for v in row] for row in through.rows] == [[type(v) for v in row] for row in direct.rows]
     for at, column in enumerate(plan.columns):
-        here, there = (r.derived.intervals(column.uid, r.columns[at], Fraction("0.9")) for r in (direct, through))
+        here, there = (
+            r.derived.intervals(column.uid, r.columns[at], Fraction("0.9"), bounded=True) for r in (direct, through)
+        )
         assert [here.bounds[row] for row in rows] == there.bounds
 
 
@@ -101,7 +103,7 @@ def test_rows_one_below_the_other_keep_their_own_intervals(shared: Connection, s
             released |= {(float(value), *ends) for value, ends in zip(column, bounds, strict=True)}  # type: ignore[arg-type]
     assert len(plan.post.branches) > 1
     compared = 0
-    for row, found in zip(answer.to_dict()["n"], answer.intervals(), strict=True):
+    for row, found in zip(answer.to_dict()["n"], answer.intervals(bounded=True), strict=True):
         ends = found["n"]
         assert (ends is None) == (row == -1_000_000)  # no noise is that large
         if ends is not None:
@@ -120,9 +122,9 @@ def unchosen(con: Connection, sql: str) -> Plan:
 def test_intervals_differ_from_branch_to_branch(shared: Connection) -> None:
     sql = "SELECT 'n' AS what, COUNT(*) AS x FROM members UNION ALL SELECT 'age', SUM(age) FROM members ORDER BY what"
     answer = shared.sql(sql).run(epsilon=4)
-    (ages, count) = ([high - low for low, high in (row["x"],) if row["x"]] for row in answer.intervals())
+    (ages, count) = ([high - low for low, high in (row["x"],) if row["x"]] for row in answer.intervals(bounded=True))
     assert ages[0] > 50 * count[0] > 0
-    assert [set(row) for row in answer.intervals()] == [{"what", "x"}] * 2
+    assert [set(row) for row in answer.intervals(bounded=True)] == [{"what", "x"}] * 2
     known = shared.sql(sql).accuracy(epsilon=4)
     assert known["x"] == pytest.approx(ages[0] / 2)
 
@@ -133,7 +135,7 @@ def test_rows_without_a_release_of_their_own_have_no_interval(shared: Connection
         plan = shared.sql(sql).plan(epsilon=4)
         assert plan.post.branches == () and shared.sql(sql).accuracy(epsilon=4) == {}
         answer = shared.run(plan)
-        assert all(row == {"n": None} for row in answer.intervals())
+        assert all(row == {"n": None} for row in answer.intervals(bounded=True))
         why = "equal rows are put together, and noisy numbers decide which are equal"
         assert answer.gaps() == [{"n": why}] * len(answer) and f"n has no interval: {why}" in answer.notes
 
@@ -159,4 +161,4 @@ def test_columns_of_a_public_table_that_nobody_reads(shared: Connection) -> None
     answer = shared.sql(f"SELECT c.city, n FROM cities AS c JOIN ({counts}) AS x ON x.city = c.city AND n > 0").run(
         epsilon=100
     )
-    assert len(answer) == 2 and all(row["n"] is not None for row in answer.intervals())
+    assert len(answer) == 2 and all(row["n"] is not None for row in answer.intervals(bounded=True))

@@ -46,7 +46,7 @@ def test_an_answer_has_rows_types_intervals_and_its_price(web: ServedWeb) -> Non
     assert [c["name"] for c in found["columns"]] == ["city", "twice"] and found["columns"][0]["type"] == "VARCHAR"
     assert len(found["rows"]) == 3 and found["spent"] == {**NOTHING, "epsilon": 0.1} and found["entry"]
     for row, (none, (low, high)) in zip(found["rows"], found["intervals"], strict=True):
-        assert none is None and low < row[1] < high
+        assert none is None and low < row[1] and high is None  # a limit cuts it
     again = ask(web, "query", query(MEANS, 0.1)).json()
     assert (again["rows"], again["spent"], again["plan"]) == (found["rows"], NOTHING, found["plan"])
     assert web.server.shop.spent() == before + PRICE
@@ -65,7 +65,7 @@ def test_a_batch_has_its_price_and_a_list_of_answers(web: ServedWeb) -> None:
     for each in (cities, whole):
         for row, intervals in zip(each["rows"], each["intervals"], strict=True):
             for value, interval in zip(row, intervals, strict=True):
-                assert interval is None if isinstance(value, str) else interval[0] < value < interval[1]
+                assert interval is None if isinstance(value, str) else interval[0] < value and interval[1] is None
     assert found["columns"] == found["rows"] == [] and found["spent"] == cost["price"] and found["entry"]
     again = ask(web, "query", query(board(1))).json()
     assert again["answers"] == found["answers"] and again["spent"] == NOTHING

@@ -14,6 +14,7 @@ from dpsql.answers.stored.analyst_account import answers_beside
 from dpsql.answers.stored.older_answers import in_all
 from dpsql.core.ledger.failures import counted, look_at, too_many
 from dpsql.core.ledger.ledger import Entry, EntryKind, Failure, FailureCap, Ledger, Receipt
+from dpsql.core.ledger.losses.regions import write
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.diagnostics.errors import reject
@@ -33,7 +34,7 @@ from dpsql.service.accounts.ledgers import (
     place_of,
     shown,
 )
-from dpsql.service.accounts.remaining_budgets import limits_of
+from dpsql.service.accounts.remaining_budgets import limits_of, lines_by_period
 
 _LONGEST: Final = 120
 """Characters of a statement in the history's table."""
@@ -85,6 +86,8 @@ def run(
         lower = [] if found is None else list(budget_additions.differences(loaded, found))
         accounts, everything = read_accounts(loaded, found, analyst)
         failed = _failed(loaded, found, everything, analyst) if failures else None
+        regions = {u: write(() if found is None else found.by_period(u)) for u in loaded.by_period}
+        periods = lines_by_period(loaded, found, None if analyst is None else loaded.account(analyst))
         lower += () if found is None else in_all(answers_beside(found))
     finally:
         if found is not None:
@@ -95,12 +98,13 @@ def run(
     match format:
         case ReportFormat.TABLE:
             print_budget(loaded, accounts, entries if history else None, place, queries_of(entries))
-            for line in lower:
+            for line in (*periods, *lower):
                 print(line)
             if failed is not None:
                 _print_failures(failed)
         case ReportFormat.JSON:
             found_json = _as_json(loaded, accounts, entries, place, history)
+            found_json = {**found_json, "periods": regions} if loaded.by_period else found_json
             print(document(found_json if failed is None else {**found_json, "failures": _failures_json(failed)}))
     return 0
 

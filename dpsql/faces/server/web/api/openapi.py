@@ -145,7 +145,7 @@ def _schemas() -> Schema:
     rows = {
         "columns": _list(_object({"name": text, "type": text})),
         "rows": _list(_list({})),
-        "intervals": _list(_list(_or_null({"type": "array", "items": width, "minItems": 2, "maxItems": 2}))),
+        "intervals": _list(_list(_or_null({"type": "array", "items": _or_null(width), "minItems": 2, "maxItems": 2}))),
     }
     span = _object(dict.fromkeys(("start", "end", "line", "column"), whole))
     column = {"name": text, "type": _or_null(text), "nullable": {"type": "boolean"}, "declared": _list(text)}

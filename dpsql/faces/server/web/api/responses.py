@@ -139,7 +139,7 @@ def _rows(found: GivenRows) -> Data:
 
 
 def _interval(row: Sequence[Value], at: int | None) -> list[Any] | None:
-    if at is None or row[at] is None or row[at + 1] is None:
+    if at is None or (row[at] is None and row[at + 1] is None):
         return None
     return [plain(row[at]), plain(row[at + 1])]
 

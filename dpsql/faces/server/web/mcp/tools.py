@@ -185,7 +185,11 @@ def _cell(value: object, interval: Sequence[object] | None) -> str:
     """A value, with the ends of its interval at 95 %."""
     if interval is None:
         return "NULL" if value is None else one_line(str(value))
-    return f"{_short(value)} ({_short(interval[0])} to {_short(interval[1])})"
+    low, high = interval
+    if low is None or high is None:
+        end = f"at most {_short(high)}" if low is None else f"at least {_short(low)}"
+        return f"{_short(value)} ({end}; cut by an unknown amount)"
+    return f"{_short(value)} ({_short(low)} to {_short(high)})"
 
 
 def _short(value: object) -> str:

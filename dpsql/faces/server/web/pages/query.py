@@ -274,9 +274,11 @@ def result(given: GivenRows, caption: str = "The rows of the answer") -> Node:
 
 
 def _width(low: Value, high: Value, value: Value) -> float | str | None:
-    """Half of it where the number stands in the middle, else both ends in words."""
+    """Half of it where the number stands in the middle, else both ends in words, or the only one."""
     if not isinstance(low, float) or not isinstance(high, float):
-        return None
+        if isinstance(low, float):
+            return f"at least {low:,.6g}, cut by an unknown amount"
+        return f"at most {high:,.6g}, cut by an unknown amount" if isinstance(high, float) else None
     middle = float(value) if isinstance(value, int | float) else None
     half = (high - low) / 2
     if middle is not None and abs(middle - (low + high) / 2) <= 0.01 * half + 0.5:
@@ -288,6 +290,6 @@ def _cell(value: Value, width: float | str | None) -> Node:
     if value is None:
         return h.span("NULL", class_="null")
     if isinstance(width, float):
-        shown, _, error = cell(value, width).text.partition(" ± ")
+        shown, _, error = cell(value, (width, width)).text.partition(" ± ")
         return [shown, " ", h.span(f"± {error}", class_="width")]
     return [cell(value).text, " ", h.span(width, class_="width") if width else None]

@@ -1,4 +1,16 @@
-"""Membership of a value in a public list: a condition on the row alone."""
+"""Lists (F9): a row counts in a group, cell or choice of a public list, and in no other.
+
+*Claim.* No row adds to a key, cell or choice that is not listed, and which are released is no matter of the data.
+*Why.* The engine drops what is in no list by a condition on the row alone; and what it gives is matched with the list
+once more (core/release/key_matching.py): a key that is not there is not released, one without rows counts 0. *When it
+would be false.* Rows dropped by the engine, and not by the reader, where it compares otherwise (texts by their bytes,
+0.0 and -0.0); a list that is made of the data. *Tested by* tests/core/printing/test_group_conditions.py,
+tests/core/release/test_key_matching.py, tests/deep/planner/test_key_lists.py. On every engine:
+
+    SELECT t.city AS k0, COUNT(*) AS m0 FROM t WHERE (t.city IN ('a', 'b')) IS TRUE OR t.city IS NULL GROUP BY 1
+
+DuckDB asks the groups where it may: `HAVING CASE WHEN COUNT(*) > 0 THEN t1.city IN ('a', 'b') END`.
+"""
 
 from __future__ import annotations
 

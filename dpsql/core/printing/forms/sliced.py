@@ -1,4 +1,4 @@
-"""Slices: a row counts in the first of some conditions that it satisfies, and nowhere else of their set.
+"""Slices (F3): a row counts in the first of some conditions that it satisfies, and nowhere else of their set.
 
 *Claim.* Of the components in different slices of a set a row of the local block changes one at most, whatever the
 conditions are and mean. *Why.* `s = CASE WHEN c1 THEN 0 WHEN c2 THEN 1 … END`, of conditions that are columns, is one number, or
@@ -14,7 +14,7 @@ number; a number that is computed in two places; a total that is not the sum of 
 or of no slice (different values, ids: these have statements of their own). *Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
 
-The SQL, where rows count as they are, and under limits (p, from which weights go on as ever):
+The SQL of every engine, where rows count as they are, and under limits (p, from which weights go on as ever):
 
     SELECT k0, COALESCE(SUM(a0) FILTER (WHERE s0 = 0), 0) AS m0, COALESCE(SUM(a0) FILTER (WHERE s0 = 1), 0) AS m1
     FROM (SELECT city AS k0, CASE WHEN age < 30 THEN 0 WHEN age < 60 THEN 1 END AS s0, COUNT(*) AS a0 FROM people

@@ -1,4 +1,4 @@
-"""V: the most different values that a COUNT or SUM(DISTINCT x) counts in a group.
+"""V (F5): the most different values that a COUNT or SUM(DISTINCT x) counts in a group.
 
 *Claim.* Of a group a COUNT(DISTINCT x) counts at most V values, whatever x gives, and a SUM(DISTINCT x) lies within
 what V values give. Under limits an id keeps at most V values in each group, and at most `MeasureRule.kept` in all of
@@ -8,7 +8,10 @@ false.* One of the two alone: of all groups together an id could have V·G value
 of groups. A sum of both signs that is cut and priced as V·B: it lies between V·L and V·U. *Tested by*
 tests/core/printing/test_few_values.py, tests/deep/core/printing/test_guessed_values.py.
 
-V is a guess of the planner's. What is above it is missing from the answer.
+V is a guess of the planner's. What is above it is missing from the answer. On every engine:
+
+    LEAST(COUNT(DISTINCT e.a0), V)
+    ROW_NUMBER() OVER (PARTITION BY u …) <= min(D, V·G) AND ROW_NUMBER() OVER (PARTITION BY u, k0 …) <= V
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Sequence
 
 from dpsql.core.ir.components import DistinctCount, DistinctSum
 from dpsql.core.printing.dialect import Dialect, Typed
-from dpsql.core.printing.kept_first import first
+from dpsql.core.printing.forms.kept_first import first
 
 
 def at_most_values(d: Dialect, counted: str, c: DistinctCount | DistinctSum) -> str:

@@ -1,4 +1,4 @@
-"""Which groups, values and rows are kept where only so many may be: the first in an order that looks like chance.
+"""First of an id (F7): which groups, values and rows are kept where only so many may be.
 
 *Claim.* Which groups or values of an id are kept is a function of that id's own rows and of the ledger's salt; which
 rows of a key, of that key's rows and the salt. *Why.* They are ordered by a hash of what they are, the id with it, and
@@ -7,6 +7,9 @@ then by what they are; rows by their text besides, where equal values can look d
 well, so it does not matter in which of its forms a value arrived first. *When it would be false.* A hash that tells two
 forms of a value apart; a value that is not in the order, so that the first to arrive is kept. *Tested by*
 tests/core/printing/test_kept_rows.py, tests/engines/test_engine_contract.py.
+
+    ROW_NUMBER() OVER (PARTITION BY u ORDER BY hash(u, k0, :salt), k0) <= G        DuckDB
+    ROW_NUMBER() OVER (PARTITION BY u ORDER BY md5(… || :salt), k0) <= G           PostgreSQL, Spark
 
 *The id is in it*, or all ids keep the same groups and the others vanish.
 """

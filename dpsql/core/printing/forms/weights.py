@@ -1,4 +1,4 @@
-"""What one (id, group) adds to a component: its partial times a weight, an integer that fits 64 bits.
+"""Weights (F4): what one (id, group) adds to a component, its partial times a weight, an integer that fits 64 bits.
 
 *Claim.* A term adds `within` for each (id, group), and `over - within` besides for those of ids above a limit over
 their groups: in all `over`, which is the weight of the definition times the partial. In windows the one or the other
