@@ -1,8 +1,8 @@
 """Slices (F3): a row counts in the first of some conditions that it satisfies, and nowhere else of their set.
 
 *Claim.* Of the components in different slices of a set a row of the local block changes one at most, whatever the
-conditions are and mean. *Why.* `s = CASE WHEN c1 THEN 0 WHEN c2 THEN 1 … END`, of conditions that are columns, is one number, or
-NULL, for each row.
+conditions are and mean. *Why.* `s = CASE WHEN c1 THEN 0 WHEN c2 THEN 1 … END`, of columns that hold conditions, is one
+number, or NULL, for each row.
 Where rows count as they are, rows are grouped by (keys, s): a row is in one group, and an outer GROUP BY adds up the
 groups of a slice, whose number is a column of groups by then. So it is for several sets, of which a group has several
 numbers. Under limits s is a column of a subquery that the engine does not merge with what reads it, each slice counts
