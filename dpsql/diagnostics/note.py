@@ -43,6 +43,7 @@ class Topic(Enum):
     NOTHING_RAN = "that nothing was run and nothing was spent"
     PRICE = "what an answer cost, and what is left"
     WIDTH = "the ± of a column"
+    LATER = "what is known of a limit before it is found"
 
 
 OF_RELEASES = frozenset(

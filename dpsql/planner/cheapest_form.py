@@ -9,15 +9,16 @@ from typing import Final
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.nodes import Node, Release
+from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.note import Note, Rank, in_order
 from dpsql.planner.costs.expected_error import total_error
 from dpsql.planner.plan import Plan
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
-from dpsql.planner.searches.limits_to_search import Searching
+from dpsql.planner.searches.limits_to_search import WORTH_SEARCHING, Searching
 from dpsql.planner.searches.may_search import lacks_limits, not_searched, says_auto
 from dpsql.planner.searches.search_share import searching_of
 from dpsql.planner.settings.query_settings import QuerySettings
@@ -62,8 +63,8 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
     """
     rewritten, searching = _rewritten(query, error)
     if searching is None or not searching.wanted:
-        return plan_of_stages(rewritten, query)
-    plan = with_limits_searched(rewritten, query, searching)
+        return _told(plan_of_stages(rewritten, query), searching, query)
+    plan = _told(with_limits_searched(rewritten, query, searching), searching, query)
     if query.settings.family or plan.searches is None or not searching.rooted:
         return plan
     # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
@@ -76,6 +77,20 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
             raise
         return plan  # there is no δ, or not enough
     return roots if gaussian or error_of_limits(roots) < error_of_limits(plan) else plan
+
+
+def _told(plan: Plan, searching: Searching | None, query: QueryToPlan) -> Plan:
+    """With a note where a declared limit holds that a search might make smaller."""
+    why = ""
+    if searching is not None and searching.kept:
+        why = "no smaller limit was searched where rows depend on another aggregate's number: the declared one holds"
+    elif query.settings.search is False and query.policy.search == "auto" and not query.settings.max_error:
+        nodes = (r.measured.node.input for r in plan.releases)
+        limited = [b for b in nodes if isinstance(b, BoundContributions) and not b.spare_rows]
+        most = max((b.rows or (b.per_group if b.one_group else 0) or 0 for b in limited), default=0)
+        if most >= WORTH_SEARCHING:
+            why = f"a limit of {most:,} rows is declared: limits = 'auto' finds how many are needed, for the same price"
+    return replace(plan, notes=in_order((*plan.notes, Note(why, Rank.BIAS)))) if why else plan
 
 
 def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching | None]:

@@ -15,6 +15,7 @@ from dpsql.answers.stored.address import Addresses
 from dpsql.api.connection import connect
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import NothingFound, Rejected
+from dpsql.diagnostics.note import Topic
 from dpsql.planner.stages.searching import LimitsFound
 from dpsql.service.checks.check import check
 from dpsql.service.session import Session
@@ -86,6 +87,33 @@ def test_what_is_searched(
             assert codes == ([expected] if isinstance(expected, str) else ["DP506"] if expected else [])
 
 
+@pytest.mark.parametrize(("limit", "told"), [(40, True), (15, False)])
+def test_a_limit_that_cannot_be_searched_is_told(tmp_path: Path, limit: int, told: bool) -> None:
+    """What reads another number is limited as declared, and nobody takes it for a limit that was found."""
+    with under(tmp_path, "auto", f"max_rows_per_unit: {limit}") as session:
+        plan = session.plan(READS_ANOTHER, epsilon=1)
+        assert any("depend on another aggregate's number" in note for note in plan.notes) is told
+        assert not any("depend on" in note for note in session.plan(COUNT, epsilon=1).notes)
+        assert not any("depend on" in note for note in session.plan(READS_ANOTHER, epsilon=1, limits="declared").notes)
+
+
+def test_what_is_known_before_the_run_is_told(tmp_path: Path) -> None:
+    later = "COUNT(*): its limit is found when the query runs: noise at most ± 160; what the limit cuts comes on top,"
+    with under(tmp_path, "auto", "max_rows_per_unit: 40") as session:
+        plan = session.plan(COUNT, epsilon=1)
+        (told,) = (note for note in plan.notes if note.topic is Topic.LATER)
+        assert told == f"{later} and is known after the run" and told in session.sql(COUNT).explain(epsilon=1)
+        assert plan.loss == PrivacyLoss(Fraction(1)), "the price is exact"
+        assert not any(note.topic is Topic.LATER for note in session.sql(COUNT).run(epsilon=SURE).plan.notes)
+        finds = "a limit of 40 rows is declared: limits = 'auto' finds how many are needed, for the same price"
+        assert finds in session.plan(COUNT, epsilon=1, limits="declared").notes and finds not in plan.notes
+    with under(tmp_path / "none", "auto") as session:
+        (told,) = (note for note in session.plan(COUNT, epsilon=1).notes if note.topic is Topic.LATER)
+        assert "noise at most" not in told
+    with under(tmp_path / "allow", "allow", "max_rows_per_unit: 40") as session:
+        assert finds not in session.plan(COUNT, epsilon=1, limits="declared").notes
+
+
 def test_a_policy_that_refuses_searches_nothing(tmp_path: Path) -> None:
     with under(tmp_path, "refuse") as session:
         assert searched(session, COUNT) == searched(session, COUNT, limits="auto") == "DP211"
@@ -118,7 +146,7 @@ def test_where_nothing_is_seen_the_least_limit_stands(tmp_path: Path, sql: str, 
         answer = session.sql(sql).run(epsilon=coarse)
         assert [found.limit for found in answer.plan.found] == limits
         assert all(found.octaves.evidence.is_weak for found in answer.plan.found)
-        assert "the least limit stands" in " ".join(answer.notes)
+        assert "the least one stands, whatever it cuts" in " ".join(answer.notes)
         with pytest.raises(NothingFound, match="DP212"):
             session.sql(sql).run(epsilon=coarse, limits="search", fresh=True)
 

@@ -70,6 +70,38 @@ def test_what_is_told_is_what_happens(folder: Path, case: str) -> None:
     assert {s.accounts for s in found.lost} <= {("ana",)}
 
 
+def test_what_is_then_searched_unasked_is_lost_and_back_again(tmp_path: Path) -> None:
+    """An answer under a declared limit of 40 rows is no answer of a search; what was searched stays found."""
+    text = """\
+version: 1
+name: walks
+database: walks.duckdb
+units: {walker: {}}
+tables:
+  walks: {unit: {column: id, of: walker}, max_rows_per_unit: ROWS, columns: {id: {type: bigint, nullable: false}}}
+budgets: {total: {epsilon: 1000000}}
+"""
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "walks.duckdb")) as data:
+        data.execute("CREATE TABLE walks AS SELECT i % 1000 AS id FROM range(6000) t(i)")
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    plain, found = "SELECT COUNT(*) AS n FROM walks", "SELECT COUNT(*) AS m FROM walks WHERE id < 900"
+    few = "SELECT COUNT(DISTINCT id) AS u FROM walks"
+    old.write_text(text.replace("ROWS", "40"), encoding="utf-8")
+    new.write_text("search: auto\n" + text.replace("ROWS", "40"), encoding="utf-8")
+    with dpsql.connect(old, analyst="ana") as con:
+        con.execute(plain, epsilon=400)
+        con.execute(found, epsilon=400, limits="search")
+        con.execute(few, epsilon=1)
+    told = change(old, new)
+    assert [s.statement for s in told.lost] == [plain] and {s.statement for s in told.kept} == {found, few}
+    with dpsql.connect(new, analyst="ana") as con:
+        costs = [con.sql(sql).cost(epsilon=e) != NO_LOSS for sql, e in ((plain, 400), (found, 400), (few, 1))]
+        assert costs == [True, False, False]
+        assert con.sql(plain).cost(epsilon=400, limits="declared") == NO_LOSS, "whoever asks for it has it still"
+
+
 def test_a_question_that_would_be_refused_is_lost_and_says_why(folder: Path) -> None:
     words = {"      pay: {from: fee, type: integer, bounds: [0, 60]}\n": ""}
     (folder / "new.yaml").write_text(changed(words), encoding="utf-8")

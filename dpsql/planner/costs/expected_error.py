@@ -57,3 +57,8 @@ def expected_error(
     if not rule(m.component).chosen:
         return float(m.noise.half_width(level) * m.unit)
     return None if m.known is not None else float(rank_error(measured.measurements, place, level, any_bounds))
+
+
+def amount_of(error: float) -> str:
+    """As it is shown."""
+    return f"{error:,.4g}" if error < 1000 else f"{error:,.0f}"

@@ -9,7 +9,7 @@ from typing import Any
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.planner.costs.expected_error import expected_error
+from dpsql.planner.costs.expected_error import amount_of, expected_error
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 
@@ -63,10 +63,9 @@ class Multiples:
         tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
         if tops:
             k = self.symbol.removeprefix("2^")
-            yield f"{name}: " + "; ".join(f"{k} = {at}: ± {_amount(error * 2**at)}{rows}" for at in tops)
+            yield f"{name}: " + "; ".join(f"{k} = {at}: ± {amount_of(error * 2**at)}{rows}" for at in tops)
         if most is not None:
-            at_most = f"a limit of at most {most:,}, ± {_amount(error * most)}{rows}"
-            yield f"{name}: {at_most}; it holds where nothing is found"
+            yield f"{name}: at the declared limit {most:,}: ± {amount_of(error * most)}{rows}, the most"
 
 
 def symbol_of(plan: Plan, limit: SearchedLimit) -> str:
@@ -94,7 +93,3 @@ def limits_from(plan: Plan, release: int) -> str:
         return ""
     own = (each for each in plan.searches.limits if any(at == release for at, _ in each.follow))
     return ", ".join(f"limit {symbol_of(plan, each)} from release {each.release}" for each in own)
-
-
-def _amount(x: float) -> str:
-    return f"{x:,.4g}" if x < 1000 else f"{x:,.0f}"

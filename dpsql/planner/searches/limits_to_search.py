@@ -105,7 +105,8 @@ class Searching:
     and declared ones that are worth it. asked: sums of these arguments get one all the same.
     values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
-    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. gaussian:
+    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. kept:
+    whether therefore a declared limit holds that would have been a cap. gaussian:
     whether the noise of the query is Gaussian, which follows the root of a sum of squares. rooted: whether a limit is
     on such a root, or would be under such noise.
     """
@@ -119,6 +120,7 @@ class Searching:
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
     clips: dict[str, Call] = field(default_factory=dict)
     withheld: bool = False
+    kept: bool = False
     gaussian: bool = False
     rooted: bool = False
 

@@ -7,7 +7,7 @@ does not depend on it. Once the limits are found, the same question is planned w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -26,7 +26,8 @@ from dpsql.core.noise.scale import LARGEST_SCALE
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
-from dpsql.diagnostics.note import Note, Topic, in_order
+from dpsql.diagnostics.note import Note, Rank, Topic, in_order
+from dpsql.planner.costs.expected_error import amount_of, expected_error
 from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.notes.notes import off_told
 from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
@@ -286,10 +287,22 @@ def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[
     return in_order(
         (
             Note(f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are"),
+            *_known_before(rest, limits),
             *(note for note in rest.notes if not is_unknown(note)),
             *sorted(note for at in off for note in off_told(rest.releases[at].measured, at, any_bounds=True)),
         )
     )
+
+
+def _known_before(rest: Plan, limits: Sequence[SearchedLimit]) -> Iterator[Note]:
+    """What is known of sums and counts before a limit is found: the noise at the largest that it may be."""
+    for s in (s for s in limits if s.limit.rule is Rule.SUM):
+        error = max((expected_error(rest.releases[at].measured, i) or 0.0 for at, i in s.follow), default=0.0)
+        told = "its limit is found when the query runs"
+        if s.limit.at_most is not None:
+            told += f": noise at most ± {amount_of(error * s.limit.at_most)}"
+        told += "; what the limit cuts comes on top, and is known after the run"
+        yield Note(f"{one_line(s.limit.what)}: {told}", Rank.BIAS, Topic.LATER)
 
 
 def _follow(limits: Sequence[SearchedLimit]) -> set[int]:

@@ -75,10 +75,11 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one policy gives: statement → its answers by id, and what refuses it."""
+    """What one policy gives: statement → its answers by id, what refuses it, and the settings that were tried."""
 
     given: Mapping[str, Mapping[str, StoredAnswer]]
     refused: Mapping[str, str]
+    settings: Mapping[str, tuple[QuerySettings, ...]]
 
 
 def change(old: str | PathLike[str] | Policy, new: str | PathLike[str] | Policy, ledger: str | None = None) -> Change:
@@ -98,7 +99,9 @@ def change(old: str | PathLike[str] | Policy, new: str | PathLike[str] | Policy,
         before.engine.close()
         after = Service(*open_data(new, None, None, None, None), kept)
         try:
-            second, made = _found(after, history), _summaries(after)
+            # The changed policy is asked in the same way, or another way of asking would find what this one loses.
+            second = _found(after, [replace(asked, settings=first.settings[asked.statement]) for asked in history])
+            made = _summaries(after)
         finally:
             after.close()
     finally:
@@ -151,6 +154,7 @@ def _settings(receipt: Receipt) -> Iterator[QuerySettings]:
         as_paid = replace(_LITTLE, epsilon=None if rho else paid.epsilon, rho=rho)
         yield as_paid
         yield replace(as_paid, search=True)
+        yield replace(as_paid, search=False)
     yield _LITTLE
     yield replace(_LITTLE, unlisted=True)
 
@@ -164,20 +168,22 @@ def _moment(receipt: Receipt) -> dt.datetime:
 
 def _found(service: Service, history: Sequence[_Asked]) -> _Found:
     given, refused = dict[str, dict[str, StoredAnswer]](), dict[str, str]()
+    tried = dict[str, tuple[QuerySettings, ...]]()
     for asked in history:
         own = given[asked.statement] = {}
-        for settings in asked.settings:
+        for place, settings in enumerate(asked.settings, 1):
+            tried[asked.statement] = asked.settings[:place]
             try:
                 plan = service.planner.plan(WrittenQuery(asked.statement, (), "duckdb", asked.asked), settings)
                 for account in asked.accounts:
                     own |= _given(service, plan, service.account(account))
             except Rejected as refusal:
-                if settings == _LITTLE:
+                if settings.search is None and not settings.unlisted:
                     first = refusal.diagnostics[0]
                     refused[asked.statement] = f"{first.code}: {first.message}"
             if asked.answers <= own.keys():
                 break
-    return _Found(given, refused)
+    return _Found(given, refused, tried)
 
 
 def _summaries(service: Service) -> dict[str, tuple[StoredAnswer, ...]]:

@@ -23,7 +23,7 @@ def ask(path: str) -> list[tuple[object, ...]]:
         bounds = release.intervals(0.9)[0]["n"]
         if bounds is not None:
             low, high = bounds
-            print(low < high, widths, loss.epsilon, release.plot(y="n"))
+            print(low is None or high is None or low < high, widths, loss.epsilon, release.plot(y="n"))
         cur: dpsql.Cursor = con.execute("SELECT 1", {"a": 1}, epsilon=0.1)
         with con.cursor() as other:
             other.execute("SELECT 1").executemany("SELECT ?", [(1,), (2,)])

@@ -65,7 +65,8 @@ def cost_told(session: Session, plan: Plan) -> Answer:
     """EXPLAIN (COST): for each noisy column the price now, its ±, what is left, and how often that would be enough."""
     charge = session.charge_to_show(plan)
     found = _cost(session, charge.loss, dict(accuracy(plan, LEVEL)))
-    return replace(found, notices=charge.notes, plan=plan.hash)
+    later = (note for note in plan.notes if note.topic is Topic.LATER)
+    return replace(found, notices=(*charge.notes, *later), plan=plan.hash)
 
 
 def summary_cost_told(session: Session, making: SummaryMaking) -> Answer:

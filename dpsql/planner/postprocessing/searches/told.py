@@ -92,9 +92,12 @@ def _notes(f: SearchResult) -> Iterator[Note]:
             where = "above it"
     number = beyond(o, f.limit)
     if not o.seen:
-        stands = "the declared limit stands" if f.limit == o.at_most or o.signed else "the least limit stands"
+        wide = not isinstance(f.limit, int) and f.limit[1] - f.limit[0] > 1
+        is_declared = f.by is None and (wide or f.limit == o.at_most)
+        stands = "the declared limit stands" if is_declared else "the least one stands, whatever it cuts"
         stands = stands if f.by is None else f"that of {one_line(f.by.octaves.what)} stands"
-        yield Note(f"{what}: no octave holds the {_units(o)} that the search can see; {stands}")
+        told = f"{what}: no octave holds the {_units(o)} that the search can see; {stands}"
+        yield Note(told, Rank.BIAS if is_declared else Rank.DANGER)
     elif number is None:
         yield Note(f"how many {unit} units lie above the declared limit of {what} is not known", Rank.BIAS)
     else:

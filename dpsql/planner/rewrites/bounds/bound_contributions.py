@@ -87,6 +87,8 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
     if bounding is None:
         return node
     most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
+    if ctx.searching is not None and ctx.searching.withheld and most is not None and most >= WORTH_SEARCHING:
+        ctx.searching.kept = True
     bounding = _with_spare_limits(bounding, limits, seem)
     return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
 
