@@ -3,8 +3,8 @@
 A limit τ takes from a unit with the total t what is above it. In octave i that is at most 2^i - τ, and H_i units are in
 it, noisily: so of all groups together B = Σ H_i·(2^i - τ) is missing at most, over all octaves with 2^i > τ up to the
 one above the highest that was seen. The end is the number + c·B + q: q is the quantile of the noise of all of these,
-from its exact law, and c the largest coefficient that a number under this limit has, since all of them together lost B. A B
-below 0 counts as 0. It holds unless somebody is beyond the last octave that counts, which no private answer rules out.
+from its exact law, and c the largest coefficient that a number under this limit has, since all of them together lost B.
+A B below 0 counts as 0. It holds unless somebody is beyond the last octave that counts: no private answer rules it out.
 """
 
 from __future__ import annotations
