@@ -92,7 +92,9 @@ def protect(
     else:
         rows |= {"unit": {"rows": unit}}
     total = dict(budget) if isinstance(budget, Mapping) else {"epsilon": budget}
-    document: dict[str, Any] = {"version": 1, "name": "protected", "tables": {table: rows}, "budgets": {"total": total}}
+    document: dict[str, Any] = {
+        "version": 1, "name": "protected", "search": "auto", "tables": {table: rows}, "budgets": {"total": total}
+    }  # fmt: skip
     policy = Policy.from_dict(document)
     return connect(policy, frames={table: frame}, ledger=ledger or ":memory:", epsilon=epsilon, delta=delta)
 

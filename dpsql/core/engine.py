@@ -121,6 +121,16 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class TellsItsData(Protocol):
+    """An engine that can tell for nothing whether its data are still the same."""
+
+    @property
+    def data_identity(self) -> str:
+        """Letters and digits, the same as long as the data are: no row is read for it. Empty where nobody can tell."""
+        ...
+
+
+@runtime_checkable
 class AsksAgain(Engine, Protocol):
     """An engine that may ask a statement that failed a second time, in the same snapshot."""
 

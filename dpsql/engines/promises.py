@@ -75,6 +75,13 @@ def ids_in_more_groups(
     return _number(engine, f"SELECT COUNT(*) FROM ({per_id}) AS h WHERE k > {int(above)}")
 
 
+def shared_values(engine: Engine, table: str, path: Sequence[Step], id_column: str, column: str) -> int:
+    """Values of a column of the table, NULL left out, that rows of several ids have."""
+    groups = _groups(engine, table, path, id_column, column)
+    shared = f"SELECT v0 FROM ({groups}) AS g WHERE v0 IS NOT NULL GROUP BY v0 HAVING COUNT(*) > 1"
+    return _number(engine, f"SELECT COUNT(*) FROM ({shared}) AS h")
+
+
 def rows_above_in_groups(
     engine: Engine, table: str, path: Sequence[Step], id_column: str, column: str, above: int
 ) -> int:
@@ -109,15 +116,16 @@ def _over_ids(engine: Engine, aggregate: str, table: str, path: Sequence[Step], 
 
 
 def _groups(engine: Engine, table: str, path: Sequence[Step], id_column: str, *columns: str) -> str:
-    """The rows of each id (`owner`), or of each id and each value of columns of the table: their number is n."""
+    """The rows of each id (owner), or of each id and each value of columns of the table (v0, …): their number is n."""
     owner = _column(engine, len(path), id_column)
     tables, conditions = [f"{engine.table_sql(table)} AS t0"], [f"{owner} IS NOT NULL"]
     if path:
         source, joined = _walk(engine, path)
         tables, conditions = [*tables, source], [joined, *conditions]
-    keys = ", ".join((owner, *(_column(engine, 0, column) for column in columns)))
+    values = [_column(engine, 0, column) for column in columns]
+    shown = "".join(f", {value} AS v{at}" for at, value in enumerate(values))
     rows = f"{', '.join(tables)} WHERE {' AND '.join(conditions)}"
-    return f"SELECT {owner} AS owner, COUNT(*) AS n FROM {rows} GROUP BY {keys}"
+    return f"SELECT {owner} AS owner{shown}, COUNT(*) AS n FROM {rows} GROUP BY {', '.join((owner, *values))}"
 
 
 def outside_list(engine: Engine, table: str, column: str, literals: Sequence[Literal], null: bool) -> int:

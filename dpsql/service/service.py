@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 from dpsql.answers.stored.analyst_account import AnalystAccount, answers_beside
 from dpsql.answers.stored.store.store import AnswerStore
-from dpsql.core.engine import Engine
+from dpsql.core.engine import Engine, TellsItsData
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ledger.closings import closed_periods, tables_that_grow
 from dpsql.core.ledger.ledger import Ceiling, Ledger
@@ -101,7 +101,7 @@ class Service:
         summaries = self.summaries.for_plan
         return AnalystAccount(
             self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, drawing, summaries, named,
-            self._head,
+            self._head, self.engine.data_identity if isinstance(self.engine, TellsItsData) else "",
         )  # fmt: skip
 
     # --- the ledger ------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.refining import combined
 from dpsql.answers.stored.resolve import Resolution
 from dpsql.answers.stored.storing import store
 from dpsql.core.engine import AsksAgain
@@ -93,6 +94,8 @@ class StagesOfARun:
     def _charge(self) -> None:
         self._require_as_planned()
         self.charged = self._kept.charged(self._resolution)
+        if self._account is not None:  # before anything is stored
+            self._kept.remarks += self._account.older_answers_told()
 
     def _draw(self) -> None:
         """All stages, once they are charged; from a search on, those that it has led to."""
@@ -104,11 +107,12 @@ class StagesOfARun:
         while waiting:
             stage = waiting.pop(0)
             for planned in stage.releases:
-                noisy = (*self._handed.noisy, self._noisy(planned, charged))
-                self._handed = replace(self._handed, noisy=noisy)
-                if wanted(planned.measured, charged.given[len(noisy) - 1]):
+                before, given = self._handed.noisy, charged.given[len(self._handed.noisy)]
+                drawn = self._noisy(self._resolution.drawn_for(planned, len(before)), charged)
+                self._handed = replace(self._handed, noisy=(*before, combined(drawn, given)))
+                if wanted(planned.measured, given):
                     self._is_untouched = False
-                    self._kept.keep(self.plan.first if stage.finds else self.plan, charged, noisy)
+                    self._kept.keep(self.plan.first if stage.finds else self.plan, charged, (*before, drawn))
             with self._service.post_processing:
                 self._handed = stage.handed_on(self._handed, self._service.engine, self._service.scratch)
             if stage.finds:
@@ -179,7 +183,7 @@ class _Kept:
         if self.account is None or self.underway is None:
             return Charged.nothing(resolution.given)
         try:
-            found = self.account.charge(resolution.plan, resolution.given, self.underway.begin)
+            found = self.account.charge(resolution.to_draw, resolution.given, self.underway.begin)
         except BaseException:
             self.underway.end()
             raise

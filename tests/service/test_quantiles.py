@@ -8,6 +8,8 @@ import pytest
 
 from dpsql.api.connection import Connection
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.privacy_loss import NO_LOSS
+from dpsql.core.release.noisy import exact_totals
 
 SLICES = (
     "SELECT MEDIAN(age) FILTER (WHERE city = 'Bonn'), MEDIAN(age) FILTER (WHERE city = 'Lyon') FROM members",
@@ -17,12 +19,21 @@ SLICES = (
 
 
 @pytest.mark.parametrize("sql", SLICES)
-def test_quantiles_of_disjoint_rows_pay_each(con: Connection, sql: str) -> None:
-    """No parallel composition: each gets half of ε, and both are charged."""
+def test_quantiles_of_disjoint_rows_pay_once(con: Connection, sql: str, ledger: MemoryLedger) -> None:
+    """One statement counts each row in one of them, as each is counted alone; what was paid for is given again."""
     plan = con.sql(sql).plan(epsilon=1)
     (release,) = plan.releases
-    assert [m.loss.epsilon for m in release.measured.measurements] == [Fraction(1, 2)] * 2
-    assert plan.loss.epsilon == 1
+    assert [m.loss.epsilon for m in release.measured.measurements] == [1, 1] and plan.loss.epsilon == 1
+    (unit,) = plan.cost
+    assert con.sql(sql).run(epsilon=1).spent == ledger.spent(unit) == plan.loss
+    calls, table = sql.removeprefix("SELECT ").split(" FROM ")
+    engine, apart = (
+        con.service.engine,
+        [con.sql(f"SELECT {call} FROM {table}") for call in calls.replace("), ", ")\n").splitlines()],
+    )
+    one = [exact_totals(each.plan(epsilon=1).releases[0], engine, 7)[()][0] for each in apart]
+    assert exact_totals(release, engine, 7) == {(): one}
+    assert apart[0].run(epsilon=1).spent == NO_LOSS == con.sql(sql).run(epsilon=1).spent
 
 
 def test_shares_of_quantiles_and_numbers_add_up(con: Connection, ledger: MemoryLedger) -> None:

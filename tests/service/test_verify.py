@@ -74,6 +74,7 @@ tables:
     unit: {path: [{columns: [day, number], references: "orders(day, number)"}]}
     max_rows_per_unit: {rows: 4, enforce: assume}
     unique: [[serial]]
+    belongs_to_unit: [serial]
     columns: {day: {type: date}, number: {type: integer}, serial: {type: bigint}}
   returns:
     unit: {path: [{column: serial, references: lines(serial)}]}
@@ -137,7 +138,7 @@ def test_what_holds(con: duckdb.DuckDBPyConnection, shop: Policy) -> None:
     """Among it what NULLs must not break: keys, references and frequencies compare with `=`."""
     found = run(con, shop)
     assert found.holds and found.broken == () and found.policy == "shop"
-    assert sum(c.status == "ok" for c in found.checks) == 26
+    assert sum(c.status == "ok" for c in found.checks) == 27
     tight = {c.where for c in found.checks if c.status == "ok" and c.measured == c.promised}
     assert {
         "tables.towns.max_frequency[0]", "tables.orders.max_rows_per_unit", "tables.orders.max_frequency[0]",
@@ -219,6 +220,7 @@ BROKEN = [
         "INSERT INTO lines VALUES ('2024-01-01', 4, 11)",
         {
             ("unique", "tables.lines.unique[0]"): 2,
+            ("belongs_to_unit", "tables.lines.belongs_to_unit[0]"): 1,
             ("path", "tables.returns.unit.path[0].references"): 2,
         },
     ),

@@ -118,6 +118,11 @@ CASES: dict[str, Case] = {
     "gaussian": Case("limits", "SELECT region, COUNT(*), SUM(age) FROM people GROUP BY region", delta="0.05"),
     "quantile": Case("limits", "SELECT QUANTILE_DISC(age, 0.9) FROM people", epsilon="4", runs=FEW_RUNS),
     "quantile, weighted": Case("limits", "SELECT MEDIAN(x) FROM total", runs=FEW_RUNS),
+    "quantiles by slices": Case(
+        "rows",
+        "SELECT MEDIAN(n) FILTER (WHERE kind = 'a') AS a, MEDIAN(n) FILTER (WHERE kind = 'b') AS b FROM log",
+        runs=FEW_RUNS,
+    ),
     "quantile of replaced rows": Case("replaced", "SELECT MEDIAN(x) FROM rows", epsilon="4", runs=FEW_RUNS),
     "mode": Case("limits", "SELECT MODE(region) FROM people", epsilon="2", runs=FEW_RUNS),
     "mode, weighted": Case("limits", "SELECT MODE(kind) FROM grouped", runs=FEW_RUNS),

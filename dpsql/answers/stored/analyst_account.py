@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
+from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.ir.periods import DAY, canonical
 from dpsql.core.ledger.failures import LOOK, too_many
@@ -39,7 +40,8 @@ class AnalystAccount:
     first draw, where several are charged before any draws: it may wait.
     summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     named: whether somebody said who asks; too many failures refuse his private queries, and are told others. head: the
-    file beside which runs are marked (core/ledger/underway.py); None: they are not.
+    file beside which runs are marked (core/ledger/underway.py); None: they are not. data: what the data are now, as
+    their engine identifies them; empty: nobody can tell.
     """
 
     policy: Policy
@@ -54,6 +56,7 @@ class AnalystAccount:
     summaries: Callable[[Plan, AnalystAccount], tuple[Sequence[Summary], Sequence[Note]]] | None = None
     named: bool = False
     head: Path | None = None
+    data: str = ""
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -74,6 +77,10 @@ class AnalystAccount:
         if why is None:
             return ()
         return (Note(f"{why}: with a name, and at a server, private queries are refused; {LOOK}", Rank.DANGER),)
+
+    def older_answers_told(self) -> tuple[Note, ...]:
+        """What to tell of the answers that he has of an older dpsql, once."""
+        return told_once(self.store, self.analyst, lambda: self.ledger.received(self.analyst))
 
     def addresses(self, plan: Plan) -> Addresses:
         """Under what the plan's numbers are stored; kept for the plan that was asked for last."""
@@ -179,7 +186,7 @@ class AnalystAccount:
 
         return ChargeRequest(
             self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
-            plan.source.text, charging,
+            plan.source.text, charging, self.data,
         )  # fmt: skip
 
 

@@ -256,7 +256,7 @@ class _Choosing:
         deciding = measured.node.threshold
         over = "" if deciding is None else begun.answers[deciding].id
         if (place, over) not in self.stored:
-            height = _height(measured) if begun.keys is None else len(begun.keys)
+            height = height_of(measured) if begun.keys is None else len(begun.keys)
             places = [i for i in wanted(measured, GivenAnswers()) if i != deciding]
             addresses = {i: base.address(measured.node.components[i], over) for i in places}
             found = self.store.find(addresses.values())
@@ -295,7 +295,7 @@ def _with(given: GivenAnswers, *options: Mapping[int, StoredAnswer]) -> GivenAns
     )
 
 
-def _height(measured: MeasuredRelease) -> int:
+def height_of(measured: MeasuredRelease) -> int:
     """How many public keys a release has."""
     sources = key_sources(measured.node)
     assert sources is not None

@@ -17,6 +17,7 @@ from functools import cache
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.choosing import ChosenAnswers, choose
 from dpsql.answers.stored.from_summaries import with_summaries
+from dpsql.answers.stored.refining import Refinement, refined
 from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ledger.losses.regions import Region, within
@@ -25,6 +26,7 @@ from dpsql.core.noise.mechanisms import made_by
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.charge import Price, price
 from dpsql.core.release.noisy import GivenAnswers, assembled, wanted
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import BudgetExceeded
 from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.explain.components import component_name
@@ -38,7 +40,7 @@ class Resolution:
 
     account: None where no number of anybody is needed. Everything that is not given is drawn. received: those of the
     given answers that are new to the account, each once. printed: the resolution whose price was told, where this one
-    goes further at the same price.
+    goes further at the same price. refinement: what is drawn in place of what was asked for.
     """
 
     plan: Plan = field(compare=False)
@@ -48,12 +50,22 @@ class Resolution:
     price: Price
     notes: tuple[Note, ...]
     printed: Resolution | None = field(default=None, compare=False)
+    refinement: Refinement | None = field(default=None, compare=False, repr=False)
     _store: _ReadOnce | None = field(default=None, compare=False, repr=False)
 
     @property
     def charge(self) -> Charge:
         """As EXPLAIN and `cost` tell it."""
         return Charge(self.price.in_account, self.notes, self.price.new)
+
+    @property
+    def to_draw(self) -> Plan:
+        """The plan with the noise that is drawn."""
+        return self.plan if self.refinement is None else self.refinement.plan
+
+    def drawn_for(self, planned: PlannedRelease, place: int) -> PlannedRelease:
+        """A release of the plan with the noise that is drawn."""
+        return planned if self.refinement is None else self.refinement.plan.releases[place]
 
     @property
     def draws(self) -> bool:
@@ -140,7 +152,8 @@ def _resolved(
         choice, notes = with_summaries(
             plan, account, _useful(plan, choice, held), held, lambda c: _price(plan, account, c), fits
         )
-        found = replace(_priced(plan, account, choice, notes), _store=store)
+        refinement = refined(plan, account, store, choice, held)
+        found = replace(_priced(plan, account, choice, notes, refinement), _store=store)
         # He may have bought something since, in another process: he does not receive that, he has it.
         if found.is_held or paid(account.analyst) == held:
             return found
@@ -167,10 +180,21 @@ def _useful(plan: Plan, choice: ChosenAnswers, held: Collection[str]) -> ChosenA
     return replace(choice, given=tuple(given))
 
 
-def _priced(plan: Plan, account: AnalystAccount, choice: ChosenAnswers, notes: tuple[Note, ...] = ()) -> Resolution:
-    cost = _price(plan, account, choice)
-    told = (*notes_of_given(plan.first, choice, cost.received), *notes)
-    return Resolution(plan, account, choice.given, choice.received, cost, told)
+def _priced(
+    plan: Plan,
+    account: AnalystAccount,
+    choice: ChosenAnswers,
+    notes: tuple[Note, ...] = (),
+    refinement: Refinement | None = None,
+) -> Resolution:
+    asked = cost = _price(plan, account, choice)
+    if refinement is not None:
+        choice = refinement.choice
+        cost = _price(refinement.plan, account, choice)
+        told = (largest(price.in_account.values()) for price in (cost, asked))
+        notes = (*notes, refinement.note(*told))
+    told_of = (*notes_of_given(plan.first, choice, cost.received), *notes)
+    return Resolution(plan, account, choice.given, choice.received, cost, told_of, refinement=refinement)
 
 
 def _price(plan: Plan, account: AnalystAccount, choice: ChosenAnswers) -> Price:

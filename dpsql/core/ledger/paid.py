@@ -68,14 +68,24 @@ def paid(ledger: Ledger, analyst: str, answers: Iterable[StoredAnswer]) -> Paid:
 # --- names that state a price -----------------------------------------------------------------------------------------
 
 
+def draw_from(name: str, data: str) -> str:
+    """The text for a draw of this name. data: what the data are, in letters and digits; empty if nobody can tell."""
+    return f"{name}-{data}" if data else name
+
+
 def named(draw: str, place: int, terms: Terms) -> str:
-    """The id of the answer for component `place` of a release. draw: a text for this draw alone, without dots."""
+    """The id of the answer for component `place` of a release. draw: as of `draw_from`, of a name for it alone."""
     return f"{draw}.{place}.{_hash(draw, place, terms)}"
 
 
 def draw_of(answer_id: str) -> str:
     """The draw that an answer is part of."""
     return answer_id.partition(".")[0]
+
+
+def data_of(answer_id: str) -> str:
+    """What the data were when it was drawn, as the engine identified them; empty where it could not."""
+    return draw_of(answer_id).partition("-")[2]
 
 
 def unchanged(answer: StoredAnswer) -> bool:

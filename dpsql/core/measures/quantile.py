@@ -53,6 +53,17 @@ def cells_of(c: QuantileChoice) -> Cells:
     return Cells.of(c.lo, c.hi, c.cells, c.logarithmic)
 
 
+def of_any_slice(c: Component) -> Component | None:
+    """What those have in common that one histogram counts by slices: all but condition and p. None: of no others."""
+    match c:
+        case QuantileChoice():
+            return replace(c, p=Fraction(1, 2), filter=None)
+        case ModeChoice():
+            return replace(c, filter=None)
+        case _:
+            return None
+
+
 def histograms(components: Sequence[Component]) -> list[tuple[int, ...]]:
     """Numbers of the components that are chosen by histograms.
 

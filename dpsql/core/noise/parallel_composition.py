@@ -13,6 +13,9 @@ Why: the printed statement gives each row one slice number (`core/printing/forms
     C, Σ ‖vᵢ‖₁/(F·C·Bᵢ) ≤ Σ nᵢ/max(N, C) ≤ 1. Of M and G,
     Σ ‖vᵢ‖₁/(F·G·M·Bᵢ) ≤ Σ over the id's K groups of 1/max(K, G) ≤ 1, and Σ ‖vᵢ‖₂²/(F²·G·M²·Bᵢ²) ≤ K·G/max(K, G)² ≤ 1.
     The rounding of weights takes away only. Such members are COUNTs and the sums paired with them.
+    *Choices* are among the same cells or values, of one statement that counts each row in one slice. Rows that weigh v
+    in a slice and group move the scores there by at most c·v, so a choice loses 2ηcv, and ρ = (ηcv)²/2: what noise on a
+    COUNT loses, times a number. The sums over slices and groups are those above.
     *Ids that are counted* under a limit (COUNT(DISTINCT id)) make groups of their own: each (id, group) counts in the
     first slice that it has a row in. So the members move together by what one of them may.
 When it would be false:
@@ -25,7 +28,7 @@ When it would be false:
     - an id that counts in two slices of one group; ids and rows in one group: an id may have all its rows in one slice,
       and count in another;
     - distinct values of which there are few: one id may do all it may do in each member;
-    - a choice among cells, whose price has another form;
+    - choices of two statements: a row may count in one slice of the one, and in another of the other; a choice by ids;
     - the count that decides on private keys, whose δ is its own.
 Tested by: tests/deep/core/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py,
     tests/deep/core/printing/test_sliced.py
@@ -40,6 +43,7 @@ from dpsql.core.ir.components import Component, UnitCount
 from dpsql.core.ir.contributions import PerGroup, UnitTotal
 from dpsql.core.ir.nodes import BoundContributions, Release
 from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.quantile import of_any_slice
 
 ParallelGroups = tuple[tuple[int, ...], ...]
 """Numbers of a release's components, each once: of those in one group, a row counts in one at most."""
@@ -49,21 +53,21 @@ def parallel_groups(node: Release, contributions: Mapping[str, Contribution]) ->
     """The components of a release in groups of parallel composition. Most groups have one member.
 
     contributions: privacy unit → what one of it can change. The first that each slice of a set has make one group, the
-    second ones another, and so on; those that count ids apart.
+    second ones another, and so on; those that count ids apart, and choices by the values that they are made among.
     """
     joining = may_join(node, contributions) if node.slices else frozenset()
     found: dict[int, list[int]] = {}
-    joined = set()
+    joined = set[int]()
     for each in node.slices:
-        for ids in (False, True):
+        kinds = {i: _kind(node.components[i]) for own in each.slices for i in own if i in joining}
+        for kind in dict.fromkeys(kinds.values()):
             groups: list[list[int]] = []
             for own in each.slices:
-                alike = (i for i in own if i in joining and _counts_ids(node.components[i]) is ids)
-                for at, i in enumerate(alike):
+                for at, i in enumerate(i for i in own if i in kinds and kinds[i] == kind):
                     groups[at:at] = [[]] if at == len(groups) else []
                     groups[at].append(i)
-                    joined.add(i)
             found |= {min(group): group for group in groups}
+        joined |= kinds.keys()
     found |= {i: [i] for i in range(len(node.components)) if i not in joined}
     return tuple(tuple(found[first]) for first in sorted(found))
 
@@ -99,7 +103,7 @@ def _weighed_by_all_rows(component: Component) -> bool:
     if isinstance(component.contribution, PerGroup | UnitTotal):
         return False  # its own total is clipped, or divides: two of them may both be full
     own = rule(component)
-    return _counts_ids(component) or (own.counts == "rows" and not own.alone(component) and not own.chosen)
+    return _counts_ids(component) or (own.counts == "rows" and not own.alone(component))
 
 
 def _bounded_by_each_row(component: Component) -> bool:
@@ -108,8 +112,13 @@ def _bounded_by_each_row(component: Component) -> bool:
     And whether c rows are priced as c times that: the values of a small image are not.
     """
     own = isinstance(component.contribution, PerGroup | UnitTotal) or component.values is not None
-    return not own and not _counts_ids(component) and not rule(component).chosen
+    return not own and rule(component).counts != "ids"
 
 
 def _counts_ids(component: Component) -> bool:
     return isinstance(component, UnitCount)
+
+
+def _kind(component: Component) -> Component | bool:
+    """Of one kind are those that one statement counts by one number of each row."""
+    return of_any_slice(component) or _counts_ids(component)

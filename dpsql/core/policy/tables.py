@@ -204,6 +204,8 @@ class Table:
     copied: of a table that is read from one, what it has besides.
     stored: its place in the policy's server; None if the data is no server's.
     grows: how rows are added to it; None: it is read as it is.
+    belongs_to_unit: columns each of whose values is one unit's own. A promise that no noise rests on; what it does, a
+        plan says itself, so that nothing else compares it.
     """
 
     name: str
@@ -224,6 +226,7 @@ class Table:
     copied: Copied | None = None
     stored: Stored | None = None
     grows: Growth | None = None
+    belongs_to_unit: tuple[str, ...] = field(default=(), compare=False)
 
     def column(self, name: str) -> Column | None:
         """The column of this name, whatever its case; None if it is not declared."""

@@ -26,7 +26,7 @@ from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
 from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, of_days, pointwise, within
-from dpsql.core.ledger.paid import Terms, draw_of, named, paid
+from dpsql.core.ledger.paid import Terms, draw_from, draw_of, named, paid
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
 from dpsql.core.noise.mechanisms import Calibrated
@@ -153,7 +153,8 @@ def _parts(
 class ChargeRequest:
     """Who asks for what, as the ledger's entry says it.
 
-    caps: in force for this account. charging: told the id of the entry before it is reserved.
+    caps: in force for this account. charging: told the id of the entry before it is reserved. data: what the data are
+    now, of letters and digits, for the names of all draws; empty: nobody can tell.
     """
 
     analyst: str
@@ -163,6 +164,7 @@ class ChargeRequest:
     policy_hash: str
     statement: str = ""
     charging: Callable[[str], object] | None = None
+    data: str = ""
 
 
 _Account = tuple[Ledger, str, Accountant]
@@ -235,7 +237,7 @@ def charge(
     answers = paid(ledger, request.analyst, [a for g in given for a in g.every])
     parts = _parts(releases, given, answers.received)
     cost_of = parts.with_parts(_all_new(later)).price(request.accountant)
-    ids, account = _ids(releases, given), (ledger, request.analyst, request.accountant)
+    ids, account = _ids(releases, given, request.data), (ledger, request.analyst, request.accountant)
     if cost_of.is_nothing:
         return Charged(None, tuple(given), ids, Reserved(account, None, cost_of, parts) if later else None)
     entry = cost_of.charging(
@@ -276,7 +278,7 @@ def charge_reserved(
     if not parts.with_parts(_all_new(later)).price(request.accountant).within(limit):
         raise AssertionError("releases that cost more than was reserved for them")
     given = tuple(GivenAnswers() for _ in releases)
-    ids = _ids(releases, given)
+    ids = _ids(releases, given, request.data)
     rest = Reserved(account, receipt, limit, parts) if later else None
     if not ids:
         return Charged(receipt, given, ids, rest)
@@ -337,19 +339,19 @@ def terms_of(measured: MeasuredRelease, place: int) -> Terms:
     )
 
 
-def _ids(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers]) -> Ids:
+def _ids(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers], data: str) -> Ids:
     return {
         (at, i): name
         for at, (release, own) in enumerate(zip(releases, given, strict=True))
-        for i, name in _names(release.measured, own).items()
+        for i, name in _names(release.measured, own, data).items()
     }
 
 
-def _names(measured: MeasuredRelease, given: GivenAnswers) -> dict[int, str]:
+def _names(measured: MeasuredRelease, given: GivenAnswers, data: str) -> dict[int, str]:
     """Those of one slice set have one draw, and no others: what was drawn together may be received together."""
     sets = [(each.members, uuid.uuid4().hex) for each in measured.node.slices]
     draws = {i: next((draw for own, draw in sets if i in own), uuid.uuid4().hex) for i in wanted(measured, given)}
-    return {i: named(draw, i, terms_of(measured, i)) for i, draw in draws.items()}
+    return {i: named(draw_from(draw, data), i, terms_of(measured, i)) for i, draw in draws.items()}
 
 
 def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -> Losses:

@@ -6,7 +6,8 @@ What quantiles, modes and the largest groups are chosen by: the scores of all ce
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,25 @@ class Histograms:
         summed = Integers(Integers.of(weights).array[listed]).added_at(place, len(flat))
         ends = np.searchsorted(flat // size, np.arange(height), side="right")
         return cls(cells, ends.astype(np.intp), (flat % size).astype(np.intp), summed, np.arange(height))
+
+    @classmethod
+    def by_slice(
+        cls,
+        cells: Cells | KeySource,
+        groups: NDArray[np.intp],
+        height: int,
+        told: Sequence[Any],
+        weights: Sequence[int],
+        slices: Sequence[int],
+    ) -> Mapping[int, Histograms]:
+        """Number of a slice → what `of` makes of its entries; slices: the number of each entry's."""
+        numbers, held = Integers.of(slices).array, Integers.of(weights).array
+        found = defaultdict[int, Histograms](lambda: cls.of(cells, groups[:0], height, [], []))
+        for number in np.unique(numbers).tolist():
+            own = np.flatnonzero(numbers == number)
+            values = [told[i] for i in own.tolist()]
+            found[number] = cls.of(cells, groups[own], height, values, Integers(held[own]))
+        return found
 
     def __len__(self) -> int:
         return len(self.chosen)

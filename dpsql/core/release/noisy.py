@@ -126,17 +126,20 @@ class Estimate:
 class GivenAnswers:
     """Stored answers for some components of a release, by their place; with private keys, the keys they are for.
 
-    estimate: in their place what all components are computed of: then none is drawn.
+    estimate: in their place what all components are computed of: then none is drawn. earlier: draws with which that of
+    a component, given or new, is averaged.
     """
 
     answers: Mapping[int, StoredAnswer] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
     estimate: Estimate | None = None
+    earlier: Mapping[int, tuple[StoredAnswer, ...]] = field(default_factory=dict)
 
     @property
     def every(self) -> tuple[StoredAnswer, ...]:
         """All stored answers that the account has to have for it."""
-        return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers))
+        more = (answer for draws in self.earlier.values() for answer in draws)
+        return (*self.answers.values(), *(() if self.estimate is None else self.estimate.answers), *more)
 
 
 def wanted(measured: MeasuredRelease, given: GivenAnswers) -> tuple[int, ...]:
@@ -348,9 +351,13 @@ def _fetch(planned: PlannedRelease, ask: EngineAsk) -> PrivateIntegers:
     histograms: dict[int, Histograms] = {}
     for statement, table, at in zip(planned.statements, tables, at_each, strict=True):
         if statement.cells is not None:
-            told, weights = table.columns[width:]
-            found = Histograms.of(statement.cells, at, len(distinct), with_texts(told), weights)
-            histograms |= dict.fromkeys(statement.components, found)
+            *slices, told, weights = table.columns[width:]
+            entries = statement.cells, at, len(distinct), with_texts(told), weights
+            if statement.slices:
+                each = Histograms.by_slice(*entries, *slices)
+                histograms |= {i: each[n] for i, n in zip(statement.components, statement.slices, strict=True)}
+            else:
+                histograms |= dict.fromkeys(statement.components, Histograms.of(*entries))
             continue
         for i, values in zip(statement.components, table.columns[width:], strict=True):
             # Added up: should two keys ever be equal in Python, neither replaces the other.

@@ -33,6 +33,7 @@ from dpsql.engines.duckdb.copies.copies import place as place_of_copy
 from dpsql.engines.duckdb.copies.copies import show as show_copies
 from dpsql.engines.duckdb.files.frames import CTRL_C, copy_frame
 from dpsql.engines.duckdb.files.parquet import folded
+from dpsql.engines.duckdb.files.same_data import LookedAt
 from dpsql.engines.duckdb.files.sources import expand_source
 from dpsql.engines.duckdb.locked import agreed
 from dpsql.engines.duckdb.locked.connections import (
@@ -88,6 +89,7 @@ class DuckDBEngine:
         agreed: whether other optimizers have to be turned off before each statement; see locked/agreed.py.
         """
         self.told: tuple[Note, ...] = ()
+        self._looked_at: LookedAt | None = None
         self._connection, self._home, self._progress = connection, home, progress
         self._locked, self._agreed = spill is not None if locked is None else locked, agreed
         self.computed: dict[str, str] = {}
@@ -136,6 +138,10 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None
         problem: BaseException
         try:
+            paths = [] if database is None else [os.path.abspath(directory / database.expanduser())]
+            paths += [] if copies is None else [str(copies.place)]
+            every = [path for call in calls.values() for path in call.paths]
+            looked_at = None if frames else LookedAt.of([p for own in paths for p in (own, f"{own}.wal")], every)
             connection = start(limits, spill.path)
             set_bar(connection, progress)
             if database is not None:
@@ -152,8 +158,10 @@ class DuckDBEngine:
             set_each(second, progress)
             if database is not None:
                 find_names(connection, second)
-            lock_down(connection, tuple(path for call in calls.values() for path in call.paths), progress)
-            return cls(connection, ATTACHED, spill, progress, second=second, made=made)
+            lock_down(connection, tuple(every), progress)
+            opened = cls(connection, ATTACHED, spill, progress, second=second, made=made)
+            opened._looked_at = looked_at
+            return opened
         except duckdb.Error:
             problem = cannot_open("DuckDB cannot be started with these settings", "check threads and memory_limit")
         except RuntimeError as error:
@@ -232,6 +240,11 @@ class DuckDBEngine:
     def notes(self) -> tuple[Note, ...]:
         """What whoever opened it tells; that nobody tested this DuckDB, that the connection is not locked, if so."""
         return (*self.told, *untested(), *(() if self._locked else (UNLOCKED,)))
+
+    @property
+    def data_identity(self) -> str:
+        """See `TellsItsData`: of files that are opened here, and not of frames or of a connection of somebody else."""
+        return "" if self._looked_at is None else self._looked_at.identity
 
     def fetch(self, sql: str) -> RawTable:
         """Run one SELECT, exactly, in a read-only transaction (a SELECT may hold a CTE that writes)."""

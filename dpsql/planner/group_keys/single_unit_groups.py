@@ -18,7 +18,7 @@ def single_unit_keys(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple
     """The group columns that make every group one unit's own; empty if none do.
 
     Two sets of columns do: a key of the relation (one row), and columns of one scan that find the unit of its rows: a
-    declared key of the table, or the first hop of its path to the unit.
+    declared key of the table, or the first hop of its path to the unit. And whatever the policy says is a unit's own.
     """
     bare = {i.expr.uid: i for i in items if isinstance(i.expr, Column)}
     found: dict[tuple[str, int], dict[str, int]] = {}
@@ -31,6 +31,7 @@ def single_unit_keys(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple
         if facts.ids and facts.units != (table.unit,):
             continue
         owners = [key.columns for key in table.keys] if facts.ids else []
+        owners += [(own,) for own in table.belongs_to_unit]
         match table.protection:
             case PathUnit(path=path):
                 owners.append(path[0].columns)

@@ -246,6 +246,8 @@ class TableFile(_File):
     """The most groups of one GROUP BY that one unit contributes to; enforced by the plan."""
     max_rows_per_group: Count | None = None
     """The most rows that one unit contributes to one group; enforced by the plan."""
+    belongs_to_unit: Names | None = None
+    """Columns each of whose values is one unit's own: the number of an order. A promise, on which no noise rests."""
     size: SizeFile | None = None
     """The public size; only for {rows: k} with replace_one."""
     prepared: FlagOrAuto | None = None

@@ -59,6 +59,9 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
             frequencies.append(Frequency(columns, f.rows, enforce))
     _limits_fit(scope, loc, spec, protection)
     columns_of_table = _columns(scope, loc, name, spec)
+    own = scope.column_names((*loc, "belongs_to_unit"), name, spec.belongs_to_unit or ()) or ()
+    if own and not isinstance(protection, (IdUnit, PathUnit)):
+        scope.issues.add((*loc, "belongs_to_unit"), "says whose values are, and this table has no ids", "leave it out")
     return Table(
         name=name,
         public=spec.public,
@@ -81,6 +84,7 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         columns=columns_of_table,
         prepared=_PREPARED[spec.prepared],
         grows=resolve_growth(scope, name, spec, columns_of_table),
+        belongs_to_unit=own,
     )
 
 

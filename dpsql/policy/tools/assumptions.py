@@ -14,11 +14,12 @@ from dpsql.policy.issues import dotted
 
 Kind = Literal[
     "public", "unit", "primary_key", "unique", "foreign_key", "max_frequency", "max_rows_per_unit", "nobody_has_more",
-    "not_null", "size",
+    "belongs_to_unit", "not_null", "size",
 ]  # fmt: skip
 
 PAGES = "docs/reference/promises"
 MISSED = "ε is as stated, for the limit is enforced; but intervals miss the numbers that it cuts"
+SHARED = "ε is as stated, but a group of several units counts as several groups, one for each"
 DANGLING = "ε is as stated, but answers about joined rows leave out the rows that refer to nothing"
 
 
@@ -85,6 +86,7 @@ _HEADINGS: dict[Kind, str] = {
     "max_frequency": "Values repeat no more often than declared",
     "max_rows_per_unit": "Nobody has more rows than declared",
     "nobody_has_more": "Limits on rows take nothing away",
+    "belongs_to_unit": "Nobody shares these values",
     "not_null": "These columns are never NULL",
     "size": "Sizes are known to everybody",
 }
@@ -197,6 +199,9 @@ def _private(table: Table, by_period: bool) -> Iterator[Promise]:
         claim = f"no {unit} has more than {limit.rows} rows of {table.name}, so that the limit takes nothing away"
         where = dotted((*loc, "max_rows_per_unit", "nobody_has_more"))
         yield Promise("nobody_has_more", where, claim, MISSED, unit)
+    for i, column in enumerate(table.belongs_to_unit):
+        claim = f"all rows of {table.name} with one {column} are of one {unit}"
+        yield Promise("belongs_to_unit", dotted((*loc, "belongs_to_unit", i)), claim, SHARED, unit)
     if table.size is not None:
         claim = f"{table.name} has exactly {table.size} rows, and everybody may know it"
         effect = "counts and averages are wrong, at the stated ε; if the size is not public, it is given away at ε 0"

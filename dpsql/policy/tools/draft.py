@@ -96,6 +96,7 @@ class _Drafted:
         yield f"name: {scalar(_NOT_IN_NAME.sub('_', name).lstrip('.-')[:100] or 'draft')}"
         if is_open:
             yield "draft: true   # nobody is answered while this stands here: take it out when all is decided"
+        yield "search: auto   # a part of a query's ε finds limits and bounds that nobody declares; allow: if it asks"
         if self.database is not None:
             yield f"database: {scalar(self.database)}"
         if units:
@@ -104,7 +105,7 @@ class _Drafted:
         yield "#   protected n times less. A table about nobody says  public: true  there: everybody may see every row."
         if len({*units, *(t for t, p in chosen.items() if not p.unit and not p.public)}) > 1:
             yield "#   Somebody who is in tables of several units has a budget in each: give them one where you can."
-        yield "# Of each column say bounds (what may occur, not what does; SUM and AVG need them), or  bounds: search,"
+        yield "# Of each column say bounds where they are known (what may occur, not what does; others are searched)"
         yield "#   and domain (the public list of group keys, if any). Take out the columns nobody is to ask about."
         yield "tables:" if tables else "tables: {}"
         for table in self.catalogue.tables:

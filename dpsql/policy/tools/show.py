@@ -135,6 +135,7 @@ def promises(table: Table) -> list[str]:
     found += [f"unique {_key(key, table)}" for key in table.unique]
     found += [f"foreign key {_foreign(key)}" for key in table.foreign_keys]
     found += [f"at most {f.rows} rows per ({', '.join(f.columns)}) {_mode(f, table)}" for f in table.max_frequency]
+    found += [f"each {column} is one {table.unit}'s own [promised]" for column in table.belongs_to_unit]
     if table.search_rows:
         found.append("rows per unit: searched" + (f", at most {table.at_most}" if table.at_most else ""))
     elif table.max_rows_per_unit is not None:

@@ -16,7 +16,7 @@ from dpsql.core.policy.tables import Bound, Column, Key, Table, TableDomain, Val
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines import promises as measured
 from dpsql.engines import public_facts as public
-from dpsql.policy.tools.assumptions import DANGLING, MISSED
+from dpsql.policy.tools.assumptions import DANGLING, MISSED, SHARED
 from dpsql.policy.tools.unsaid import home_column
 
 Measure = Callable[[Engine], int]
@@ -228,6 +228,13 @@ def _limits(table: Table, loc: Loc) -> Iterator[Check]:
         rows = table.max_rows_per_group * table.max_groups_per_unit
         more = f"more rows of {name} than {table.max_groups_per_unit} groups of {table.max_rows_per_group} hold"
         yield from _taken(table, (*loc, "max_rows_per_group"), rows, more)
+    for i, column in enumerate(table.belongs_to_unit):
+        if (place := _place(table)) is not None:
+            yield Check(
+                "belongs_to_unit", name, (*loc, "belongs_to_unit", i), "",
+                f"values of {name}.{column} that rows of several {table.unit}s have",
+                partial(measured.shared_values, **place, column=column), 0, when_false=SHARED, repair=_CORRECT,
+            )  # fmt: skip
     if table.size is not None:
         yield Check(
             "size", name, (*loc, "size"), "", f"rows of {name}", partial(public.row_count, table=name), table.size,

@@ -109,6 +109,17 @@ class StoreContract:
         store.close()
         assert list(store.find(["a"])["a"]) == [answer()]
 
+    def test_a_mark_stands_after_what_was_stored_before_it(self, make: Make) -> None:
+        store = make()
+        assert store.before("x") == {}
+        store.add([answer("n1"), answer("n2", "b")])
+        assert store.mark("x") and not store.mark("x") and store.mark("y")
+        store.add([answer("n3")])
+        assert store.before("x") == store.before("y") == {"n1": NOON, "n2": NOON}
+        assert store.before("z") == {} and list(store.find(["a", "x"])) == ["a"]
+        store.close()
+        assert not store.mark("x") and store.before("x") == {"n1": NOON, "n2": NOON}
+
     def test_a_name_is_held_by_one_thread_at_a_time(self, make: Make) -> None:
         inside: list[int] = []
         most: list[int] = []

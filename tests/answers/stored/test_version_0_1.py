@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +23,7 @@ from dpsql.answers.stored.store.sqlite import SqliteAnswers
 from dpsql.core.ledger.ledger import Account
 from dpsql.core.ledger.sqlite import SqliteLedger
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
+from dpsql.faces.cli.main import main
 from tests.answers.stored.version_0_1 import make
 
 MADE: dict[str, Any] = json.loads((make.HERE / "made.json").read_text(encoding="utf-8"))
@@ -116,3 +119,45 @@ def test_its_answers_are_not_served(old: Old) -> None:
             assert again.spent == NO_LOSS and again.rows == answer.rows
         ledger = old.open()  # the session has closed it
     ledger.close()
+
+
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")
+def test_who_has_answers_of_it_is_told_once(old: Old) -> None:
+    """In notes, whose they are; nobody else, and not at later runs, also of other processes."""
+    by = Counter(analyst for analyst, _ in make.asked_by(old.account))
+    for analyst in ("ana", "ben"):
+        with old.connect(old.open(), analyst) as con:
+            notes = [con.execute(make.TILLS, **old.account.asked).notes for _ in range(2)]
+        told = [[n for n in each if "older dpsql" in n] for each in notes]
+        assert len(told[0]) == 1 and by[analyst] and told[1] == []
+        assert re.match(r"\d+ stored answers?, up to 2026-11-\d\d, w\w+ measured by an older dpsql", told[0][0])
+        with old.connect(old.open(), analyst) as con:
+            assert not any("older dpsql" in n for n in con.execute(make.COUNT, **old.account.asked).notes)
+    new = old.folder / "new"
+    new.mkdir()
+    (new / "visits.duckdb").write_bytes((old.folder / "visits.duckdb").read_bytes())
+    ledger = SqliteLedger.open(new / "ledger", new / "head", "visits", old.accountant)
+    with dpsql.connect(make.policy(new, old.accountant), ledger=ledger, analyst="ana") as con:
+        assert not any("older dpsql" in n for n in con.execute(make.COUNT, **old.account.asked).notes)
+
+
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")
+def test_the_command_line_and_the_shell_tell_it(
+    old: Old, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = Path(make.policy(old.folder, old.accountant))
+    policy.write_text(f"{policy.read_text()}ledger: {old.folder / 'ledger'}\nledger_head: {old.folder / 'head'}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(old.folder))
+    asked = [f for name, value in old.account.asked.items() for f in (f"--{name}", value)]
+
+    def told(*arguments: object) -> int:
+        assert main([str(a) for a in arguments]) == 0
+        return "".join(capsys.readouterr()).count("measured by an older dpsql")
+
+    assert told("budget", policy) == 0  # before the first run nobody knows of what version they are
+    query = ("query", policy, make.TILLS, "--analyst", "ana", *asked)
+    assert [told(*query), told(*query)] == [1, 0]
+    comment = f"/* dpsql: {', '.join(f'{name}={value}' for name, value in old.account.asked.items())} */"
+    shell = ("shell", policy, "--analyst", "ben", "-c", f"{comment} {make.TILLS}")
+    assert [told(*shell), told(*shell)] == [1, 0]
+    assert told("budget", policy) == told("budget", policy) == 1

@@ -179,6 +179,35 @@ def test_what_is_cut_by_itself_shares_nothing_under_a_limit(calls: str) -> None:
     assert losses(found) == [Fraction(1, 3)] * 3
 
 
+MEDIANS = ", ".join(f"MEDIAN(x) FILTER (WHERE status = '{s}') AS m{s}" for s in "abc")
+
+
+@pytest.mark.parametrize(
+    ("calls", "groups"),
+    [
+        (MEDIANS, ((0, 1, 2),)),
+        (MEDIANS.replace("MEDIAN(x)", "MODE(region)"), ((0, 1, 2),)),
+        (MEDIANS.replace("MEDIAN(x)", "MEDIAN(x + 1)", 1), ((0,), (1, 2))),  # other cells: another statement
+        (f"{MEDIANS}, QUANTILE_DISC(x, 0.9) FILTER (WHERE status = 'b') AS q", ((0, 1, 2), (3,))),
+        (f"{MEDIANS}, COUNT(*) FILTER (WHERE status = 'd') AS n", ((0, 1, 2), (3,))),
+        (f"{MEDIANS}, COUNT(*) FILTER (WHERE status = 'c') AS n, COUNT(*) FILTER (WHERE status = 'd') AS o",
+         ((0, 1, 2), (3, 4))),
+        ("MEDIAN(CASE WHEN status = 'a' THEN x END) AS a, MEDIAN(CASE WHEN status = 'b' THEN x END) AS b", ((0, 1),)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("table", ["orders", "limited", "promised"])
+def test_choices_by_slices_cost_as_one(calls: str, groups: tuple[tuple[int, ...], ...], table: str) -> None:
+    """Of the same cells or values: one statement gives each row one slice."""
+    found = plan(f"SELECT {calls} FROM {table}")
+    (release,) = found.releases
+    assert release.measured.parallel_groups == groups and found.loss.epsilon - 1 < Fraction(1, 10**50)
+    chosen = [s for s in release.statements if s.cells is not None]
+    for own in (each for each in groups if len(each) > 1 and each[0] == 0):
+        assert any(set(own) <= set(s.components) and s.sql.count('CASE WHEN ((t1."status"') == 1 for s in chosen)
+    apart = plan(f"SELECT {calls} FROM replaced")
+    assert all(len(each) == 1 for each in apart.releases[0].measured.parallel_groups)
+
+
 IDS = (
     "SELECT COUNT(DISTINCT t.id) FILTER (WHERE p.status = 'a') AS a, "
     "COUNT(DISTINCT t.id) FILTER (WHERE p.status = 'b') AS b, "

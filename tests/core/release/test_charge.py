@@ -115,6 +115,22 @@ def test_forged_answers_charge_nothing_and_are_not_left_out_of_a_charge(
     assert len(ledger.history()) == entries
 
 
+def test_earlier_draws_of_others_are_received_and_charged(
+    clients: tuple[Connection, Connection], ledger: MemoryLedger
+) -> None:
+    """What a new draw is averaged with is paid for like what is given in its place."""
+    ana, ben = clients
+    plan = ben.plan(BOTH, epsilon=1)
+    earlier = {i: (answer,) for i, answer in stored(ana, plan).answers.items()}
+    forged = {i: (replace(answer, losses={}),) for i, (answer,) in earlier.items()}
+    with pytest.raises(AssertionError, match="a stored answer"):
+        account_of(ben).charge(plan, (GivenAnswers(earlier=forged),))
+    charged = account_of(ben).charge(plan, (GivenAnswers(earlier=earlier),))
+    assert charged.receipt is not None and len(charged.ids) == 2
+    assert charged.receipt.entry.charges["unit"].epsilon == 1 == charged.receipt.entry.received["unit"].epsilon
+    assert {answer.id for (answer,) in earlier.values()} < set(charged.receipt.entry.answers)
+
+
 def test_answers_of_another_ledger_are_not_left_out_of_a_charge(clients: tuple[Connection, Connection]) -> None:
     plan = clients[0].plan(BOTH, epsilon=1)
     given = stored(clients[0], plan)

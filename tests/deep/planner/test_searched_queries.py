@@ -112,4 +112,5 @@ def _compiled(store: Store, world: World, sql: str, settings: QuerySettings) -> 
 
 
 def _settings(rng: random.Random) -> QuerySettings:
-    return QuerySettings(rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5))), Fraction(1, 10**6), search=True)
+    epsilon = rng.choice((Fraction(1), Fraction(1, 3), Fraction(1, 10**5)))
+    return QuerySettings(epsilon, Fraction(1, 10**6), search=True, anyway=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from dpsql.answers.stored.store.refusals import kept_waiting
 from dpsql.answers.stored.store.store import Result
@@ -21,6 +22,7 @@ class MemoryAnswers:
         """patience: seconds to wait for somebody who holds a name."""
         self._patience = patience
         self._answers: dict[str, list[StoredAnswer]] = {}
+        self._marks: dict[str, dict[str, datetime]] = {}
         self._held: set[str] = set()
         self._lock = threading.Lock()
 
@@ -34,6 +36,18 @@ class MemoryAnswers:
         with self._lock:
             for answer in answers:
                 self._answers.setdefault(answer.address, []).append(answer)
+
+    def mark(self, name: str) -> bool:
+        """See `AnswerStore.mark`."""
+        with self._lock:
+            if name in self._marks:
+                return False
+            self._marks[name] = {a.id: a.made_at for stored in self._answers.values() for a in stored}
+            return True
+
+    def before(self, name: str) -> Mapping[str, datetime]:
+        """See `AnswerStore.before`."""
+        return self._marks.get(name, {})
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`: all names at once, so that nobody waits for somebody who waits for him."""

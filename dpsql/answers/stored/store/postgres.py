@@ -14,15 +14,21 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from dpsql.answers.stored.store.refusals import kept_waiting, unusable
 from dpsql.answers.stored.store.store import Result
-from dpsql.answers.stored.store.stored_rows import COLUMNS, answer_of, row_of
+from dpsql.answers.stored.store.stored_rows import COLUMNS, MARKS, answer_of, row_of, row_of_mark
 from dpsql.core.ledger.postgres_server import LedgerConnection, LedgerServer, StillLocked, UnknownOutcome
 from dpsql.core.ledger.released import StoredAnswer
 
 _FIND = f"SELECT {COLUMNS} FROM dpsql.answers WHERE address = ANY(%s) ORDER BY number"
 _ADD = f"INSERT INTO dpsql.answers ({COLUMNS}) VALUES ({', '.join(['%s'] * 10)})"
+
+_BEFORE = (
+    "SELECT id, made_at FROM dpsql.answers WHERE number < (SELECT number FROM dpsql.answers WHERE id = %s) "
+    "AND NOT starts_with(id, %s) ORDER BY number"
+)
 
 
 class PostgresAnswers:
@@ -32,6 +38,7 @@ class PostgresAnswers:
         """server: the ledger's, which closes it. patience: seconds to wait for one that is running the same query."""
         self._server = server
         self._patience = patience
+        self._marked = set[str]()
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[StoredAnswer]]:
         """Address → every answer stored for it, oldest first."""
@@ -53,6 +60,20 @@ class PostgresAnswers:
                 raise unusable(
                     self._server.url, what, "ask again: what was stored is given", nothing_ran=False
                 ) from None
+
+    def mark(self, name: str) -> bool:
+        """See `AnswerStore.mark`: asked once of each object."""
+        if name in self._marked:
+            return False
+        row = row_of_mark(name)
+        written = self._server.transaction(lambda session: session.change(f"{_ADD} ON CONFLICT (id) DO NOTHING", row))
+        self._marked.add(name)
+        return written > 0
+
+    def before(self, name: str) -> Mapping[str, datetime]:
+        """See `AnswerStore.before`."""
+        rows = self._server.read(lambda session: session.rows(_BEFORE, (MARKS + name, MARKS)))
+        return {found: datetime.fromisoformat(made_at) for found, made_at in rows}
 
     def close(self) -> None:
         """Nothing of its own: the ledger closes what both use."""

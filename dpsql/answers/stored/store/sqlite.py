@@ -18,12 +18,14 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from dpsql.answers.stored.store.locks import alone
 from dpsql.answers.stored.store.refusals import DAMAGED, DISK, unusable
 from dpsql.answers.stored.store.store import Result
-from dpsql.answers.stored.store.stored_rows import COLUMNS, answer_of, row_of
+from dpsql.answers.stored.store.stored_rows import COLUMNS, MARKS, answer_of, row_of, row_of_mark
 from dpsql.answers.stored.store.stored_text import plain
 from dpsql.core.ledger.files.plain_files import NOFOLLOW, located, oddity
 from dpsql.core.ledger.released import StoredAnswer
@@ -75,6 +77,7 @@ class SqliteAnswers:
         self._patience = patience
         self._names = [str(self.path), f"{self.path}-wal"]
         self._lock = threading.RLock()
+        self._marked = set[str]()
         self._check_plain()
 
     def find(self, addresses: Collection[str]) -> Mapping[str, Sequence[StoredAnswer]]:
@@ -100,6 +103,28 @@ class SqliteAnswers:
         rows = [row_of(a) for a in answers]
         if rows:
             self._on_connection(lambda c: in_transaction(c, self._timeout, lambda: _insert(c, rows)))
+
+    def mark(self, name: str) -> bool:
+        """See `AnswerStore.mark`: asked of the file once for each connection."""
+        return self._on_connection(lambda connection: self._mark(connection, name))
+
+    def _mark(self, connection: sqlite3.Connection, name: str) -> bool:
+        if name in self._marked:
+            return False
+        row, there = row_of_mark(name), "SELECT 1 FROM answers WHERE id = ?"
+        is_new = in_transaction(
+            connection,
+            self._timeout,
+            lambda: connection.execute(there, row[:1]).fetchone() is None and _insert(connection, [row]),
+        )
+        self._marked.add(name)
+        return is_new
+
+    def before(self, name: str) -> Mapping[str, datetime]:
+        """See `AnswerStore.before`."""
+        if not self.path.exists():
+            return {}
+        return self._on_connection(lambda connection: _before(connection, name))
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""
@@ -138,6 +163,7 @@ class SqliteAnswers:
             raise unusable(self.path, FORKED, FORKED_HELP)
         if self._kept is None or self._kept[2] != self._files():
             self.close()
+            self._marked.clear()
             try:
                 connection = counted(self.path, self._make, self._opened)
             except Forked:
@@ -221,6 +247,16 @@ class SqliteAnswers:
         return True
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[str, ...]]) -> None:
+def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[str, ...]]) -> Literal[True]:
     marks = ", ".join("?" * len(rows[0]))
     connection.executemany(f"INSERT INTO answers ({COLUMNS}) VALUES ({marks})", rows)
+    return True
+
+
+def _before(connection: sqlite3.Connection, name: str) -> dict[str, datetime]:
+    rows = connection.execute(
+        "SELECT id, made_at FROM answers WHERE number < (SELECT number FROM answers WHERE id = ?) "
+        "AND substr(id, 1, ?) <> ? ORDER BY number",
+        (MARKS + name, len(MARKS), MARKS),
+    )
+    return {found: datetime.fromisoformat(made_at) for found, made_at in rows.fetchall()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from dpsql.core.ledger.released import StoredAnswer
@@ -24,6 +25,20 @@ class AnswerStore(Protocol):
         """Store all of them or none; what it returned from is found by every later `find`, whoever is killed.
 
         A power cut may take what was stored last. Raises CannotOpen (DP407).
+        """
+        ...
+
+    def mark(self, name: str) -> bool:
+        """Store a line of this name after all that is there; False: it is there. No `find` gives it.
+
+        Raises CannotOpen (DP407).
+        """
+        ...
+
+    def before(self, name: str) -> Mapping[str, datetime]:
+        """Id → when it was made, of every answer that was stored before the line of this name; none without the line.
+
+        Raises CannotOpen (DP407).
         """
         ...
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from fractions import Fraction
 from json.encoder import encode_basestring_ascii
 
 from dpsql.answers.stored.store.refusals import DAMAGED, unusable
@@ -41,6 +42,16 @@ def row_of(a: StoredAnswer) -> tuple[str, ...]:
         write_shown(a.shown),
     )
     return (*row, hash_of(row))
+
+
+MARKS = "mark: "
+"""How the addresses of lines begin that are no answers; those of answers are hashes."""
+
+
+def row_of_mark(name: str) -> tuple[str, ...]:
+    """A line that is no answer, and found by nobody who looks for one."""
+    named = MARKS + name
+    return row_of(StoredAnswer(named, named, (), "none", Fraction(0), {}, Fraction(0), datetime.now(UTC)))
 
 
 def answer_of(row: Sequence[str], place: object) -> StoredAnswer:

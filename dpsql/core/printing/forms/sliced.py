@@ -32,6 +32,8 @@ from math import prod
 from dpsql.core.ir.components import Comoment, Component, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
+from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.quantile import histograms, of_any_slice
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, condition
@@ -69,6 +71,20 @@ def divided(node: Release, plain: Sequence[int]) -> list[tuple[Sets, tuple[int, 
         found[0] = found[0][0], (*found[0][1], *rest)
         left = [i for i in left if i not in adds]
     return [*found, ((), tuple(left))] if left else found
+
+
+def choices(node: Release) -> list[tuple[Sets, tuple[int, ...]]]:
+    """What is chosen by one histogram each: those of slices of a set by one with its numbers."""
+    found: list[tuple[Sets, tuple[int, ...]]] = []
+    placed = set[int]()
+    for each in node.slices:
+        alike: dict[Component | None, list[int]] = {}
+        for i in each.members:
+            if rule(node.components[i]).chosen:
+                alike.setdefault(of_any_slice(node.components[i]), []).append(i)
+                placed.add(i)
+        found += [((each,), tuple(own)) for own in alike.values()]
+    return [*found, *(((), at) for at in histograms(node.components) if placed.isdisjoint(at))]
 
 
 def unfiltered(components: Sequence[Component], sets: Sets) -> list[Component]:

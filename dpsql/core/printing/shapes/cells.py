@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpsql.core.ir.components import Component, KeySource, ListChoice, QuantileChoice
-from dpsql.core.ir.expressions import Column
+from dpsql.core.ir.components import KeySource, ListChoice, QuantileChoice
+from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import cells_of
@@ -20,6 +20,7 @@ from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.forms.clip import only_if
 from dpsql.core.printing.forms.key_lists import member
+from dpsql.core.printing.forms.sliced import Sets, unfiltered, with_numbers
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.waist import conditions, text, waist
@@ -30,14 +31,18 @@ Weighed = Callable[[str], tuple[str, str, str]]
 
 def histogram(
     block: Block,
-    keys: Sequence[Column],
-    c: Component,
+    node: Release,
     numbers: tuple[int, ...],
     unit: Sequence[int] = (),
     weighed: Weighed | None = None,
+    sets: Sets = (),
 ) -> Statement:
-    """One histogram. unit: of the id at most, where rows have weights, or ids are counted: its column."""
-    d, names = block.names.dialect, [f"k{i}" for i in range(len(keys))]
+    """One histogram. unit: of the id at most, where rows have weights, or ids are counted: its column.
+
+    numbers: of the components that are chosen by it. sets: the one that they are in slices of: r has its number as s.
+    """
+    d, names = block.names.dialect, [f"k{i}" for i in range(len(node.keys))]
+    c, block = unfiltered(node.components, sets)[numbers[0]], with_numbers(block, sets, node.components)
     cells: Cells | KeySource
     if isinstance(c, QuantileChoice):
         cells = cells_of(c)
@@ -59,7 +64,8 @@ def histogram(
     def listed(over: Names) -> list[str]:
         assert c.arg is not None
         value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else text(c.arg, over)[0]
-        shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(keys, names, strict=True)]
+        shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(node.keys, names, strict=True)]
+        shown += [f"{over.sql[-1]} AS s"] if sets else []
         # Rows that do not count have weights, too: they are rows of their id.
         value = only_if(counting(over), value) if weighed is not None else value
         return [*shown, f"{value} AS y", *(f"{over.sql[uid]} AS u" for uid in unit)]
@@ -73,13 +79,15 @@ def histogram(
         counted = d.total(weight, BIGINT)
     else:
         head, source, counted = "", f"({rows}) AS r", "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
-    shown = [*(f"r.{name}" for name in names), f"{cell} AS c", f"{counted} AS m"]
-    by = ", ".join(str(i + 1) for i in range(len(names) + 1))
+    groups = [*(f"r.{name}" for name in names), *(["r.s"] if sets else []), f"{cell} AS c"]
+    shown, by = [*groups, f"{counted} AS m"], ", ".join(str(i + 1) for i in range(len(groups)))
     present = "" if ids else "\nWHERE r.y IS NOT NULL"  # NULL can be a key, and no value
+    slices = tuple(sets[0].members[i] for i in numbers) if sets else ()
+    present += f" AND r.s IN ({', '.join(map(str, sorted(set(slices))))})" if slices else ""
     sql = f"{head}SELECT {', '.join(shown)}\nFROM {source}{present}\nGROUP BY {by}"
     weights = "histogram by cells, weights per id"
     shape = "units by value" if ids else "histogram by cells" if weighed is None else weights
-    return Statement(sql, numbers, shape, cells)
+    return Statement(sql, numbers, shape, cells, slices)
 
 
 def start(d: Dialect, y: str, cells: Cells) -> str:

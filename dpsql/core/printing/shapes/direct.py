@@ -20,14 +20,13 @@ from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
-from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Aliases, Names, TableNames
 from dpsql.core.printing.forms.clip import only
 from dpsql.core.printing.forms.few_values import at_most_values
 from dpsql.core.printing.forms.key_lists import OfGroups
-from dpsql.core.printing.forms.sliced import Sets, divided, places, unfiltered, with_numbers
+from dpsql.core.printing.forms.sliced import Sets, choices, divided, places, unfiltered, with_numbers
 from dpsql.core.printing.grid_integers import addend, comoment, counted_rows, held_in, quantized, uncentered, valid
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.cells import histogram
@@ -46,9 +45,9 @@ def direct(
         block = _rows(node, below, Emitter(d, tables, released, Aliases()), asked)
         sql = _one_level(node, own, block, asked, ids) if not sets else _sliced(node, own, block, asked, ids, sets)
         found.append(Statement(sql, own, "sliced" if sets else "direct"))
-    if chosen := histograms(node.components):
+    if chosen := choices(node):
         block = _rows(node, below, Emitter(d, tables, released, Aliases()))
-        found += [histogram(block, node.keys, node.components[at[0]], at, ids[:1]) for at in chosen]
+        found += [histogram(block, node, at, ids[:1], sets=sets) for sets, at in chosen]
     return tuple(found)
 
 

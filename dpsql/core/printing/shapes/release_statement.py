@@ -17,7 +17,8 @@ class Statement:
     """One SELECT: first the group columns in order, then one integer per listed component.
 
     cells: it has a row for each group and cell instead, with the first integer of the cell, or the listed value, and
-    what its rows weigh: the histogram of all these components. again: the same for an engine that failed on this one.
+    what its rows weigh: the histogram of all these components. slices: of each component its slice, whose number stands
+    before the cell in the rows of its histogram. again: the same for an engine that failed on this one.
     functions: name → the statement that makes it, of all that the text calls and that are made for it.
     """
 
@@ -25,6 +26,7 @@ class Statement:
     components: tuple[int, ...]
     shape: str
     cells: Cells | KeySource | None = None
+    slices: tuple[int, ...] = ()
     again: Statement | None = field(default=None, compare=False)
     functions: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 

@@ -27,7 +27,6 @@ from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import largest_contribution, rule
-from dpsql.core.measures.quantile import histograms
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
@@ -111,7 +110,7 @@ def weighted(
     plain = tuple(i for i in added if rule(node.components[i]).counts != "values")
     found = [_sums(parts, plain)] if plain else []
     found += [_distinct(parts, i) for i in added if i not in plain]
-    found += [_histogram(parts, at) for at in histograms(node.components)]
+    found += [_histogram(parts, at, sets) for sets, at in sliced.choices(node)]
     return tuple(found)
 
 
@@ -266,11 +265,11 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
     return over_groups(d, i, sql, G) if k_factor else WeightedTerm(sql)
 
 
-def _histogram(parts: _Parts, at: tuple[int, ...]) -> Statement:
+def _histogram(parts: _Parts, at: tuple[int, ...], sets: Sets) -> Statement:
     """Cells of values: each row counts with its id's weight."""
     c = parts.node.components[at[0]]
     weights = None if rule(c).counts == "ids" else partial(weighed, c, parts.dialect, parts.bounding, parts.group)
-    return histogram(parts.block, parts.keys, c, at, (parts.unit,), weights)
+    return histogram(parts.block, parts.node, at, (parts.unit,), weights, sets)
 
 
 def _saturation(c: Component, limit: UnitTotal, parts: _Parts) -> int | None:

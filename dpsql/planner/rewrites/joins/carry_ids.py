@@ -84,8 +84,8 @@ class Ids:
             return node
         swapped = tuple(Equality(e.right, e.left) for e in node.equalities)
         alone = Join(JoinKind.ANTI, node.right, node.left, swapped, node.residual, node.span)
-        first, in_first = renumbered(replace(node, kind=JoinKind.LEFT), self._fresh)
-        second, in_second = renumbered(alone, self._fresh)
+        first, in_first = renumbered(replace(node, kind=JoinKind.LEFT), self.fresh)
+        second, in_second = renumbered(alone, self.fresh)
         padded = {c.uid for c in output_columns(node.left)}
         columns = tuple(
             SetColumn(c, in_first[c.uid], Literal(None, c.type) if c.uid in padded else in_second[c.uid])
@@ -143,11 +143,12 @@ class Ids:
             ids = [*(c for c in ids if c not in merged[:2]), merged[2]]
         return ids[0]
 
-    def _fresh(self, column: Column) -> Column:
+    def fresh(self, column: Column) -> Column:
+        """A column like another one, with a number of its own."""
         return Column(next(self.numbers), column.name, column.type)
 
     def _column(self, left: Column, right: Column) -> SetColumn:
-        return SetColumn(self._fresh(left), left, right)
+        return SetColumn(self.fresh(left), left, right)
 
 
 def _are_ids(a: Expr, b: Expr, left: Facts, right: Facts) -> bool:

@@ -2,7 +2,8 @@
 
 An aggregate below another one stays private
 
-- under an id unit, if its groups contain the id: it makes totals per unit;
+- under an id unit, if its groups contain the id: it makes totals per unit. Where they contain a column that the policy
+  says is a unit's own (`belongs_to_unit`), the id is added to them: if that is false, a group counts as several;
 - under a row unit, if it has groups, and the other one adds them up and is released. Each row that changes then moves
   two of them.
 
@@ -33,8 +34,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.core.analysis.derive import derive_once
+from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.nodes import Aggregate, AggregateCall, Filter, Join, Node, Project, SetOperation, inputs
+from dpsql.core.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Item,
+    Join,
+    Node,
+    Project,
+    SetOperation,
+    inputs,
+    output_columns,
+)
 from dpsql.core.ir.walk import unused_numbers, with_inputs
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Mark
@@ -64,6 +77,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext,
             if not below_any or not node.keys or not ctx.private(node.input):
                 return node
             facts = derive_once(clip_columns(node.input, ctx), ctx.analysis).fact
+            node = _with_id(node, facts, ctx, ids)
             owned = any(isinstance(k.expr, Column) and k.expr.uid in facts.ids for k in node.keys)
             private = owned if facts.ids else below_release
             if private:
@@ -87,6 +101,21 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext,
         case _:
             below = tuple(_kept(n, below_any, below_release, ctx, ids) for n in inputs(node))
             return ids.either(with_inputs(node, below))
+
+
+def _with_id(node: Aggregate, facts: Facts, ctx: RewriteContext, ids: Ids) -> Aggregate:
+    """Groups of what is one unit's own, by its id as well."""
+    held = next((c for c in output_columns(node.input) if c.uid in facts.ids), None)
+    bare = [k.expr.uid for k in node.keys if isinstance(k.expr, Column)]
+    if held is None or facts.ids & set(bare):
+        return node
+    for hint in (facts.columns[uid].hint for uid in bare):
+        table = None if hint is None or not hint.table else ctx.analysis.table(hint.table)
+        if hint is None or table is None or facts.units != (table.unit,):
+            continue
+        if hint.column.casefold() in map(str.casefold, table.belongs_to_unit):
+            return replace(node, keys=(*node.keys, Item(ids.fresh(held), held)))
+    return node
 
 
 def _require_bounds(calls: Sequence[AggregateCall]) -> None:

@@ -288,9 +288,9 @@ def test_cells_counted_as_groups_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     """Weights that divide by the number of an id's (group, value), as GROUP BY keys, cell suggests: ρ is broken."""
     plain = weighted._histogram
 
-    def by_cells(parts: Any, at: tuple[int, ...]) -> Statement:
+    def by_cells(parts: Any, at: tuple[int, ...], sets: Any) -> Statement:
         x = next(e for e in expressions.walk(parts.node.components[at[0]].arg) if isinstance(e, expressions.Column))
-        made = plain(replace(parts, node=replace(parts.node, keys=(*parts.node.keys, x))), at)
+        made = plain(replace(parts, node=replace(parts.node, keys=(*parts.node.keys, x))), at, sets)
         return replace(made, sql=f"SELECT k0, c, CAST(SUM(m) AS BIGINT) AS m FROM ({made.sql}) GROUP BY 1, 2")
 
     form = Form(M_AND_G, BY_GROUP, rows=4, full=4, groups=TWO, values=("65533", "70000"))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.answers.results.cell_texts import Cell, cell
+from dpsql.answers.stored.analyst_account import answers_beside
+from dpsql.answers.stored.older_answers import in_all
 from dpsql.core.ledger.failures import counted, look_at, too_many
 from dpsql.core.ledger.ledger import Entry, EntryKind, Failure, FailureCap, Ledger, Receipt
 from dpsql.core.ledger.losses.regions import write
@@ -86,6 +88,7 @@ def run(
         failed = _failed(loaded, found, everything, analyst) if failures else None
         regions = {u: write(() if found is None else found.by_period(u)) for u in loaded.by_period}
         periods = lines_by_period(loaded, found, None if analyst is None else loaded.account(analyst))
+        lower += () if found is None else in_all(answers_beside(found))
     finally:
         if found is not None:
             found.close()
