@@ -6109,5 +6109,45 @@ MUTATIONS = (
             ),
         )
     ),
+    *(
+        Mutation(
+            name,
+            f"dpsql/planner/postprocessing/{path}",
+            old,
+            new,
+            breaks,
+            ("tests/planner/postprocessing/test_found_cuts.py",),
+        )
+        for name, path, old, new, breaks in (
+            (
+                "found-cuts-an-octave-late",
+                "searches/octaves.py",
+                "for k in range(top + 1) if 1 << k > found.limit}",
+                "for k in range(top + 1) if k > found.limit.bit_length()}",
+                "an upper end leaves out those of the octave in which the limit lies",
+            ),
+            (
+                "found-cuts-of-little-evidence",
+                "searches/octaves.py",
+                "seen.highest is None or seen.is_weak",
+                "seen.highest is None",
+                "a limit from chance has an upper end",
+            ),
+            (
+                "found-cuts-left-out",
+                "intervals/found_cuts.py",
+                "        added += np.maximum(0.0, total) * np.abs(s.coefficient)",
+                "        added += 0.0 * total",
+                "what is cut counts with its noise alone",
+            ),
+            (
+                "found-cuts-without-their-noise",
+                "intervals/found_cuts.py",
+                "widths(noises, number.plus(cut_off), outside)",
+                "widths(noises, number, outside)",
+                "the noise of the octaves is not in the upper end",
+            ),
+        )
+    ),
 )
 """In the order of the page."""

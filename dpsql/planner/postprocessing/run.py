@@ -19,6 +19,7 @@ from dpsql.core.release.noisy import NoisyRelease, with_texts
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.consistency.totals import Consistent, with_totals
 from dpsql.planner.postprocessing.intervals.answer_intervals import AnswerIntervals, Trace
+from dpsql.planner.postprocessing.intervals.found_cuts import NO_CUT, Cut
 from dpsql.planner.postprocessing.planning.cut_statements import public_table
 from dpsql.planner.postprocessing.planning.forms import Sources
 from dpsql.planner.postprocessing.planning.steps import PostProcessing, Step
@@ -54,10 +55,11 @@ def post_process(
     engine: Engine,
     scratch: Scratch,
     consistent: Consistent = _INCONSISTENT,
+    cut: Cut = NO_CUT,
 ) -> AnswerRows:
     """The rows of the answer. Reads noisy numbers and public tables only; of an answer without rows nothing at all.
 
-    consistent: totals that are the sums of their parts.
+    consistent: totals that are the sums of their parts. cut: what limits cut that searches found.
     Raises EngineError; CannotOpen if a public table is gone.
     """
     if post.empty:
@@ -69,7 +71,7 @@ def post_process(
         columns = [*shown.key_columns, *released_columns(shown, lost=post.lost_of(post.shown))]
         chosen = [columns[i] for i in post.renamed]
         height = len(shown.keys)
-        derived = AnswerIntervals(post.steps, (Trace(height, (range(height),), ()),), noisy)
+        derived = AnswerIntervals(post.steps, (Trace(height, (range(height),), ()),), noisy, cut=cut)
         return AnswerRows(tuple(chosen), height, derived)
     for place, release in enumerate(noisy):
         node = release.planned.measured.node
@@ -86,7 +88,7 @@ def post_process(
     found, _ = scratch.fetch(last.sql)
     width = len(post.columns)
     traces.append(_trace(last, found.columns[width:], found.height, scratch))
-    derived = AnswerIntervals(post.steps, traces, noisy, consistent)
+    derived = AnswerIntervals(post.steps, traces, noisy, consistent, cut)
     return AnswerRows(_shown(post, found.columns[:width]), found.height, derived)
 
 

@@ -56,4 +56,6 @@ class AnsweringRows(Stage):
         from dpsql.planner.postprocessing.run import post_process  # which loads numpy, as no check does
 
         assert self.post is not None
-        return replace(before, rows=post_process(self.post, before.noisy, engine, scratch, before.consistent))
+        return replace(
+            before, rows=post_process(self.post, before.noisy, engine, scratch, before.consistent, before.cut)
+        )

@@ -101,9 +101,17 @@ class LimitsFound(Stage):
 
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """The limits, and what is above them, in words."""
-        from dpsql.planner.postprocessing.searches.told import search_notes
+        from dpsql.planner.postprocessing.searches.told import reach_notes, search_notes
 
-        return replace(before, notes=(*before.notes, *search_notes(self.results)))
+        result = {f.octaves.label: f for f in self.results}
+        cut = {
+            place: result[limit.label]
+            for limit, places in self.followed
+            if limit.rule is Rule.SUM and limit.label in result
+            for place in places
+        }
+        told = (*search_notes(self.results), *reach_notes(tuple(cut.values())))
+        return replace(before, notes=(*before.notes, *told), cut=cut)
 
 
 def with_limits_followed(plan: Plan, searching: Searching) -> Plan:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what loads numpy, as no check does
     from dpsql.engines.scratch import Scratch
     from dpsql.planner.postprocessing.consistency.totals import Consistent
     from dpsql.planner.postprocessing.run import AnswerRows
+    from dpsql.planner.postprocessing.searches.octaves import SearchResult
     from dpsql.planner.stages.noise_of_stages import NoiseOfStages
 
 
@@ -41,13 +42,14 @@ class HandedOn:
     """What the stages of a run have handed on so far.
 
     noisy: the releases that were drawn. consistent: totals that are the sums of their parts. notes: for the reader.
-    rows: of the answer.
+    rows: of the answer. cut: (release, component) → what its limit cuts, as far as a search tells it.
     """
 
     noisy: tuple[NoisyRelease, ...] = ()
     consistent: Consistent = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     rows: AnswerRows | None = None
+    cut: Mapping[tuple[int, int], SearchResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ REFUSED: dict[int, tuple[str, str]] = {
     42: ("SELECT COUNT(*) FROM patients WHERE diag NOT IN (SELECT diag FROM patients WHERE name = 'bob')", "DP230"),
     43: ("SELECT diag, COUNT(*) FROM patients GROUP BY diag HAVING MAX(name) = 'bob'", "DP101"),
     44: ("SELECT pid, COUNT(*) FROM patients GROUP BY pid", "DP301"),
-    45: ("PIVOT patients ON diag USING COUNT(*)", "DP012"),
+    45: ("PIVOT patients ON diag USING COUNT(*)", "DP101"),
     48: ("SELECT COUNT(*) FROM pub LEFT JOIN patients ON pub.diag = patients.diag", "DP220"),
     49: ("SELECT COUNT(*) FROM (SELECT pid, age FROM patients UNION SELECT age, pid FROM patients)", "DP220"),
     50: ("SELECT COUNT(*) FROM (SELECT COUNT(*) OVER () AS w FROM patients) WHERE w > 1", "DP113"),

@@ -25,6 +25,7 @@ from dpsql.planner.postprocessing.intervals.derived_columns import (
     as_quotient,
     whole_output,
 )
+from dpsql.planner.postprocessing.intervals.found_cuts import NO_CUT, Cut, told_by, with_what_is_cut
 from dpsql.planner.postprocessing.intervals.gathered_rows import Gathered
 from dpsql.planner.postprocessing.intervals.linear import LaidOut, LinearColumn, Noises, Places, Spans, TooMany
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals, shown_intervals, simultaneous
@@ -68,8 +69,10 @@ class AnswerIntervals:
         traces: Sequence[Trace],
         releases: Sequence[NoisyRelease],
         consistent: Consistent | None = None,
+        cut: Cut = NO_CUT,
     ) -> None:
         self._steps, self.traces, self._releases, self._consistent = steps, traces, releases, consistent or {}
+        self._cut = cut
         self._made: dict[tuple[int, Form], IntervalColumn] = {}
         self._hidden_rows: dict[tuple[int, int], Places] = {}
         self._orders: dict[tuple[int, int, int, int], tuple[Places, Places]] = {}
@@ -80,7 +83,7 @@ class AnswerIntervals:
 
     @cached_property
     def _noises(self) -> Noises:
-        return Noises(self._releases)
+        return Noises(self._releases, {f.octaves.label: f.octaves for f in told_by(self._cut)})
 
     def intervals(self, uid: int, values: Sequence[Any], level: Fraction, bounded: bool = False) -> ShownIntervals:
         """Of column `uid`, which shows these values in the first rows of the answer.
@@ -101,7 +104,11 @@ class AnswerIntervals:
         column = self._column(form, last)
         if len(column) > height:
             column = column.taken(np.arange(height))
-        found = simultaneous(column, (1 - level) * self._share(form.sources, last))
+        outside = (1 - level) * self._share(form.sources, last)
+        found = simultaneous(column, outside)
+        if form.lost and form.lost.told and not self._consistent and form.kind is IntervalMethod.LINEAR:
+            found, lost = with_what_is_cut(self._noises, column.linear(), found, self._cut, outside)
+            form = replace(form, lost=lost)
         return shown_intervals(column, found, values, form)
 
     def _share(self, sources: Sources, at: int) -> Fraction:

@@ -6,10 +6,11 @@ column of n totals needs n stretches, and not n times all noises.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.noise.mechanisms import Additive
 from dpsql.core.release.noisy import NoisyRelease, Sums
+from dpsql.planner.postprocessing.searches.octaves import Octaves
 
 Places = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -40,7 +42,9 @@ class Noises:
     integer that it is in. What a release is computed of has its noise once, whatever is computed of it.
     """
 
-    def __init__(self, releases: Listed[NoisyRelease]) -> None:
+    def __init__(self, releases: Listed[NoisyRelease], octaves: Mapping[str, Octaves] = MappingProxyType({})) -> None:
+        """octaves: of searches, by their labels: their noise is in the intervals of what their limits cut."""
+        self.releases = releases
         self.laws: list[Additive] = []
         self.copies: list[int] = []
         self._starts: dict[tuple[int, int], int] = {}
@@ -59,6 +63,10 @@ class Noises:
                     self._append(source.mechanism, source.copies, source.values.floats())
             for i, sums in estimate.sums.items():
                 estimated[place, i] = stored[id(estimate.sources)], sums
+        self._octaves: dict[str, int] = {}
+        for label, each in octaves.items():
+            self._octaves[label] = self._height
+            self._append(each.noise, 1, np.array([float(n) for n in each.counts]))
         self.law, self.values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         self.every = Sequence(self, np.arange(self._height), np.ones(self._height))
         self._estimated = {
@@ -70,6 +78,21 @@ class Noises:
     def first(self, place: int, component: int) -> int | None:
         """The number of the noise in a component's first row; None if it has none."""
         return self._starts.get((place, component))
+
+    def octave(self, label: str) -> int:
+        """The number of the noise in the first octave of a search."""
+        return self._octaves[label]
+
+    def component_of(self, ids: Places) -> list[tuple[int, int] | None]:
+        """(release, component) that each noise is in; None of octaves, and of what estimates are made of."""
+        known = sorted((start, at) for at, start in self._starts.items())
+        starts = np.array([start for start, _ in known], dtype=np.intp)
+        heights = {at: len(self.releases[at[0]].keys) for _, at in known}
+        found = np.searchsorted(starts, ids, side="right") - 1
+        return [
+            known[i][1] if i >= 0 and n < known[i][0] + heights[known[i][1]] else None
+            for i, n in zip(found.tolist(), ids.tolist(), strict=True)
+        ]
 
     def _add(self, place: int, noisy: NoisyRelease) -> None:
         for i, m in enumerate(noisy.planned.measured.measurements):

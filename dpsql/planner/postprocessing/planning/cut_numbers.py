@@ -48,8 +48,9 @@ class Shortfall(Enum):
     """What limits take from a component."""
 
     NOTHING = 0
-    SOME = 1  # each unit counts with a part of what it has
-    ANYTHING = 2  # it may also have become larger
+    TOLD = 1  # each unit counts with a part of what it has, and a search tells how much that leaves out
+    SOME = 2  # the same, and nothing tells
+    ANYTHING = 3  # it may also have become larger
 
     def __or__(self, other: Shortfall) -> Shortfall:
         return self if self.value >= other.value else other
@@ -81,9 +82,10 @@ def lost_of(output: Output, components: Sequence[Component], missing: Sequence[S
     terms = made_by.terms(components)
     if found is Shortfall.ANYTHING or terms is None:
         return CUT
+    told = found is Shortfall.TOLD
     if made_by.nonnegative(components):
-        return Lost(high=True)
-    return Lost(low=True) if _never_positive(components, [i for i, _ in terms]) else CUT
+        return Lost(high=True, told=told)
+    return Lost(low=True, told=told) if _never_positive(components, [i for i, _ in terms]) else CUT
 
 
 def lost_ends(releases: Sequence[PlannedRelease], cuts: Cuts) -> frozenset[tuple[int, int]]:
@@ -110,7 +112,9 @@ def _by_limits(c: Component, bounding: object, limits: Contribution) -> Shortfal
         low, high = c.per_group
         return Shortfall.SOME if low <= 0 <= high else Shortfall.ANYTHING
     if c.of_unit is not None:
-        return Shortfall.SOME
+        b = bounding
+        cut = isinstance(b, BoundContributions) and bool(b.keys) and b.groups is not None and not b.few_groups
+        return Shortfall.SOME if cut or c.of_unit.norm != "l1" or not c.of_unit.label else Shortfall.TOLD
     if not isinstance(bounding, BoundContributions):
         return Shortfall.NOTHING
     b, counts = bounding, rule(c).counts

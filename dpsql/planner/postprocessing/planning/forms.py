@@ -28,16 +28,21 @@ NOTHING: Sources = frozenset()
 
 @value(frozen=True, slots=True)
 class Lost:
-    """What limits have cut by an unknown amount: without them a number may be far lower, or far higher."""
+    """What limits have cut by an unknown amount: without them a number may be far lower, or far higher.
+
+    told: searches found all these limits, and their octaves tell how much they cut, once they are drawn.
+    """
 
     low: bool = False
     high: bool = False
+    told: bool = False
 
     def __or__(self, other: Lost) -> Lost:
-        return Lost(self.low or other.low, self.high or other.high)
+        told = [each.told for each in (self, other) if each]
+        return Lost(self.low or other.low, self.high or other.high, bool(told) and all(told))
 
     def __neg__(self) -> Lost:
-        return Lost(self.high, self.low)
+        return Lost(self.high, self.low, self.told)
 
     def __bool__(self) -> bool:
         return self.low or self.high
@@ -185,7 +190,8 @@ class Form:
         """Why it has no interval, if that is known beforehand; empty where it needs no words."""
         if self.kind in (IntervalMethod.EXACT, IntervalMethod.NONE):
             return self.why
-        return OF_CUT if self.lost == CUT else None
+        of_sums = self.lost.told and self.kind is IntervalMethod.LINEAR
+        return OF_CUT if self.lost.low and self.lost.high and not of_sums else None
 
 
 _COMPARES = "it compares noisy numbers"

@@ -171,6 +171,37 @@ class SearchResult:
     by: SearchResult | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WhatIsCut:
+    """What a limit cuts of a total, for a count or sum of what is never negative: at most, for each octave, so many of
+    its units times so much; and nobody is beyond `reach`, in integer units, unless no noisy count could tell.
+
+    octaves: that it is read from. each: key → integer units for each unit of that octave, the worst of those in it.
+    """
+
+    octaves: Octaves
+    each: dict[int, int]
+    reach: int
+
+
+def what_is_cut(found: SearchResult) -> WhatIsCut | None:
+    """Of a limit on totals that was found; None where the octaves do not tell: nothing or too little was seen, or
+    larger totals are counted in the last of them.
+
+    All octaves count up to the one above the highest that was seen, each unit at its octave's upper end.
+    """
+    own = found.octaves
+    if own.evidence.highest is None and found.by is not None:
+        own = found.by.octaves
+    seen = own.evidence
+    if not isinstance(found.limit, int) or own.signed or own.roots or seen.highest is None or seen.is_weak:
+        return None
+    top = seen.highest + 1
+    if top >= own.keys[-1]:
+        return None
+    return WhatIsCut(own, {k: (1 << k) - found.limit for k in range(top + 1) if 1 << k > found.limit}, 1 << top)
+
+
 def limit_of_sum(octaves: Octaves, noise_per_unit: Fraction, largest_k: int = MOST) -> int | None:
     """The limit with the least error of a sum or count: what is cut, and the noise, which grows with the limit.
 

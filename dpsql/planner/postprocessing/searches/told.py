@@ -17,7 +17,7 @@ from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.layout import one_line
 from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.postprocessing.coverage import Covered, Units
-from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, cut_part
+from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, cut_part, what_is_cut
 
 Number = int | float
 
@@ -107,6 +107,20 @@ def _notes(f: SearchResult) -> Iterator[Note]:
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
         yield Note(f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer", Rank.BIAS)
+
+
+def reach_notes(found: Sequence[SearchResult]) -> Iterator[Note]:
+    """Up to where intervals of what has these limits hold; or that they have no end to the side of what is cut."""
+    for f in distinct(found):
+        what, unit = one_line(f.octaves.what), one_line(f.octaves.unit)
+        told = what_is_cut(f)
+        if told is None:
+            yield Note(
+                f"how much the limit of {what} cuts is unknown: its interval has an end to one side only", Rank.BIAS
+            )
+            continue
+        who = f"some {unit} has more than {_shown(told.reach, told.octaves)} of {what} in all groups together"
+        yield Note(f"intervals are 95 % sure unless {who}, which no private answer can rule out", Rank.BIAS)
 
 
 def found_coverage(found: Sequence[SearchResult]) -> Iterator[Covered]:

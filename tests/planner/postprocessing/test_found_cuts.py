@@ -1,0 +1,152 @@
+"""Both ends of an interval where a search tells what its limit cuts: they hold the number without limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsql
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.noise.mechanisms import DiscreteLaplace
+from dpsql.planner.postprocessing.intervals import found_cuts
+from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, WhatIsCut, what_is_cut
+
+CAP = 40
+"""No power of two: those in the octave from 33 to 64 are cut, too."""
+
+
+@pytest.fixture(scope="module")
+def data() -> duckdb.DuckDBPyConnection:
+    """2,000 customers with 4 rows, 200 with 60, and 40 with 90."""
+    found = duckdb.connect()
+    found.execute(
+        "CREATE TABLE orders AS SELECT c AS customer, ['a', 'b', 'c'][i % 3 + 1] AS kind,"
+        " CAST(i % 11 AS INTEGER) AS price"
+        " FROM range(2240) t(c), range(90) u(i) WHERE i < CASE WHEN c < 2000 THEN 4 WHEN c < 2200 THEN 60 ELSE 90 END"
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def con(data: duckdb.DuckDBPyConnection) -> Iterator[dpsql.Connection]:
+    policy: dict[str, Any] = {
+        "version": 1, "name": "found", "units": {"customer": {}},
+        "tables": {"orders": {
+            "unit": {"column": "customer"}, "max_rows_per_unit": {"search": True, "at_most": CAP},
+            "columns": {
+                "customer": {"type": "bigint", "nullable": False},
+                "kind": {"type": "varchar", "domain": ["a", "b", "c"], "nullable": False},
+                "price": {"type": "integer", "bounds": [0, 10], "nullable": False},
+            },
+        }},
+        "budgets": {"total": {"epsilon": 1_000_000}},
+    }  # fmt: skip
+    opened = dpsql.Policy.from_dict(policy)
+    with dpsql.connect(data, policy=opened, ledger=MemoryLedger("found"), epsilon=4, optimizers="ours") as connection:
+        yield connection
+
+
+def holds(interval: tuple[float | None, float | None] | None, truth: float) -> bool:
+    assert interval is not None and None not in interval
+    low, high = interval
+    return low <= truth <= high  # type: ignore[operator]
+
+
+def covered(con: dpsql.Connection, data: duckdb.DuckDBPyConnection, runs: int) -> list[int]:
+    """How often each of three intervals holds its number without limits."""
+    sql = "SELECT COUNT(*) AS n, SUM(price) AS s, COUNT(*) + 2 * SUM(price) AS m FROM orders"
+    whole, found = con.sql(sql), [0] * 3
+    (truths,) = data.execute(sql).fetchall()
+    for _ in range(runs):
+        (row,) = whole.run(epsilon=4, fresh=True).intervals()
+        for i, (name, truth) in enumerate(zip("nsm", truths, strict=True)):
+            found[i] += holds(row[name], truth)
+    return found
+
+
+def test_the_number_without_limits_is_in_the_interval(
+    con: dpsql.Connection, data: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least 46 of 60 each, of which P < 1e-6 at 95 %; never where B is 0, or begins an octave late."""
+    assert min(covered(con, data, 60)) >= 46
+
+    def nothing(found: SearchResult) -> WhatIsCut | None:
+        told = what_is_cut(found)
+        return None if told is None else WhatIsCut(told.octaves, {}, told.reach)
+
+    def late(found: SearchResult) -> WhatIsCut | None:
+        told = what_is_cut(found)
+        assert isinstance(found.limit, int)
+        from_ = found.limit.bit_length()
+        return None if told is None else WhatIsCut(told.octaves, {k: n for k, n in told.each.items() if k > from_}, 1)
+
+    for twin in (nothing, late):
+        monkeypatch.setattr(found_cuts, "what_is_cut", twin)
+        assert covered(con, data, 10)[0] == 0
+
+
+def test_all_groups_together_lost_it_once(con: dpsql.Connection, data: duckdb.DuckDBPyConnection) -> None:
+    """A total of groups, and each of them, lies at most B + q above; a share of them has no interval."""
+    shares = "COUNT(*) / SUM(COUNT(*)) OVER () AS s"
+    sql = f"SELECT kind, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t, {shares} FROM orders GROUP BY 1"
+    answer = con.sql(sql).run(epsilon=400, fresh=True)
+    truths = dict(data.execute("SELECT kind, COUNT(*) FROM orders GROUP BY 1").fetchall())
+    one = max(row["n"][1] - number for (_, number, *_), row in pairs(answer))
+    for (kind, _, total, _), row in pairs(answer):
+        (_, group_high), (_, total_high) = row["n"], row["t"]
+        assert group_high >= truths[kind] and total_high >= sum(truths.values()) and row["s"] is None
+        assert total_high - total < 1.5 * one  # and not three times
+
+
+def test_what_the_octaves_do_not_tell() -> None:
+    """Little evidence, roots of squares and octaves that end at a cap tell no upper end; a limit that nobody is above
+    cuts nothing."""
+    noise = DiscreteLaplace(Fraction(5))
+
+    def of(counts: dict[int, int], limit: int, number: int = 63, **others: Any) -> WhatIsCut | None:
+        listed = tuple(counts.get(b, 0) for b in range(number))
+        return what_is_cut(SearchResult(Octaves("s", "COUNT(*)", "customer", listed, noise, 63, **others), limit))
+
+    told = of({3: 900, 6: 80}, CAP)
+    assert told is not None and told.each == {6: 24, 7: 88} and told.reach == 128
+    assert (of({3: 900}, 32) or pytest.fail()).each == {}
+    assert of({3: 40}, 8, at_most=8) is None and of({3: 60}, 8, at_most=8) is not None
+    assert of({}, 8, at_most=8) is None and of({3: 900}, 4, roots=True) is None
+    assert of({3: 900, 5: 80}, 8, number=6, at_most=32) is None
+
+
+def pairs(answer: dpsql.Release) -> Any:
+    return zip(answer.rows, answer.intervals(), strict=True)
+
+
+def test_the_upper_end_has_the_exact_law(con: dpsql.Connection) -> None:
+    """q, by adding one noise after another."""
+    answer = con.sql("SELECT COUNT(*) AS n FROM orders").run(epsilon=1, fresh=True)
+    ((number,),), ((_, high),) = answer.rows, (row["n"] for row in answer.intervals())
+    (found,) = answer.plan.found
+    told = what_is_cut(found)
+    assert told is not None and min(told.each) == 6 and told.each[6] == 64 - CAP
+    own = answer._noisy[0].planned.measured.measurements[0]
+    weight = own.component.weight
+    lost = sum(max(0, told.octaves.counts[k]) * n for k, n in told.each.items())
+    whole = sum(told.octaves.counts[k] * n for k, n in told.each.items())
+    laws = [(float(told.octaves.noise.scale), n / told.octaves.weight) for n in told.each.values()]
+    drawn = np.random.default_rng(5)
+    size = 400_000
+    noise = discrete(drawn, float(own.noise.scale), size) / weight
+    for scale, coefficient in laws:
+        noise += coefficient * discrete(drawn, scale, size)
+    q = float(np.quantile(np.abs(noise), 0.95))
+    assert high is not None and whole / told.octaves.weight <= lost / told.octaves.weight
+    assert abs(high - number - max(0, whole) / told.octaves.weight - q) < 0.02 * q
+
+
+def discrete(drawn: np.random.Generator, scale: float, size: int) -> Any:
+    """A reference: the difference of two geometric numbers is a discrete Laplace one."""
+    p = 1 - np.exp(-1 / scale)
+    return (drawn.geometric(p, size) - drawn.geometric(p, size)).astype(float)
