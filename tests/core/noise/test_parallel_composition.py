@@ -433,10 +433,10 @@ def test_explain_says_what_is_paid_once() -> None:
 def test_slices_of_one_set_have_one_draw_and_nothing_else_has_it() -> None:
     """What has one draw is received at the price of one."""
     measured = plan(WITH_ALL).releases[0].measured
-    *slices, alone = [draw_of(name) for name in _names(measured, GivenAnswers()).values()]
+    *slices, alone = [draw_of(name) for name in _names(measured, GivenAnswers(), "d").values()]
     assert len(set(slices)) == 1 and alone not in slices
     two = plan("SELECT COUNT(*) AS n, SUM(x) AS s FROM orders").releases[0].measured
-    assert len({draw_of(name) for name in _names(two, GivenAnswers()).values()}) == 2
+    assert len({draw_of(name) for name in _names(two, GivenAnswers(), "d").values()}) == 2
 
 
 @pytest.mark.parametrize(
