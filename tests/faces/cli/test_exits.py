@@ -10,7 +10,18 @@ from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError, Er
 from dpsql.diagnostics.render import render_text
 from dpsql.faces.cli.exits import internal_error, status_of, usage_error
 
-EXPECTED = {"DP01": 3, "DP1": 4, "DP2": 4, "DP3": 4, "DP40": 4, "DP41": 4, "DP401": 1, "DP406": 1, "DP903": 1}
+EXPECTED = {
+    "DP01": 3,
+    "DP017": 4,
+    "DP1": 4,
+    "DP2": 4,
+    "DP3": 4,
+    "DP40": 4,
+    "DP41": 4,
+    "DP401": 1,
+    "DP406": 1,
+    "DP903": 1,
+}
 
 
 @pytest.mark.parametrize("code", [c for c in CODES if c.startswith(("DP01", "DP1", "DP2", "DP3", "DP4", "DP903"))])

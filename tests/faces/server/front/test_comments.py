@@ -78,6 +78,11 @@ def test_every_setting_of_dpsql_may_be_said_and_holds_as_if_it_was_set() -> None
     assert opened.asked == StatementSettings(epsilon="1")
 
 
+def test_what_is_said_of_one_query_alone_is_left_to_its_planner() -> None:
+    sql = "/* dpsql: epsilon=2, anyway=on */ SELECT 1"
+    assert with_said(Variables(), said_before(command(sql), sql)).asked == StatementSettings(epsilon="2")
+
+
 @pytest.mark.parametrize(
     ("comment", "state", "word"),
     [
