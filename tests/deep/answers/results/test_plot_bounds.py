@@ -36,7 +36,7 @@ def test_counts_and_totals() -> None:
     found = SearchResult(search({10: 4_000, 11: 3_000, 12: 900}, grid=Fraction(1, 2)), 4096)
     bars, linear, log = draw_bounds([found], LEVEL)
     shown = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in bars.patches}
-    assert shown == {key: found.octaves.counts[key] for key in range(6, 17)}
+    assert shown == {key: found.octaves.counts[key] for key in range(17)}
     (container,) = [c for c in bars.containers if getattr(c, "errorbar", None) is not None]
     (lines,) = container.errorbar.lines[2]
     assert all(high - low == pytest.approx(30) for (_, low), (_, high) in lines.get_segments())
@@ -44,8 +44,8 @@ def test_counts_and_totals() -> None:
     assert [line.get_xdata()[0] for line in dashed] == [12.5]
     # In SQL's numbers: half of integer units.
     left = totals(found.octaves)
-    assert list(log.lines[0].get_xdata()) == [2.0 ** (b - 1) for b in range(6, 17)]
-    assert list(log.lines[0].get_ydata()) == [left[b].about / 2 for b in range(6, 17)]
+    assert list(log.lines[0].get_xdata()) == [2.0 ** (b - 1) for b in range(17)]
+    assert list(log.lines[0].get_ydata()) == [left[b].about / 2 for b in range(17)]
     assert (log.get_xscale(), log.get_yscale(), linear.get_xscale()) == ("log", "log", "linear")
     assert linear.get_xlim() == (0, 4096)
     (band,) = linear.collections

@@ -17,9 +17,11 @@ import pytest
 import dpsql.core.analysis.rules.join_with_public as public_rule
 import dpsql.core.noise.calibration as allocate
 import dpsql.core.noise.partition_selection as threshold_module
+import dpsql.core.printing.forms.kept_groups as kept_groups
 import dpsql.core.printing.grid_integers as quantize
 import dpsql.core.printing.relational_nodes as relations
 import dpsql.core.printing.shapes.direct as direct
+import dpsql.core.printing.shapes.weighed_rows as weighed_rows
 import dpsql.core.printing.shapes.weighted as weighted
 from dpsql.core.analysis.facts import Contribution
 from dpsql.core.ir.components import QuantileChoice
@@ -81,8 +83,13 @@ def no_clip(m: pytest.MonkeyPatch) -> None:
 
 
 def all_groups(m: pytest.MonkeyPatch) -> None:
-    original = weighted._kept
-    m.setattr(weighted, "_kept", lambda parts, source: QUALIFY.sub("", original(parts, source)))
+    for form in (kept_groups.kept_groups, kept_groups.rows_of_kept_groups):
+
+        def mutated(*args: Any, form: Any = form) -> str:
+            return QUALIFY.sub("", form(*args))
+
+        for shape in (weighted, weighed_rows):
+            m.setattr(shape, form.__name__, mutated)
 
 
 def all_distinct_values(m: pytest.MonkeyPatch) -> None:
@@ -111,7 +118,7 @@ def no_weights_of_cells(m: pytest.MonkeyPatch) -> None:
     def mutated(d: Any, value: str, factor: int, magnitude: int, floors: Any) -> str:
         return f"{factor // prod(floors.values())} * CAST({value} AS BIGINT)"
 
-    m.setattr(weighted, "scaled", mutated)
+    m.setattr(weighed_rows, "scaled", mutated)
 
 
 def sums_not_clipped_per_id(m: pytest.MonkeyPatch) -> None:
