@@ -22,7 +22,7 @@ import dpsql.core.analysis.rules.private_aggregate as aggregate_rule
 import dpsql.core.analysis.rules.set_operation as set_rule
 import dpsql.core.analysis.rules.truncate as truncate_rule
 import dpsql.core.analysis.rules.unnest as unnest_rule
-import dpsql.core.printing.group_by as grouped_sql
+import dpsql.core.printing.forms.inner_sums as inner_sums
 import dpsql.core.printing.relational_nodes as relations
 import dpsql.planner.rewrites.joins.limit_frequencies as limiting
 from dpsql.core.analysis.facts import Facts
@@ -449,7 +449,7 @@ def _order_matters(make: Callable[[Plans], Node], worlds: int) -> bool:
 
 
 def plain_sums(m: pytest.MonkeyPatch) -> None:
-    m.setattr(grouped_sql, "clipped_column", lambda c, names: grouped_sql.spell(c.arg, names)[0])
+    m.setattr(inner_sums, "clipped_column", lambda c, names: inner_sums.text(c.arg, names)[0])
 
 
 def _cut(plans: Plans) -> Node:
