@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 from typing import Protocol
 
@@ -244,7 +245,7 @@ class _Choosing:
             found = self.store.find([address]).get(address, ())
             self.keys[place] = self._rank(found, measured.measurements[deciding].mechanism)
         for keys in self.keys[place].own if own else self.keys[place].others:
-            if keys.shown is None or not _as_good(keys, measured.threshold, self._any(keys), is_held=own):
+            if keys.shown is None or not _as_good(keys, measured.threshold, self.plan.bid.delta, self._any(keys)):
                 continue
             if not are_keys(keys.shown.keys, [k.type for k in measured.node.keys]):
                 continue
@@ -302,12 +303,12 @@ def height_of(measured: MeasuredRelease) -> int:
     return math.prod(len(s.keys) for s in sources)
 
 
-def _as_good(keys: StoredAnswer, planned: KeyThreshold, any_will_do: bool, is_held: bool) -> bool:
-    """Whether stored keys show all that planned ones would; at no larger δ, unless it is paid for."""
+def _as_good(keys: StoredAnswer, planned: KeyThreshold, delta: Fraction, any_will_do: bool) -> bool:
+    """Whether stored keys show all that planned ones would, at no larger δ than is asked for."""
     shown = keys.shown
     if shown is None or len(shown.keys) != len(keys.values):
         return False
-    return any_will_do or (shown.threshold <= planned.threshold and (is_held or shown.delta <= planned.delta))
+    return any_will_do or (shown.threshold <= planned.threshold and shown.delta <= delta)
 
 
 def _made(answer: StoredAnswer) -> Calibrated | None:
