@@ -240,7 +240,9 @@ def test_intervals_hold_the_truth(
     con, ledger = sessions[unit]
     truth = TRUTHS[name]
     found = con.sql(sql_of(name)).run(fresh=True)
-    assert found.spent.epsilon == con.policy.defaults.epsilon
+    asked = con.policy.defaults.epsilon
+    # Of Gaussian noise it is a hair less.
+    assert asked is not None and asked * (1 - Fraction(1, 10**9)) < found.spent.epsilon <= asked
     assert found.spent.delta > 0 if name == "08-destinations" else found.spent.delta == 0
     b = base(flights_tables, truth, LIMITS[unit], ledger.salt)
     if name == "20-with-a-total":
@@ -291,12 +293,12 @@ def test_three_rows_near_the_truth(sessions: Sessions, flights_tables: duckdb.Du
         # 30 flights a month and aircraft lose 3 % of all; noise of scale 270 passes 8000 once in 1e12 times.
         assert abs(n - exact[origin]) < 0.1 * exact[origin] + 8000
         assert -30 <= delay <= 180
-    assert found.notes == (
+    assert set(found.notes) >= {
         "at most 30 rows per aircraft and group counted",
         "dep_delay is clipped to [-30, 180]",
         "rows with another origin than the 3 listed are left out",
         "what lies beyond these limits and bounds is missing: a bias, which no ± holds",
-    )
+    }
 
 
 @thresholds
