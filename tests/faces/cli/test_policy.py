@@ -28,7 +28,7 @@ def test_every_mistake_is_shown_with_its_place(dpsql: Call, clinic: Clinic) -> N
 
 def test_a_valid_policy(dpsql: Call, clinic: Clinic) -> None:
     done = dpsql("policy", "check", clinic.policy)
-    assert done.status == 0 and "policy clinic is valid: 3 tables (1 public), 1 unit, 16 promises" in done.out
+    assert done.status == 0 and "policy clinic is valid: 3 tables (1 public), 1 unit, 17 promises" in done.out
     assert "the data agrees" not in done.out
     assert "the data agrees" in dpsql("policy", "check", clinic.policy, "--data").out
     clinic.change("town:       {type: varchar}", "city:       {type: varchar}")
@@ -149,9 +149,9 @@ def test_the_schema_accepts_the_demo_policy(dpsql: Call, clinic: Clinic, tmp_pat
 
 def test_audit_and_show(dpsql: Call, clinic: Clinic, root: Path) -> None:
     text = dpsql("policy", "audit", clinic.policy).out
-    assert "rests on 16 promises" in text and "tables.visits.unique[0]" in text
+    assert "rests on 17 promises" in text and "tables.visits.unique[0]" in text
     found = json.loads(dpsql("policy", "audit", clinic.policy, "--format", "json").out)
-    assert len(found["promises"]) == 16 and set(found["promises"][0]) == {
+    assert len(found["promises"]) == 17 and set(found["promises"][0]) == {
         "kind",
         "where",
         "claim",

@@ -17,6 +17,7 @@ REGIONS = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM patients GROUP BY 
 
 
 def test_a_table_ends_with_price_rest_notes_and_level(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change("{rows: 12, nobody_has_more: true}", "12")
     sql = "SELECT region, COUNT(*) AS n FROM visits JOIN patients USING (patient_id) GROUP BY region ORDER BY region"
     done = dpsql("query", clinic.policy, sql, "--epsilon", "0.2", "--analyst", "ana")
     assert done.status == 0 and done.err == ""

@@ -47,6 +47,6 @@ SELECT
     CASE WHEN chance(p.patient_id * 100 + n, 'extra') < 0.05
          THEN round(100 / (0.001 + chance(p.patient_id * 100 + n, 'surcharge')), 2) END
 FROM patients AS p, range(1, 16) AS visits_of_one(n)
-WHERE n <= floor(16 * pow(chance(p.patient_id, 'visits'), 2));
+WHERE n <= least(12, floor(16 * pow(chance(p.patient_id, 'visits'), 2)));
 DROP MACRO pick;
 DROP MACRO chance;

@@ -156,7 +156,7 @@ def test_what_may_be_asked_is_what_is_answered(dpsql: Call, clinic: Clinic) -> N
 
 
 def test_octaves_that_an_account_holds(dpsql: Call, clinic: Clinic) -> None:
-    clinic.change("    max_rows_per_unit: 12", "    max_rows_per_unit: search #")
+    clinic.change("    max_rows_per_unit: {", "    max_rows_per_unit: search # {")
     assert "octaves" not in dpsql("shell", clinic.policy, "--analyst", "ana", "-c", "\\d+ visits").out
     asked = ["-c", "SET limits = search", "-c", "SELECT COUNT(*) AS n FROM visits"]
     assert dpsql("shell", clinic.policy, "--analyst", "ana", "--epsilon", "1", *asked).status == 0
