@@ -79,7 +79,9 @@ def test_a_database_that_keeps_its_promises(process: Call, clinic: Clinic) -> No
 @pytest.mark.processes
 def test_a_database_that_breaks_some(process: Call, clinic: Clinic, clinic_data: Path) -> None:
     clinic.change("unique: [[visit_id]]", "unique: [[visit_id], [patient_id]]")
-    clinic.change("max_rows_per_unit: {rows: 12, nobody_has_more: true} ", "max_rows_per_unit: {rows: 5, enforce: assume} ")
+    clinic.change(
+        "max_rows_per_unit: {rows: 12, nobody_has_more: true} ", "max_rows_per_unit: {rows: 5, enforce: assume} "
+    )
     clinic.change("town:       {type: varchar}", "town:       {type: varchar, domain: [Oakfield]}")
     clinic.change("surcharge:  {type: double}", "surcharge:  {type: double, nullable: false}")
     with duckdb.connect(str(clinic_data / "clinic.duckdb"), read_only=True) as con:
