@@ -80,7 +80,7 @@ def test_public_groups_that_nothing_limits_are_found(form: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("form", ["private", "partly", "partly, promised"])
 def test_groups_that_are_all_kept_are_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted, "_kept", lambda parts, source: f"SELECT * FROM {source}")
+    monkeypatch.setattr(weighted, "kept_groups", lambda d, b, group, source: f"SELECT * FROM {source}")
     assert _broken(FORMS[form], "add_remove")
 
 

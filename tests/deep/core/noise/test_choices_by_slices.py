@@ -14,7 +14,8 @@ import pytest
 
 from dpsql.core.ir.nodes import Release
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.printing.shapes import direct, sliced, weighed_rows
+from dpsql.core.printing.forms import sliced
+from dpsql.core.printing.shapes import direct, weighed_rows
 from dpsql.planner.rewrites.releases import cut_slices
 from dpsql.service.planning.public_facts import FactStore
 from tests.deep.core.noise.test_quantile_neighbours import (
