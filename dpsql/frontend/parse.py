@@ -21,7 +21,7 @@ from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.privacy_clause import Clause, attach, lift
-from dpsql.frontend.pivots import without_pivots
+from dpsql.frontend.pivots import MOST_COLUMNS, TOO_MANY, columns_of_pivots, without_pivots
 from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
 from dpsql.frontend.text.spans import code_of, remember
 from dpsql.frontend.text.tokens import tokens_of
@@ -105,6 +105,11 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         lifted = lift(tokens if asked is None else tokens[1:], source)
         refuse_third_arguments(lifted.tokens, source)
         numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
+        if columns_of_pivots(numbered) > MOST_COLUMNS:
+            raise reject(
+                "DP101", f"{TOO_MANY} is outside the accepted SQL", span=whole_line(source), source=source,
+                help=["use one aggregate for each value:  COUNT(*) FILTER (WHERE x = 'a')"],
+            )  # fmt: skip
         parsed = trees_of(_inner_joins(_two_words(numbered)), source.text, reader)
         # What stands after a last semicolon may be a comment: sqlglot keeps it as a statement of its own.
         trees = [t for t in parsed if t is not None and not isinstance(t, exp.Semicolon)]
@@ -180,6 +185,8 @@ def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[ex
 
     Some brackets it reads in two ways (`INT(`, `ARRAY[`), and those within them twice as often: nodes are counted.
     """
+    if columns_of_pivots(tokens) > MOST_COLUMNS:
+        raise RecursionError
     most = MOST_NODES + len(text)
     parser = reader.parser(max_nodes=most)
     kept = isinstance(reader, sqlglot.dialects.Postgres)

@@ -12,10 +12,12 @@ column of private rows has is nobody's to see.
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import pairwise, product
+from math import prod
 from typing import cast
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
@@ -23,6 +25,33 @@ from dpsql.frontend.text.spans import span_of
 
 MOST_COLUMNS = 1_000
 """Of one PIVOT: values times aggregates."""
+TOO_MANY = f"a PIVOT of more than {MOST_COLUMNS:,} columns"
+MOST_COPIED = 20_000
+"""Nodes of syntax that one PIVOT or UNPIVOT may write: its rows, or its aggregates, once for each column.
+
+Else those that stand in one another would write a power of it."""
+
+
+def columns_of_pivots(tokens: Sequence[Token]) -> int:
+    """The most columns that one PIVOT in FROM would have: the product of its lists, which sqlglot writes out."""
+    most = 1
+    within: list[tuple[str, int]] = []  # what is open: a pivot with the product of its lists, a list with its length
+    for before, token in pairwise(tokens):
+        match token.token_type:
+            case TokenType.L_PAREN if before.token_type is TokenType.PIVOT:
+                within.append(("pivot", 1))
+            case TokenType.L_PAREN if before.token_type is TokenType.IN and within and within[-1][0] == "pivot":
+                within.append(("list", 1))
+            case TokenType.L_PAREN:
+                within.append(("", 1))
+            case TokenType.COMMA if within and within[-1][0] == "list":
+                within[-1] = "list", within[-1][1] + 1
+            case TokenType.R_PAREN if within:
+                kind, length = within.pop()
+                if kind == "list":
+                    within[-1] = "pivot", within[-1][1] * length
+                    most = max(most, within[-1][1])
+    return most
 
 
 def without_pivots(tree: exp.Expr, source: Source) -> exp.Expr:
@@ -72,13 +101,14 @@ def _pivoted(node: exp.Pivot, rows: exp.Expr, source: Source) -> exp.Select:
             source=source,
             help=[f"list them:  {_text(key, source)} IN ('a', 'b')"],
         )  # fmt: skip
-    combinations = list(product(*(i.expressions for i in lists)))
-    if len(combinations) * len(calls) > MOST_COLUMNS:
-        raise _outside(node, f"a PIVOT of more than {MOST_COLUMNS:,} columns", source)
+    columns = prod(len(i.expressions) for i in lists)
+    if columns * len(calls) > MOST_COLUMNS:
+        raise _outside(node, TOO_MANY, source)
+    _require_few(node, [*calls, *(i.this for i in lists)], columns, source)
     theirs = node.args.get("columns") if node.args.get("prefixed_pivot_columns") else ()  # of a dialect of its own
     names = [c.name for c in theirs or ()]
     items: list[exp.Expr] = []
-    for values in combinations:
+    for values in product(*(i.expressions for i in lists)):
         for call in calls:
             made = _sliced(call, [(i.this, v) for i, v in zip(lists, values, strict=True)], source)
             written = "_".join(v.alias_or_name or v.sql("duckdb").lower() for v in values)
@@ -119,6 +149,7 @@ def _unpivoted(node: exp.Pivot, rows: exp.Expr, source: Source) -> exp.Query:
     if len(values) != 1 or not columns or not all(isinstance(c.unalias(), exp.Column) for c in columns):
         raise _outside(node, "UNPIVOT of anything but listed columns", source)
     read = [cast(exp.Column, c.unalias()) for c in columns]
+    _require_few(node, [rows, *read], len(read), source)
     others = exp.Star(except_=[c.copy() for c in read])
     branches = []
     for column, shown in zip(read, columns, strict=True):
@@ -131,6 +162,11 @@ def _unpivoted(node: exp.Pivot, rows: exp.Expr, source: Source) -> exp.Query:
     for branch in branches[1:]:
         found = exp.Union(this=found, expression=branch, distinct=False)
     return found
+
+
+def _require_few(node: exp.Pivot, copied: list[exp.Expr], times: int, source: Source) -> None:
+    if times * sum(1 for each in copied for _ in each.walk()) > MOST_COPIED:
+        raise _outside(node, "a PIVOT or UNPIVOT of so many columns of so long a text", source)
 
 
 def _text(node: exp.Expr, source: Source) -> str:

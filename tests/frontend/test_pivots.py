@@ -7,9 +7,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from sqlglot import Dialect
 
 import dpsql
+from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.frontend.parse import parse
+from dpsql.frontend.pivots import columns_of_pivots
+from dpsql.frontend.text.tokens import tokens_of
 
 POLICY = """
 version: 1
@@ -97,3 +102,32 @@ def test_what_is_refused(sql: str, code: str, said: str, data: tuple[dpsql.Sessi
     with pytest.raises(Rejected) as refusal:
         data[0].sql(sql).plan(epsilon=1)
     assert refusal.value.code == code and said in str(refusal.value)
+
+
+def _long() -> dict[str, str]:
+    """Short texts that stand for many columns, or for many copies of their rows."""
+    values, columns = (", ".join(f"{mark}{i}{mark}" for i in range(20)) for mark in ("'", '"'))
+    within = "t"
+    for depth in range(4):
+        within = f"(SELECT * FROM {within} UNPIVOT (v{depth} FOR n{depth} IN ({columns})))"
+    lists = [f"c{i} IN ({values})" for i in range(6)]
+    return {
+        "in one another": f"SELECT COUNT(*) FROM {within}",
+        "lists in FROM": f"FROM t PIVOT (COUNT(*) FOR {' '.join(lists)})",
+        "lists": f"PIVOT t ON {', '.join(lists)} USING COUNT(*) GROUP BY g",
+        "a long aggregate": f"PIVOT t ON c IN ({values}) USING SUM({'x + ' * 2_000}x) GROUP BY g",
+    }
+
+
+@pytest.mark.parametrize("which", _long())
+def test_what_would_be_written_out_is_bounded_by_the_text(which: str) -> None:
+    """By steps and not by the clock: each of these would make over 100,000 nodes, or as many columns."""
+    with pytest.raises(Rejected) as refusal:
+        parse(Source(_long()[which]))
+    assert refusal.value.code == "DP101" and "PIVOT" in refusal.value.diagnostics[0].message
+
+
+def test_the_columns_of_a_pivot_are_counted_in_its_tokens() -> None:
+    sql = "FROM t PIVOT (SUM(x) FOR c IN ('a', 'b', 'c') d IN (1, 2)) JOIN u ON f(1, 2, 3) IN (1, 2)"
+    tokens = tokens_of(sql, Dialect.get_or_raise("duckdb"))
+    assert columns_of_pivots(tokens) == 6

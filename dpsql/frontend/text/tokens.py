@@ -45,8 +45,9 @@ def _tables(reader: sqlglot.Dialect) -> tuple[dict[str, TokenType], dict[str, To
 
 
 def tokens_of(text: str, reader: sqlglot.Dialect) -> list[Token]:
-    """What `reader.tokenize` gives. text: ends with a line's end. Raises what it raises."""
-    found = None if _COMPILED or type(reader).__name__ not in ("DuckDB", "Postgres") else _plain(text, reader)
+    """What `reader.tokenize` gives. Raises what it raises. A text that ends with a line's end is read faster."""
+    quick = not _COMPILED and type(reader).__name__ in ("DuckDB", "Postgres") and text.endswith("\n")
+    found = _plain(text, reader) if quick else None
     return _tokenized(text, reader) if found is None else found
 
 
