@@ -58,6 +58,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM patients WHERE |strip_accents(name)| = 'x'", f"strip_accents {WORDS}"),
     ("SELECT SUM(CLIP(|LOG2(age)|, 0, 7)) FROM patients", f"log2 {WORDS}"),
     ("SELECT SUM(CLIP(|POW(weight, age)|, 0, 9)) FROM patients", f"pow {WORDS}: the exponent must"),
+    ("SELECT COUNT(*) FROM patients WHERE |POW(weight, 1e200 * 1e200)| > 3", f"pow {WORDS}: the exponent must"),
     ("SELECT SUM(CLIP(|weight % 7|, 0, 9)) FROM patients", f"% {WORDS}: there is no remainder"),
     ("SELECT COUNT(*) FROM patients WHERE |CAST(name AS INTEGER)| = 3", f"cast {WORDS}"),
     ("SELECT COUNT(*) FROM patients WHERE |substring(name, age)| = 'a'", f"substring {WORDS}"),

@@ -197,7 +197,8 @@ def _from_number(value: int | Decimal | float, target: SqlType) -> Scalar:
                 return Decimal(f"{int(exact)}E-{target.scale}")
             return None
         case Kind.DECIMAL if abs(value) < 2**52 / 10**target.scale and round(value, target.scale) == value:
-            return Decimal(f"{round(value * 10**target.scale)}E-{target.scale}")  # where no engine rounds it elsewhere
+            # No engine rounds it elsewhere; beyond the type it becomes NULL.
+            return _from_number(Decimal(f"{round(value * 10**target.scale)}E-{target.scale}"), target)
         case _:
             return None
 

@@ -359,6 +359,10 @@ def test_cast_facts() -> None:
     assert (
         wide is not None and 10**12 < wide < 10**12 + 1
     )  # ·10⁶ is rounded in DOUBLE, to the next millionth or further
+    assert cast(literal(2.5, DOUBLE), decimal(3, 1)).constant == Decimal("2.5")
+    for beyond in (1e9, -10.0, float("inf")):  # NULL on every engine: what folds must be a value of the type
+        found = cast(literal(beyond, DOUBLE), decimal(3, 2))
+        assert not found.is_constant and found.nullable
     assert cast(AGE, INTEGER) is AGE
     assert DUCKDB.convert("a", AGE, INTEGER) == "a" and DUCKDB.convert("a", AGE, DOUBLE) == "TRY_CAST(a AS DOUBLE)"
     with pytest.raises(SignatureError, match="cannot convert DATE to INTEGER"):

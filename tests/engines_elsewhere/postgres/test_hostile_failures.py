@@ -14,13 +14,13 @@ import psycopg
 import pytest
 
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.expressions import Column
-from dpsql.core.ir.types import Kind
+from dpsql.core.ir.expressions import Call, Cast, Column, Literal
+from dpsql.core.ir.types import DOUBLE, Kind, decimal
 from dpsql.core.printing.dialects import postgres_again
 from dpsql.core.printing.dialects.duckdb_total import _always
 from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_again import PostgresAgain
-from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.expressions import Names, spell
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.rows_of_functions import Both
 from tests.engines_elsewhere.postgres.servers import Server
@@ -90,6 +90,16 @@ def test_no_row_makes_the_second_text_fail(engine: Engine, seed: int) -> None:
 def test_logic_stands_outside(engine: Engine, seed: int) -> None:
     found = logic(engine.hostile(seed), engine.second, engine.rows, seed, 1_000 if seed else 50)
     assert not found.problems, "\n".join(found.problems[:5])
+
+
+@pytest.mark.parametrize("value", [1e9, -1e9, 9.996, 9.99])
+def test_a_constant_beyond_its_type_makes_no_text_fail(engine: Engine, value: float) -> None:
+    told = Cast(Literal(value, DOUBLE), decimal(3, 2))
+    inside = value == 9.99
+    for names in (engine.names, engine.second):
+        for expr in (told, Call("round", (told,), decimal(2, 0))):
+            (found,) = engine.rows([(spell(expr, names)[0], expr.type)], [0])
+            assert not isinstance(found, str) and (found[0] is not None) is inside, (expr, found)
 
 
 def both_texts(engine: Engine, seed: int, number: int) -> Found:

@@ -191,7 +191,7 @@ def _power(base: float, exponent: float, f: Callable[[float], float]) -> float:
 def _pow(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     """Of a whole constant exponent: |x|^k rises or falls with |x|, so the last x with an ordinary result is found."""
     k = _number(args[1])
-    if k is None or k != int(k) or abs(k) > 2**53:
+    if k is None or not k.is_integer() or abs(k) > 2**53:
         raise CannotSpell("the exponent must be a whole constant")
     x, k = as_type(d, sql[0], args[0], DOUBLE), int(k)
     if k == 0:
