@@ -51,6 +51,7 @@ _OPTIONS = (
     "coverage",
     "consistent_totals",
     "limits",
+    "anyway",
     "fresh",
 )
 _TYPES: dict[Kind, type[sa.TypeEngine[Any]]] = {

@@ -41,6 +41,7 @@ class Options(TypedDict, total=False):
     limits: "search": a quarter of the price finds the limits and bounds that nobody declares, and smaller ones where
         somebody does. "declared": those hold that the policy and the query declare. "auto", as by default: where the
         policy says `search: auto`, what nobody declares is found, and a smaller limit of rows where 16 may count.
+    anyway: run it also where the declared numbers let no group be shown (DP305).
     """
 
     rho: Amount | None
@@ -51,6 +52,7 @@ class Options(TypedDict, total=False):
     coverage: bool | None
     consistent_totals: bool | None
     limits: str | None
+    anyway: bool | None
 
 
 class Asked(Options, total=False):
@@ -117,6 +119,9 @@ def settled(asked: Asked, base: QuerySettings) -> QuerySettings:
         base = replace(base, allow_dearer=switch(dearer, "allow_dearer"))
     if coverage is not None:
         base = replace(base, coverage=switch(coverage, "coverage"))
+    anyway = asked.get("anyway")
+    if anyway is not None:
+        base = replace(base, anyway=switch(anyway, "anyway"))
     limits = asked.get("limits")
     if limits is not None:
         base = replace(base, search=searched(limits))

@@ -151,10 +151,12 @@ def test_each_option_is_said_once_and_settled() -> None:
     """A name that is declared and not read would be passed over in silence."""
     assert set(Options.__optional_keys__) == {
         "rho", "max_error", "confidence", "weights", "allow_dearer", "coverage", "consistent_totals", "limits",
+        "anyway",
     }  # fmt: skip
     for name, value in {
         "epsilon": 1, "delta": "1e-6", "rho": 1, "max_error": {"n": 1}, "confidence": 0.5, "weights": {"n": 2},
         "allow_dearer": True, "coverage": True, "consistent_totals": True, "limits": "search",
+        "anyway": True,
     }.items():  # fmt: skip
         assert settled({name: value}, QuerySettings()) != QuerySettings(), name  # type: ignore[misc]
     assert settled({}, QuerySettings()) == QuerySettings()

@@ -22,6 +22,7 @@ def asked(settings: StatementSettings) -> Asked:
         "coverage": settings.coverage,
         "consistent_totals": settings.consistent_totals,
         "limits": settings.limits,
+        "anyway": settings.anyway,
     }
 
 

@@ -34,7 +34,8 @@ class StatementSettings:
 
     epsilon, delta, rho: None for what the login's defaults say, else the policy's. At most one of ε and ρ is given.
     allow_dearer: None as the policy says. limits: "auto", "declared" or "search". notices: whether the price and the
-    notes of an answer are told. intervals: whether `n_low` and `n_high` stand behind each noisy `n`.
+    notes of an answer are told. intervals: whether `n_low` and `n_high` stand behind each noisy `n`. anyway: also where
+    no group could be shown.
     """
 
     epsilon: str | None = None
@@ -46,6 +47,7 @@ class StatementSettings:
     limits: str = "auto"
     notices: bool = True
     intervals: bool = False
+    anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,24 @@ def test_explain_says_what_a_run_would_cost(server: Served, shop: Shop) -> None:
     assert (price, times) == ("ε 0", None)
 
 
+def test_what_could_show_no_group_runs_if_that_is_said(tmp_path: Path) -> None:
+    """By a setting, for the texts of cursors, copies and prepared statements come without their comments."""
+    shop = make_shop(tmp_path / "shop")
+    few = shop.policy.read_text().replace("customer: {type: bigint}", "customer: {type: bigint, bounds: [0, 9]}")
+    with_serve(shop, f"{FINE}}}").policy.write_text(few)
+    settings = StatementSettings(epsilon="0.1", delta="1e-9")
+    sql = "SELECT note, COUNT(*) AS n FROM orders GROUP BY note"
+    with served(shop, inside(shop)) as server:
+        for text in (sql, f"EXPLAIN {sql}", f"/* dpsql: anyway=off */ {sql}"):
+            with pytest.raises(Refused) as refusal:
+                server.ask(text, settings=settings)
+            assert codes(refusal) == ["DP305"] and not shop.spent()
+        assert server.ask(f"EXPLAIN {sql}", settings=replace(settings, anyway=True)).rows
+        for text, said in ((sql, True), (f"/* dpsql: anyway=on */ {sql}", False)):
+            assert server.ask(text, settings=replace(settings, anyway=said)).rows == []
+    assert 0 < shop.spent() <= PRICE  # once
+
+
 def test_a_tools_preview_of_rows_has_columns_and_a_warning(server: Served, shop: Shop) -> None:
     before = shop.spent()
     for sql in ("SELECT * FROM orders", "SELECT city, amount FROM orders LIMIT 100"):

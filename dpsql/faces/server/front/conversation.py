@@ -455,7 +455,7 @@ class Conversation:
 
     async def _execute_prepared(self, what: c.ExecutePrepared, said: Said) -> Result:
         prepared = self._kept.statement(what.name)
-        prepared = replace(prepared, said=said or prepared.said)
+        prepared = replace(prepared, said=prepared.said + said)
         if prepared.query is None:
             raise ProtocolFault("0A000", "EXECUTE runs queries")
         if len(what.arguments) != len(prepared.types):

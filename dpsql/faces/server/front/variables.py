@@ -50,7 +50,7 @@ _SYSTEM: Final = postgres_settings()
 _NAMES: Final = {name.lower(): name for name in (*_SYSTEM, *_FIXED, *_FREE)}
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 _ON: Final = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-OWN: Final = tuple(name for name in NAMES if name != "anyway")  # which is said of one query, in its own text
+OWN: Final = tuple(name for name in NAMES if name != "anyway")  # which is said of one query, and of no session
 """Settings of dpsql itself: each may be written with `dpsql.` before it."""
 _UNITS: Final = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AUTHORITY: Final = frozenset({"role", "session_authorization", "analyst", "account", "dpsql.analyst", "dpsql.account"})
@@ -172,6 +172,10 @@ class Variables:
         except ValueError:
             raise ProtocolFault("22023", f'invalid value for parameter "{known}": "{value[:100]}"') from None
         return replace(self, kept=kept)
+
+    def said(self, name: str, value: str) -> Variables:
+        """What a comment says of one statement: as `set` does, and what no SET says. Raises Fault 22023."""
+        return replace(self, asked=self._asked(name, value))
 
     def _asked(self, name: str, value: str | None) -> StatementSettings:
         now, before = self.asked, self.opened

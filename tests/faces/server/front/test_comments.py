@@ -65,12 +65,12 @@ def test_where_none_counts(sql: str) -> None:
 
 def test_every_setting_of_dpsql_may_be_said_and_holds_as_if_it_was_set() -> None:
     said = "epsilon=1/3, delta=1e-9 allow_dearer=on, coverage=on consistent_totals=on limits=search notices=off"
-    said += ", intervals=on"
+    said += ", intervals=on, anyway=on"
     sql = f"/* dpsql: {said} */ FROM t"
     held = with_said(Variables(), said_before(command(sql), sql)).asked
     assert held == StatementSettings(
         epsilon="1/3", delta="1e-9", allow_dearer=True, coverage=True, consistent_totals=True, limits="search",
-        notices=False, intervals=True,
+        notices=False, intervals=True, anyway=True,
     )  # fmt: skip
     sql = "-- dpsql: rho=0.01\nSELECT 1"
     opened = Variables(StatementSettings(epsilon="1"))
@@ -78,9 +78,24 @@ def test_every_setting_of_dpsql_may_be_said_and_holds_as_if_it_was_set() -> None
     assert opened.asked == StatementSettings(epsilon="1")
 
 
-def test_what_is_said_of_one_query_alone_is_left_to_its_planner() -> None:
-    sql = "/* dpsql: epsilon=2, anyway=on */ SELECT 1"
-    assert with_said(Variables(), said_before(command(sql), sql)).asked == StatementSettings(epsilon="2")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "{} SELECT n",
+        "COPY ({} SELECT n) TO STDOUT",
+        "{} COPY (SELECT n) TO STDOUT",
+        "BEGIN; DECLARE c CURSOR FOR {} SELECT n; FETCH ALL FROM c; COMMIT",
+        "BEGIN; {} DECLARE c CURSOR FOR SELECT n; FETCH ALL FROM c; COMMIT",
+        "PREPARE q AS {} SELECT n; EXECUTE q",
+        "{} PREPARE q AS SELECT n; EXECUTE q",
+        "PREPARE q AS {} SELECT n; /* dpsql: epsilon=1 */ EXECUTE q",
+        "PREPARE q AS SELECT n; {} EXECUTE q",
+    ],
+)
+def test_what_comments_alone_say_holds_wherever_its_query_is_written(client: Client, served: Served, sql: str) -> None:
+    client.query(sql.format("/* dpsql: anyway=on */") + "; SELECT n")
+    assert [settings.anyway for _, _, _, settings in answers(served).asked] == [True, False]
+    assert shape(client.query("SET anyway = on")) == shape(client.query("SHOW anyway")) == "E(42704) ZI"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +103,7 @@ def test_what_is_said_of_one_query_alone_is_left_to_its_planner() -> None:
     [
         ("/* dpsql: epsilon=lots */", "22023", "epsilon"),
         ("/* dpsql: epsilon=-1 */", "22023", "epsilon"),
+        ("/* dpsql: anyway=maybe */", "22023", "anyway"),
         ("/* dpsql: account=ben */", "42704", "account"),
         ("/* dpsql: delta=1e-9, analyst=ben */", "42704", "analyst"),
         ("-- dpsql: statement_timeout=0\n", "42704", "statement_timeout"),

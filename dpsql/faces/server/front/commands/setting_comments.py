@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from dpsql.faces.server.front.commands.client_tokens import ClientToken, comments, tokens
 from dpsql.faces.server.front.commands.commands import Command, CopyOut, Declare, ExecutePrepared, Prepare, QueryCommand
 from dpsql.faces.server.front.error_fields import ProtocolFault
-from dpsql.faces.server.front.variables import OWN, Variables
+from dpsql.faces.server.front.variables import Variables
 from dpsql.frontend.text.comment_settings import FORM, Misread, require_once, said_in
 from dpsql.frontend.text.comment_settings import Said as Setting
 
@@ -37,10 +37,8 @@ def said_before(command: Command | None, text: str) -> Said:
 def with_said(variables: Variables, said: Said) -> Variables:
     """What holds for a statement. Raises Fault as SET does, with its place."""
     for each in said:
-        if each.name not in OWN:  # the planner reads it in the text
-            continue
         try:
-            variables = variables.set(each.name, each.value)
+            variables = variables.said(each.name, each.value)
         except ProtocolFault as fault:
             fault.at = each.at
             raise
