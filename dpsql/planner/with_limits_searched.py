@@ -31,7 +31,7 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
         )  # fmt: skip
     # How many units are above a limit that was found, its octaves tell for nothing.
     own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
-    rest = plan_of_stages(rewritten, replace(query, settings=own))
+    rest = plan_of_stages(rewritten, replace(query, settings=own, clips=frozenset(searching.clips.values())))
     if searching.is_done:
         return with_limits_followed(rest, searching)
     require_known_at_any_bounds(rest, searching)

@@ -6103,8 +6103,8 @@ MUTATIONS = (
             (
                 "cuts-of-inner-limits",
                 "postprocessing/planning/cut_numbers.py",
-                "_by_limits(c, node.input, limits) | below | _by_inner_limits(c, release.inputs[0], table)",
-                "_by_limits(c, node.input, limits) | below",
+                "        | _by_inner_limits(c, release.inputs[0], table)\n",
+                "",
                 "a mean of counts per unit has an interval that leaves out what a limit cut from them",
             ),
         )
@@ -6119,6 +6119,13 @@ MUTATIONS = (
             ("tests/planner/postprocessing/test_found_cuts.py",),
         )
         for name, path, old, new, breaks in (
+            (
+                "found-bounds-taken-for-whole",
+                "planning/cut_numbers.py",
+                "        | _by_found_bounds(c, clips)\n",
+                "",
+                "an average over bounds that a search found has an interval that leaves out what they clip",
+            ),
             (
                 "found-cuts-an-octave-late",
                 "searches/octaves.py",

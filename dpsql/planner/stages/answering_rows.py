@@ -34,7 +34,7 @@ class AnsweringRows(Stage):
         """The statements that make the answer. Raises Rejected."""
         columns = query.bound.columns
         cuts = {
-            place: missing_of(tree, m.contribution, query.ctx.table)
+            place: missing_of(tree, m.contribution, query.ctx.table, query.clips)
             for place, (tree, m) in enumerate(zip(noise.found.distinct, noise.measured, strict=True))
             if not m.known
         }

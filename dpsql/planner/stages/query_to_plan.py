@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.core.analysis.context import Context
+from dpsql.core.ir.expressions import Call
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import TableNames
@@ -30,7 +31,8 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 class QueryToPlan:
     """settings: with the query's comments and privacy clause. limits: with the policy's fewest units of a private key.
 
-    weights: number of an output column → its weight, beside those that the settings name.
+    weights: number of an output column → its weight, beside those that the settings name. clips: what is clipped to
+    bounds that a search finds.
     """
 
     parsed: Parsed
@@ -42,6 +44,7 @@ class QueryToPlan:
     tables: TableNames
     parameters: Parameters = ()
     weights: Mapping[int, Fraction] = field(default_factory=dict)
+    clips: frozenset[Call] = frozenset()
 
     @property
     def policy(self) -> Policy:

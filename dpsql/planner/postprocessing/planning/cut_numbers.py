@@ -4,14 +4,15 @@
 *Why.* A limit keeps of each unit a part of what it has: of what is never negative it only takes away, and so it does in
 every number that never falls where that rises. What the plan proves to be above no limit, or the policy promises, is
 whole. Rows that are missing below a release make its counts smaller, unless something above them asks for their
-absence, or counts them for each unit; then both ends are lost. *When it would be false.* If a promise is
+absence, or counts them for each unit; then both ends are lost, as they are of values that a search found bounds for.
+*When it would be false.* If a promise is
 (`nobody_has_more`, which `policy verify` tests); no privacy rests on any of this. *Tested by*
 tests/planner/postprocessing/test_cut_numbers.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -61,13 +62,18 @@ Cuts = Mapping[int, tuple[Shortfall, ...]]
 NO_CUTS: Final[Cuts] = MappingProxyType({})
 
 
-def missing_of(release: Tagged[Facts], limits: Contribution, table: TableOf) -> tuple[Shortfall, ...]:
-    """Of each component of a release. limits: as they were derived for it."""
+def missing_of(
+    release: Tagged[Facts], limits: Contribution, table: TableOf, clips: Collection[Call] = ()
+) -> tuple[Shortfall, ...]:
+    """Of each component of a release. limits: as they were derived for it. clips: to bounds that a search finds."""
     node = release.node
     assert isinstance(node, Release)
     below = _missing_rows(release.inputs[0], table)
     return tuple(
-        _by_limits(c, node.input, limits) | below | _by_inner_limits(c, release.inputs[0], table)
+        _by_limits(c, node.input, limits)
+        | below
+        | _by_inner_limits(c, release.inputs[0], table)
+        | _by_found_bounds(c, clips)
         for c in node.components
     )
 
@@ -127,6 +133,12 @@ def _by_limits(c: Component, bounding: object, limits: Contribution) -> Shortfal
     elif b.rows is not None or b.per_group is not None:
         cut = cut or not b.spare_rows
     return Shortfall.SOME if cut else Shortfall.NOTHING
+
+
+def _by_found_bounds(c: Component, clips: Collection[Call]) -> Shortfall:
+    """Whether its values are clipped to bounds that a search found: nothing tells how far they lie beyond them."""
+    cut = isinstance(c, OnGrid) and any(e in clips for arg in c.arguments for e in walk(arg))
+    return Shortfall.ANYTHING if cut else Shortfall.NOTHING
 
 
 # --- rows that are missing below -------------------------------------------------------------------------------------
