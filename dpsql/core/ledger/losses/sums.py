@@ -3,7 +3,7 @@
 *Claim.* `spent` is, for each part, the largest sum of what entries lose on any of the days. *Why.* Losses are integers:
 multiples of 1/GRID, rounded up where they are none. What counts in every period is one sum; what counts in some is two
 updates of a difference list, of which running sums are the sums between two cut points. *When it would be false.* If a
-loss were negative: then days outside all spans would not be the cheapest. *Tested by*
+loss were negative: then days outside all spans would not be the cheapest; given back is what was added. *Tested by*
 tests/core/ledger/test_ledger_contract.py (against a dictionary by day).
 """
 
@@ -56,6 +56,17 @@ class LossSums:
                     steps[first] += part
                     if behind is not None:
                         steps[behind] -= part
+        self._runs = None
+
+    def give_back(self, region: Region) -> None:
+        """Take away a part of what an entry has lost by period: that nobody will measure it is known now."""
+        for span in region:
+            start, stop = span.bounds
+            first, behind = self._at(start), None if stop == END else self._at(stop)
+            for steps, part in zip(self._steps, parts_of(span.loss), strict=True):
+                steps[first] -= part
+                if behind is not None:
+                    steps[behind] += part
         self._runs = None
 
     def spent(self, start: int, stop: int) -> PrivacyLoss:
