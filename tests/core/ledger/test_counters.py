@@ -121,7 +121,9 @@ def test_old_periods_are_charged_in_stretches_and_never_too_little() -> None:
     found = own.redrawn("zcdp", day(999))["trip"]
     assert len(found) < 50 and (found[0].first, found[-1].last) == (FIRST, day(999))
     r, whole = weights(1000), squares(1000)
-    charged = {n: span.loss.rho for span in found for n in range((span.first - FIRST).days, (span.last - FIRST).days + 1)}  # type: ignore[operator]
+    charged = {
+        n: span.loss.rho for span in found for n in range((span.first - FIRST).days, (span.last - FIRST).days + 1)
+    }  # type: ignore[operator]
     for n in range(1000):
         due = RHO * F(r[999 - n] ** 2, whole)
         assert charged[n] >= due and (n < 968 or charged[n] == PrivacyLoss(rho=due).on_grid().rho)

@@ -66,7 +66,9 @@ def within(day: dt.date) -> Iterator[list[int | None]]:
 
 
 @pytest.mark.parametrize("day", [TICKS[0], TICKS[2]])
-def test_rows_that_come_late_are_corrected_or_deleted_lose_no_more(stream: tuple[Frozen, Integers], day: dt.date) -> None:
+def test_rows_that_come_late_are_corrected_or_deleted_lose_no_more(
+    stream: tuple[Frozen, Integers], day: dt.date
+) -> None:
     made, found = stream
     losses = {whole(made, found, there) for there in within(day)}
     assert max(losses) == 1 and len(losses) > 10
@@ -94,7 +96,9 @@ def test_weights_that_are_not_those_of_the_price_lose_more(stream: tuple[Frozen,
     own.put(0, BASE)
     own.put(1, [*BASE, (TICKS[0], 1, 0)])
     made = frozen_of(own)
-    found: Integers = {(None if db == 0 else 0, t): integers(own, made, last, db) for t, last in enumerate(TICKS) for db in (0, 1)}
+    found: Integers = {
+        (None if db == 0 else 0, t): integers(own, made, last, db) for t, last in enumerate(TICKS) for db in (0, 1)
+    }
     own.close()
     assert whole(made, found, [0] * len(TICKS)) == 1
     assert whole(made, found, [0] * len(TICKS)) * Fraction(squares(KEPT + 3), squares(KEPT)) > 1
