@@ -10,7 +10,7 @@ from typing import Any
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ledger.counters import Frozen
 from dpsql.core.policy.policy import Policy
-from dpsql.core.release.counting import Asked, CounterTick, counted_by, frozen
+from dpsql.core.release.counting import AskedCounter, CounterTick, counted_by, frozen
 from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
@@ -46,7 +46,7 @@ def frozen_of(own: Town, sql: str = COUNTED) -> Frozen:
     grows = own.policy.tables["trips"].grows
     assert grows is not None
     first = grows.first
-    return frozen(counted(own, grows.ends(first), sql, first=first), own.policy, Asked("rides", sql, first, ""))
+    return frozen(counted(own, grows.ends(first), sql, first=first), own.policy, AskedCounter("rides", sql, first, ""))
 
 
 def integers(own: Town, made: Frozen, last: dt.date, db: int, sql: str = COUNTED) -> tuple[tuple[int, ...], ...]:

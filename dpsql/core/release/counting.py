@@ -113,7 +113,7 @@ def _traced(node: Node, expr: object) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCounter:
     """What CREATE says of a counter besides what is measured."""
 
     name: str
@@ -122,7 +122,7 @@ class Asked:
     rests_on: str
 
 
-def frozen(planned: PlannedRelease, policy: Policy, asked: Asked) -> Frozen:
+def frozen(planned: PlannedRelease, policy: Policy, asked: AskedCounter) -> Frozen:
     """What COUNTER fixes, of the release of one period with the noise of one release. Raises NotCounted."""
     measured = planned.measured
     scan, day = counted_by(measured, policy)

@@ -34,9 +34,9 @@ def own() -> Any:
 
 
 def made(own: Town, ledger: MemoryLedger, settings: QuerySettings = SETTINGS) -> CounterState:
-    from dpsql.core.release.counting import Asked
+    from dpsql.core.release.counting import AskedCounter
 
-    fixed = frozen(counted(own, FIRST, settings=settings), own.policy, Asked("rides", COUNTED, FIRST, ""))
+    fixed = frozen(counted(own, FIRST, settings=settings), own.policy, AskedCounter("rides", COUNTED, FIRST, ""))
     ledger.reserve(created("c", "ana", fixed, "zcdp", "", own.policy.hash), Caps())
     return ledger.counters()[0]
 
