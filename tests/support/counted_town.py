@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ledger.counters import Frozen
+from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.policy.policy import Policy
 from dpsql.core.release.counting import AskedCounter, CounterTick, counted_by, frozen
 from dpsql.core.release.drawing import EngineAsk
@@ -55,8 +56,11 @@ def integers(own: Town, made: Frozen, last: dt.date, db: int, sql: str = COUNTED
     planned = counted(own, last, sql, first=oldest)
     tick = CounterTick(planned, made, last, counted_by(planned.measured, own.policy)[1])
     own.show(db)
-    silent: Any = lambda _, exact: SimpleNamespace(integers=exact)
-    return tuple(tuple(each) for each in tick.draw(EngineAsk(own, 0), silent))
+    return tuple(tuple(each) for each in tick.draw(EngineAsk(own, 0), cast(Any, _silent)))
+
+
+def _silent(_: int, exact: Integers) -> SimpleNamespace:
+    return SimpleNamespace(integers=exact)
 
 
 def lost(made: Frozen, some: tuple[tuple[int, ...], ...], others: tuple[tuple[int, ...], ...]) -> Fraction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_they_are_the_rounded_coefficients_and_never_rise() -> None:
     assert list(weights(300)) == of_fractions(300)[0]
     r = weights(LONGEST)
     assert r[:600] == weights(600) and r[:6] == (1024, 384, 264, 209, 176, 154)
-    assert all(a >= b > 0 for a, b in zip(r, r[1:], strict=False))
+    assert all(a >= b > 0 for a, b in pairwise(r))
 
 
 def test_the_sum_of_their_squares() -> None:
