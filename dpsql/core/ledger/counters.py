@@ -52,10 +52,11 @@ class CounterRefused(CannotOpen):
 class Frozen:
     """What CREATE fixes for as long as a counter lives.
 
-    sql: the query as it was written. table, by, every: which growing table, and how the period of a row is told. first:
-    the first day that is read. length: of the weights. variances: σ² of each component's noise. squared: for each
-    component the l2² of each privacy unit, in one period. rho: what each unit loses by all ticks. conversion: the δ at
-    which that is turned into ε; 0 if it is not. groups: how many. rests_on: a hash of what the exact integers rest on.
+    sql, amounts: the query, and what it may spend, as they were written. table, by, every: which growing table, and how
+    the period of a row is told. first: the first day that is read. length: of the weights. variances: σ² of each
+    component's noise. squared: for each component the l2² of each privacy unit, in one period. rho: what each unit
+    loses by all ticks. conversion: the δ at which that is turned into ε; 0 if it is not. groups: how many. rests_on: a
+    hash of what the exact integers rest on.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Frozen:
     conversion: Fraction
     groups: int
     rests_on: str
+    amounts: tuple[tuple[str, str], ...] = ()
 
     @property
     def growth(self) -> Growth:
@@ -131,7 +133,7 @@ class Frozen:
                 "first": self.first.isoformat(), "length": self.length, "variances": [str(v) for v in self.variances],
                 "squared": [{unit: str(part) for unit, part in each.items()} for each in self.squared],
                 "rho": {unit: str(rho) for unit, rho in self.rho.items()}, "conversion": str(self.conversion),
-                "groups": self.groups, "rests_on": self.rests_on,
+                "groups": self.groups, "rests_on": self.rests_on, "amounts": [list(each) for each in self.amounts],
             },
             sort_keys=True,
         )  # fmt: skip
@@ -155,7 +157,7 @@ def read_frozen(statement: str) -> Frozen:
             said["length"], tuple(map(Fraction, said["variances"])),
             tuple({unit: Fraction(part) for unit, part in each.items()} for each in said["squared"]),
             {unit: Fraction(rho) for unit, rho in said["rho"].items()}, Fraction(said["conversion"]), said["groups"],
-            said["rests_on"],
+            said["rests_on"], tuple((name, amount) for name, amount in said["amounts"]),
         )  # fmt: skip
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError("not a counter") from None

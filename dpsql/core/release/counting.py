@@ -24,7 +24,17 @@ from dpsql.core.engine import Engine
 from dpsql.core.ir.components import RowCount, ValueSum
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Filter, GroupKeys, Join, JoinKind, Node, Project, Scan, inputs
-from dpsql.core.ledger.counters import CounterRefused, CounterState, Frozen, hash_of_numbers, tick, ticked
+from dpsql.core.ledger.counters import (
+    CounterRefused,
+    CounterState,
+    Frozen,
+    created,
+    dropped,
+    hash_of_numbers,
+    received,
+    tick,
+    ticked,
+)
 from dpsql.core.ledger.ledger import Caps, Entry, Ledger, Receipt
 from dpsql.core.ledger.losses.regions import LossSpan
 from dpsql.core.ledger.paid import Terms, draw_from, named
@@ -119,7 +129,8 @@ class AskedCounter:
     name: str
     sql: str
     first: dt.date
-    rests_on: str
+    rests_on: str = ""
+    amounts: tuple[tuple[str, str], ...] = ()
 
 
 def frozen(planned: PlannedRelease, policy: Policy, asked: AskedCounter) -> Frozen:
@@ -138,7 +149,7 @@ def frozen(planned: PlannedRelease, policy: Policy, asked: AskedCounter) -> Froz
     }
     return Frozen(
         asked.name, asked.sql, scan.table, grows.by, grows.every, asked.first, length, variances, squared, rho,
-        measured.conversion_delta, len(groups_of(measured, day)), asked.rests_on,
+        measured.conversion_delta, len(groups_of(measured, day)), asked.rests_on, asked.amounts,
     )  # fmt: skip
 
 
@@ -241,6 +252,26 @@ class TickRequest:
     salt: int
     backend: Backend = EXACT
     data: str = ""
+
+
+def create(ledger: Ledger, request: TickRequest, analyst: str, own: Frozen, plan_hash: str) -> CounterState:
+    """COUNTER: charge all ticks to every period from the first day on. Raises BudgetExceeded, CannotOpen, and
+    CounterRefused: there is one of this name.
+    """
+    id = uuid.uuid4().hex
+    made = created(id, analyst, own, request.policy.privacy.accountant, plan_hash, request.policy.hash)
+    _reserved(ledger, made, request.caps)
+    return next(state for state in ledger.counters() if state.id == id)
+
+
+def receive(ledger: Ledger, request: TickRequest, analyst: str, counter: CounterState) -> Receipt:
+    """Charge an account the price of a counter that another one has made. Raises BudgetExceeded, CannotOpen."""
+    return _reserved(ledger, received(uuid.uuid4().hex, analyst, counter, request.policy.hash), request.caps)
+
+
+def drop(ledger: Ledger, request: TickRequest, analyst: str, counter: CounterState) -> None:
+    """DROP: no tick of it is drawn any more, and what it would have measured is given back. Raises CannotOpen."""
+    _reserved(ledger, dropped(counter, analyst, request.policy.hash), request.caps)
 
 
 def draw_tick(

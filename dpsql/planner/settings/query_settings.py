@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.core.numbers.confidence import LEVEL
+from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 
 
@@ -31,6 +32,7 @@ class QuerySettings:
     unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
         that weigh a row as counts do: marginals of a batch.
     shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
+    relations: public rows that the account has, under names of the schema `dpsql`.
     """
 
     epsilon: Fraction | None = None
@@ -52,3 +54,4 @@ class QuerySettings:
     asked: dt.datetime | None = None
     unlisted: bool = False
     shares: tuple[Fraction, ...] = ()
+    relations: tuple[GivenRelation, ...] = ()
