@@ -20,7 +20,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.diagnostics.note import Note, Rank
-from dpsql.frontend.text.counter_statements import CreateCounter, counter_statement, relations_named
+from dpsql.frontend.text.counter_statements import CounterStatement, CreateCounter, counter_statement, relations_named
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.may_search import search_refused
@@ -33,7 +33,7 @@ from dpsql.service.batches.batch import Batch, Statement
 from dpsql.service.batches.batch_design import written_in
 from dpsql.service.checks.described import Description, described
 from dpsql.service.counters import counter
-from dpsql.service.counters.counter import CounterQuery, KnownCounter
+from dpsql.service.counters.counter import CounterDone, CounterQuery, KnownCounter
 from dpsql.service.counters.counter_store import ERRORS, Ticked
 from dpsql.service.given_arguments import Parameters, checked_parameters
 from dpsql.service.planning.planning import WrittenQuery
@@ -186,6 +186,21 @@ class Session:
         """
         self.require_open()
         return counter.tick_counter(self, name)
+
+    def do_counter(
+        self, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
+    ) -> CounterDone:
+        """Do what a statement about a counter says. epsilon, rho: where it says neither. Raises dpsql.Error."""
+        self.require_open()
+        return counter.done(self, statement, sql, epsilon, rho)
+
+    def explain_counter(
+        self, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
+    ) -> str:
+        """What a counter would count, its price and its ±. Raises Rejected DP012: another statement is free."""
+        if not isinstance(statement, CreateCounter):
+            raise reject("DP012", "only the making of a counter is explained", help=["EXPLAIN CREATE DP COUNTER …"])
+        return CounterQuery(self, statement, sql).explain(epsilon, rho=rho)
 
     @property
     def counters(self) -> tuple[KnownCounter, ...]:

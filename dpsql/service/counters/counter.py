@@ -13,7 +13,13 @@ from dpsql.core.release.counting import TickRequest, create, receive
 from dpsql.core.release.counting import drop as drop_entry
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.note import NOTHING_RAN
-from dpsql.frontend.text.counter_statements import CreateCounter
+from dpsql.frontend.text.counter_statements import (
+    CounterStatement,
+    CreateCounter,
+    DropCounter,
+    ReceiveCounter,
+    TickCounter,
+)
 from dpsql.service.counters.counter_design import CounterDesign, design
 from dpsql.service.counters.counter_store import Ticked, width
 from dpsql.service.privacy_settings import Amount
@@ -93,8 +99,7 @@ class CounterQuery:
     def _with_amounts(self, epsilon: Amount | None, rho: Amount | None) -> CreateCounter:
         """With the amounts that hold, as COUNTER will say them. Raises Rejected DP401."""
         session, asked = self._session, dict(self.statement.amounts)
-        if epsilon is not None or rho is not None:
-            asked = {n: a for n, a in asked.items() if n == "delta"}
+        if not asked.keys() & {"epsilon", "rho"} and (epsilon is not None or rho is not None):
             asked |= {"rho": str(rho)} if rho is not None else {"epsilon": str(epsilon)}
         own = session.settings
         if not asked.keys() & {"epsilon", "rho"}:
@@ -172,6 +177,48 @@ def named(session: Session, name: str) -> CounterState:
             help=[f"there are {', '.join(known)}" if known else "there are none"],
         )  # fmt: skip
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class CounterDone:
+    """What a statement about a counter has done. charged: now, of each period; None: nothing is charged for such."""
+
+    name: str
+    charged: PrivacyLoss | None
+    through: dt.date | None
+    remark: str
+
+    @property
+    def row(self) -> tuple[str, str, dt.date | None, str]:
+        """As faces show it."""
+        return self.name, "" if self.charged is None else str(self.charged), self.through, self.remark
+
+
+def done(
+    session: Session, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
+) -> CounterDone:
+    """Do what a statement says, and pay for it. epsilon, rho: where it says neither. Raises dpsql.Error."""
+    match statement:
+        case CreateCounter():
+            made = CounterQuery(session, statement, sql).run(epsilon, rho=rho)
+            return CounterDone(made.name, made.spent, made.ticked.through, _told(made.ticked))
+        case ReceiveCounter(name=name):
+            price = receive_counter(session, name)
+            return CounterDone(name, price, None, f"read it:  SELECT * FROM dpsql.{name}")
+        case TickCounter(name=name):
+            ticked = tick_counter(session, name)
+            return CounterDone(ticked.name, None, ticked.through, _told(ticked))
+        case DropCounter(name=name):
+            drop(session, name)
+            return CounterDone(name, None, None, "is dropped; periods that it has not measured have their budget back")
+
+
+def _told(ticked: Ticked) -> str:
+    if ticked.lost is not None:
+        return f"{ticked.lost} is not counted: {ticked.why}"
+    if ticked.through is None:
+        return ticked.why or "no closed period is counted yet"
+    return f"counted through {ticked.through}"
 
 
 def drop(session: Session, name: str) -> None:

@@ -14,6 +14,7 @@ import datetime as dt
 import math
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -233,7 +234,8 @@ class CounterStore:
             return "the numbers of an earlier period are gone from the store of answers"
         for ids in state.drawn.get(day, ()):
             if (stored := self._stored(state, day, ids, account)) is not None:
-                give(account.ledger, request, state, day, stored)
+                with suppress(CounterRefused):
+                    give(account.ledger, request, state, day, stored)
                 account.ledger.finish()
                 return None
         if state.drawn.get(day) and not again:
@@ -256,7 +258,8 @@ class CounterStore:
         except CounterRefused as refused:
             return refused.diagnostics[0].message
         account.store.add(answers)
-        give(account.ledger, request, state, day, answers)
+        with suppress(CounterRefused):  # somebody else's numbers are given: these are thrown away unseen
+            give(account.ledger, request, state, day, answers)
         account.ledger.finish()
         return None
 
