@@ -100,6 +100,10 @@ class Frozen:
                 months = self.first.year * 12 + self.first.month - 1 + place
                 return dt.date(months // 12, months % 12 + 1, 1)
 
+    def is_end(self, day: dt.date) -> bool:
+        """Whether a period ends with a day."""
+        return self.growth.ends(day) == day
+
     def ends(self, place: int) -> dt.date:
         """The last day of a period: a tick is called by it."""
         return self.growth.ends(self.begins(place))
@@ -171,6 +175,15 @@ def holding(counter: str) -> str:
     return f"counter {counter}"
 
 
+def receives_counter(entry: Entry) -> bool:
+    """Whether an account has a counter through it."""
+    return bool(_held(entry))
+
+
+def _held(entry: Entry) -> list[str]:
+    return [name.removeprefix("counter ") for name in entry.answers if name.startswith("counter ")]
+
+
 def created(id: str, account: str, frozen: Frozen, accountant: Accountant, plan_hash: str, policy_hash: str) -> Entry:
     """The entry COUNTER. Raises BudgetExceeded DP405 in a pure-ε ledger."""
     regions = frozen.charge(accountant)
@@ -233,7 +246,8 @@ def statement_words(entry: Entry) -> str:
     return f"{entry.kind.value.upper()} {said['day']} of counter {said['counter']}"
 
 
-_OWN: Final = frozenset({EntryKind.COUNTER, EntryKind.TICK, EntryKind.TICKED, EntryKind.DROP})
+KINDS: Final = frozenset({EntryKind.COUNTER, EntryKind.TICK, EntryKind.TICKED, EntryKind.DROP})
+"""Of the entries that are about counters."""
 
 
 def _said(entry: Entry) -> dict[str, Any]:
@@ -294,7 +308,7 @@ class CounterBook:
 
     def require(self, entry: Entry) -> None:
         """Raises CounterRefused, or ValueError for one that no caller should make, unless the entry may be added."""
-        held = [name.removeprefix("counter ") for name in entry.answers if name.startswith("counter ")]
+        held = _held(entry)
         if entry.kind is EntryKind.COUNTER:
             self._require_new(entry, held)
         elif held:
@@ -311,7 +325,7 @@ class CounterBook:
             if day in state.given or said["draw"] != before:
                 raise CounterRefused(f"{day} of counter {state.frozen.name} is ticked elsewhere", "ask again")
             known = {each for ids in state.drawn.values() for own_ids in ids for each in own_ids}
-            if not draws or known & set(draws) or state.frozen.ends(_place(state, day)) != day:
+            if not draws or known & set(draws) or day < state.frozen.first or not state.frozen.is_end(day):
                 raise ValueError("a tick of no period of its counter, or without noise of its own")
             due = state.frozen.redrawn(self._accountant, day) if before else {}
             if entry.regions != due or entry.charges != {unit: dearest(own_region) for unit, own_region in due.items()}:
@@ -346,7 +360,7 @@ class CounterBook:
 
     def add(self, entry: Entry) -> list[tuple[Cap, Region]]:
         """Count an entry, in the present names of units; what is given back by it, of whom."""
-        held = [name.removeprefix("counter ") for name in entry.answers if name.startswith("counter ")]
+        held = _held(entry)
         if entry.kind is EntryKind.COUNTER:
             self._states[entry.id] = CounterState(entry.id, entry, read_frozen(entry.statement), holders=(entry,))
         elif entry.kind is EntryKind.ACCEPTANCE:
@@ -357,7 +371,7 @@ class CounterBook:
             for id in held:
                 state = self._states[id]
                 self._states[id] = replace(state, holders=(*state.holders, entry))
-        elif entry.kind in _OWN:
+        elif entry.kind in KINDS:
             said = _said(entry)
             state = self._states[said["counter"]]
             if entry.kind is EntryKind.DROP:
@@ -383,10 +397,3 @@ class CounterBook:
                 if unit in own.charges:
                     found.append(((unit, None), inside(own.charged(unit), (first, None))))
         return found
-
-
-def _place(state: CounterState, day: dt.date) -> int:
-    at = state.frozen.place(day)
-    if at < 0:
-        raise ValueError("a tick before the first period of its counter")
-    return at

@@ -6,8 +6,7 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dpsql.core.ledger.counters import CounterState, created, holding
-from dpsql.core.ledger.privacy_filter import require_fits, settle
+from dpsql.core.ledger.counters import CounterState, holding
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.counting import TickRequest, create, receive
 from dpsql.core.release.counting import drop as drop_entry
@@ -154,14 +153,6 @@ class CounterQuery:
         account.ledger.finish()
         (ticked,) = session.service.counters.tick(made.frozen.name)
         return CounterMade(made.frozen.name, made.frozen.first, self._price(found), ticked)
-
-    def require_room(self) -> None:
-        """Raises BudgetExceeded where it would not be admitted now, Rejected."""
-        session, found = self._session, self.design()
-        account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
-        accountant = session.policy.privacy.accountant
-        entry = created("-", account.analyst, found.fixed, accountant, "", session.policy.hash)
-        require_fits(settle(entry, accountant), account.caps, account.ledger)
 
     def __repr__(self) -> str:
         return f"<dpsql counter: {self.statement.sql}>"
