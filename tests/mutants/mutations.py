@@ -2967,7 +2967,7 @@ MUTATIONS = (
     Mutation(
         "some-columns-find-the-row",
         "dpsql/core/analysis/rules/determined_by_unit.py",
-        "if fixed and len(fixed) == len(ends) and",
+        "if len(fixed) == len(ends) and",
         "if fixed and",
         "a row that an id's rows find differently is taken for a function of the id",
         ("tests/core/analysis/test_determined.py",),
