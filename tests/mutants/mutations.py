@@ -3062,14 +3062,6 @@ MUTATIONS = (
         ("tests/planner/test_rows_that_count.py",),
     ),
     Mutation(
-        "rows-of-private-groups-left-out",
-        "dpsql/planner/rewrites/bounds/rows_that_count.py",
-        "if counted is None or keyed.sources is None:",
-        "if counted is None:",
-        "whether a private group is shown is told by some of its rows",
-        ("tests/planner/test_rows_that_count.py",),
-    ),
-    Mutation(
         "full-joins-on-more-than-the-id",
         "dpsql/planner/distinct_values.py",
         "    return rows.node.residual is None and all(\n",

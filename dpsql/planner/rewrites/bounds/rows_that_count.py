@@ -3,8 +3,8 @@
 Of DISTINCT or GROUP BY (id, few values) an id has as many rows as there are values. Where slices list these, as
 `FILTER (WHERE kind = 'a')` and `FILTER (WHERE kind = 'b')` do, a row counts in one of them or nowhere. So that it
 satisfies one of them stands as a filter below the limits, where an id seems to have two rows; no more of them count
-(`bound_contributions.py`). The answer is the same, but that a limit cuts less. Private groups stay as they are: which
-are shown is told by all of their rows.
+(`bound_contributions.py`). The answer is the same, but that a limit cuts less. Private groups stay as they are: all of
+their rows count, by a component that says which are shown.
 
 Example:
     >>> before_after(
@@ -40,7 +40,7 @@ def rows_that_count(root: Node, ctx: RewriteContext) -> Node:
         keyed = node.input
         assert isinstance(keyed, GroupKeys)
         counted = _counted(node)
-        if counted is None or keyed.sources is None:
+        if counted is None:
             return node
         before = derive_once(keyed, ctx.analysis)
         if not before.fact.ids:
