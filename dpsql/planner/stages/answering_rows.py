@@ -35,7 +35,7 @@ class AnsweringRows(Stage):
         """The statements that make the answer. Raises Rejected."""
         columns = query.bound.columns
         cuts = {
-            place: missing_of(tree, m.contribution, query.ctx.table, query.clips)
+            place: missing_of(tree, m.contribution, query.ctx.table, query.clips, query.counted)
             for place, (tree, m) in enumerate(zip(noise.found.distinct, noise.measured, strict=True))
             if not m.known
         }

@@ -107,7 +107,8 @@ class LimitsFound(Stage):
         cut = {
             place: result[limit.label]
             for limit, places in self.followed
-            if limit.rule is Rule.SUM and limit.label in result
+            if (limit.rule is Rule.SUM or (limit.rule is Rule.AVERAGE and not limit.quantiles))
+            and limit.label in result
             for place in places
         }
         told = (*search_notes(self.results), *reach_notes(tuple(cut.values())))
