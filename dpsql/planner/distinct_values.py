@@ -245,8 +245,8 @@ def functions_of_the_id(rows: Tagged[Facts]) -> Columns:
             together = residual is None and all(columns_of(e.left) <= below[0] for e in equalities)
             padded = kind is not JoinKind.INNER and not together  # some rows of an id, and not others
             for side, known in [*zip(rows.inputs, below, strict=True)][: 1 if padded else 2]:
-                stored = stored_columns(side.node)
-                alike = bool(stored) and not side.fact.ids and stored <= rows.fact.by_id  # all found the same one
+                stored = frozenset[int]() if side.fact.ids else stored_columns(side.node)
+                alike = bool(stored) and stored <= rows.fact.by_id  # all found the same one
                 found |= side.fact.columns.keys() if alike else known
         case GroupKeys(items=items):
             found |= below[0] | _computed(items, below[0])
