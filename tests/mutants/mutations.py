@@ -3054,6 +3054,22 @@ MUTATIONS = (
     ),
     # --- guessed values ---
     Mutation(
+        "domains-that-no-row-breaks",
+        "dpsql/planner/rewrites/bounds/bound_contributions.py",
+        "    seem = most_rows_of_an_id(below)\n",
+        "    seem = most_rows_of_an_id(below, domains=True)\n",
+        "a limit by a declared domain is not told, which rows may break",
+        ("tests/planner/test_rows_that_count.py",),
+    ),
+    Mutation(
+        "full-joins-on-more-than-the-id",
+        "dpsql/planner/distinct_values.py",
+        "    return rows.node.residual is None and all(\n",
+        "    return all(\n",
+        "of an id that has a row of either side one counts",
+        ("tests/planner/test_rows_that_count.py",),
+    ),
+    Mutation(
         "values-kept-of-an-id-alone",
         "dpsql/core/printing/forms/few_values.py",
         "if c.values is None or c.values >= most or len(group) == 1:",
