@@ -37,6 +37,7 @@ from dpsql.diagnostics.errors import CannotOpen
 from dpsql.diagnostics.note import NOTHING_RAN
 
 _CREATE, _TICK, _TICKED, _DROP = "CREATE DP COUNTER ", "TICK ", "TICKED ", "DROP DP COUNTER "
+_ONE: Final = PrivacyLoss(Fraction(1))
 _EXACT: Final = 32
 """So many periods before a tick are charged exactly when it is drawn again; older ones in stretches that double."""
 
@@ -389,11 +390,11 @@ class CounterBook:
         if state.over:
             return []
         first = max((day + DAY for day in state.drawn), default=state.frozen.first)
-        found: list[tuple[Cap, Region]] = []
+        freed, found = (LossSpan(first, None, _ONE),), list[tuple[Cap, Region]]()
         for each in state.holders:
             own = each if self._names is None else each.called(self._names)
             for unit in own.units:
-                found.append(((unit, own.analyst), inside(own.account(unit), (first, None))))
+                found.append(((unit, own.analyst), inside(own.account(unit), freed)))
                 if unit in own.charges:
-                    found.append(((unit, None), inside(own.charged(unit), (first, None))))
+                    found.append(((unit, None), inside(own.charged(unit), freed)))
         return found

@@ -63,16 +63,7 @@ class KnownCounter:
 
 
 class CounterQuery:
-    """A counter to look at and to make. Everything but `run` spends nothing.
-
-    >>> con = dpsql.connect("town.yaml")
-    >>> counter = con.counter_of(
-    ...     "CREATE DP COUNTER rides AS SELECT station, COUNT(*) AS n FROM trips GROUP BY station "
-    ...     "FROM DATE '2026-12-01' WITH (rho = 0.002)"
-    ... )
-    >>> counter.cost()
-    PrivacyLoss(rho=0.002)
-    """
+    """A counter to look at and to make. Everything but `run` spends nothing."""
 
     def __init__(self, session: Session, statement: CreateCounter, sql: str) -> None:
         """sql: as it was written, for refusals."""
