@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dpsql.core.ir.step_count import take
 from dpsql.core.printing.block import Block
 
-MARK = re.compile("\0p\\d+\0")
+MARK = re.compile("(\0p\\d+\0)")
 """A NUL cannot occur in any literal."""
 ALIAS = "o"
 
@@ -49,7 +49,7 @@ class RepeatedParts(dict[int, str]):
         if mark is None:
             mark = self._marks[sql] = f"\0p{len(self._marks)}\0"
             self._texts[mark] = sql
-            self._lengths[mark] = self.length(sql) - len(mark)
+            self._lengths[mark] = len(sql) + sum(map(self._lengths.__getitem__, MARK.findall(sql))) - len(mark)
         return mark
 
     def keep(self, mark: str) -> None:
@@ -58,10 +58,12 @@ class RepeatedParts(dict[int, str]):
 
     def length(self, sql: str) -> int:
         """How long it would be if each mark were written as its part."""
-        return len(sql) + sum(self._lengths[mark] for mark in MARK.findall(sql))
+        return len(sql) + sum(map(self._lengths.__getitem__, MARK.findall(sql)))
 
     def placed(self, texts: list[str], block: Block) -> tuple[list[str], Block]:
         """The texts without marks, and the block that they read: its rows, with the columns that the texts ask for."""
+        if len(self._bare) == len(self._texts):
+            return [_with(sql, self._texts) for sql in texts], block
         level = self._levels(texts)
         written: dict[str, str] = {}
         for mark, sql in self._texts.items():  # a part comes after those that it is made of
@@ -101,9 +103,14 @@ class RepeatedParts(dict[int, str]):
 
 
 def _with(sql: str, texts: Mapping[str, str]) -> str:
-    return MARK.sub(lambda mark: texts[mark[0]], sql) if "\0" in sql else sql
+    pieces = MARK.split(sql)
+    pieces[1::2] = map(texts.__getitem__, pieces[1::2])
+    return "".join(pieces)
 
 
 def _named(sql: str, shown: dict[str, str]) -> str:
     """With the name of a column for each mark, which becomes one of those shown."""
-    return MARK.sub(lambda mark: f"{ALIAS}.{shown.setdefault(mark[0], f'a{len(shown)}')}", sql)
+    pieces = MARK.split(sql)
+    for i in range(1, len(pieces), 2):
+        pieces[i] = f"{ALIAS}.{shown.setdefault(pieces[i], f'a{len(shown)}')}"
+    return "".join(pieces)
