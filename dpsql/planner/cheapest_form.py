@@ -100,7 +100,7 @@ def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching
     searching = searching_of(settings, query.policy, auto, parsed.clause is not None)
     draft = Derivation.begin(query.ctx, drafting=True)
     try:
-        ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals)
+        ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals, settings.only)
         return rewrite(query.bound.root, ctx), searching
     except Rejected as refusal:
         if searching is not None and searching.withheld:

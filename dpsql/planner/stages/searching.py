@@ -133,6 +133,7 @@ def with_searches(rest: Plan, octaves: Plan, searching: Searching, forms: Sequen
     noisy = [m.mechanism for r in rest.releases for m in r.measured.measurements if m.known is None]
     settings = replace(query.settings, family=_family(noisy))
     cells = sum(_groups(r.measured) for r in octaves.releases)
+    octaves = replace(octaves, written=replace(octaves.written, finds=True))
     search = Searches(octaves, limits, cells, settings, query.parameters, releases=octaves.releases)
     return replace(
         rest,
