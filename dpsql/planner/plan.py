@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.fingerprint import Fingerprint
-from dpsql.core.ir.periods import Closed
+from dpsql.core.ir.periods import Closed, Span
 from dpsql.core.ir.public_facts import FrequencyOf, RowsOf
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.numbers.confidence import LEVEL
@@ -212,12 +212,13 @@ class Charge:
     """What a run of a plan would charge an account now.
 
     by_unit: privacy unit → loss, where there is one. notes: which numbers are given from stored answers. new: the part
-    for new noise, which counts in the total, too.
+    for new noise, which counts in the total, too. days: of units with accounts by period, those that are charged.
     """
 
     by_unit: Mapping[str, PrivacyLoss]
     notes: tuple[Note, ...] = ()
     new: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    days: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_new(cls, plan: Plan) -> Charge:

@@ -58,7 +58,7 @@ class Resolution:
     @property
     def charge(self) -> Charge:
         """As EXPLAIN and `cost` tell it."""
-        return Charge(self.price.in_account, self.notes, self.price.new)
+        return Charge(self.price.in_account, self.notes, self.price.new, self.price.days)
 
     @property
     def to_draw(self) -> Plan:

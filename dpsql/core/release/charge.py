@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpsql.core.ir.periods import Span, canonical
 from dpsql.core.ledger.accountant import Accountant, cost
 from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
@@ -58,6 +59,12 @@ class Price:
     def in_account(self) -> dict[str, PrivacyLoss]:
         """What is charged to the account, in the dearest period."""
         return {unit: dearest(region) for unit, region in self.whole.items()}
+
+    @property
+    def days(self) -> dict[str, tuple[Span, ...]]:
+        """Unit → the days that are charged, where not all are."""
+        found = {u: canonical((s.first, s.last) for s in own if s.first is not None) for u, own in self.whole.items()}
+        return {unit: days for unit, days in found.items() if days}
 
     @property
     def received(self) -> dict[str, PrivacyLoss]:

@@ -103,7 +103,7 @@ def _periods(table: Table, grows: Growth, days: Sequence[Days], span: Span | Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Days:
+class PossibleDays:
     """The days on which a condition may be true, whatever other columns hold. only: it is true on all of these."""
 
     days: Sequence[Days] = ALL
@@ -116,12 +116,12 @@ def holds(term: Expr, day: Column, days: Sequence[Days]) -> bool:
     return found.only and covers(found.days, days)
 
 
-def _possible(term: Expr, day: Column) -> _Days:
+def _possible(term: Expr, day: Column) -> PossibleDays:
     match term:
         case Call(function="and", args=args):
-            found = _Days(only=True)
+            found = PossibleDays(only=True)
             for each in (_possible(arg, day) for arg in args):
-                found = _Days(common(found.days, each.days), found.only and each.only)
+                found = PossibleDays(common(found.days, each.days), found.only and each.only)
             return found
         case Call(function="or", args=args):
             return _either(_possible(arg, day) for arg in args)
@@ -131,38 +131,38 @@ def _possible(term: Expr, day: Column) -> _Days:
             if columns_of(right):
                 return _compared(_FLIPPED[name], right, left, day)
             return _compared(name, left, right, day)
-    return _Days()
+    return PossibleDays()
 
 
-def _either(each: Iterable[_Days]) -> _Days:
+def _either(each: Iterable[PossibleDays]) -> PossibleDays:
     found = list(each)
-    return _Days([span for own in found for span in own.days], all(own.only for own in found))
+    return PossibleDays([span for own in found for span in own.days], all(own.only for own in found))
 
 
-def _compared(name: str, subject: Expr, bound: Expr, day: Column) -> _Days:
+def _compared(name: str, subject: Expr, bound: Expr, day: Column) -> PossibleDays:
     """Of `subject name bound`, where the one is the day, or the beginning of its month, and the other is a constant."""
     at = _date(bound)
     last = last_of(subject, day)
     if at is None or last is None:
-        return _Days()
+        return PossibleDays()
     if not isinstance(subject, Column):  # of another day than the first of a month no row has it
         begins = at > dt.date.min and last(at - DAY) < at
-        return _Days(((at, last(at)),), begins) if name == "eq" else _Days()
+        return PossibleDays(((at, last(at)),), begins) if name == "eq" else PossibleDays()
     try:
         match name:
             case "eq":
-                return _Days(((at, at),), only=True)
+                return PossibleDays(((at, at),), only=True)
             case "ge":
-                return _Days(((at, None),), only=True)
+                return PossibleDays(((at, None),), only=True)
             case "gt":
-                return _Days(((at + DAY, None),), only=True)
+                return PossibleDays(((at + DAY, None),), only=True)
             case "le":
-                return _Days(((dt.date.min, at),), only=True)
+                return PossibleDays(((dt.date.min, at),), only=True)
             case "lt":
-                return _Days(((dt.date.min, at - DAY),), only=True)
+                return PossibleDays(((dt.date.min, at - DAY),), only=True)
     except OverflowError:  # there is no such day
-        return _Days((), only=True)
-    return _Days()
+        return PossibleDays((), only=True)
+    return PossibleDays()
 
 
 def _date(bound: Expr) -> dt.date | None:
