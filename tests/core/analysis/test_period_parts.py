@@ -83,4 +83,3 @@ def test_nor_do_releases_of_limited_ids_or_private_keys() -> None:
     assert period_parts(replace(node, threshold=0)) is None
     limited = BoundContributions(node.input, node.keys[0], node.keys, rows=1)
     assert period_parts(replace(node, input=limited)) is None
-    assert dt.date(2026, 1, 1) == FIRST
