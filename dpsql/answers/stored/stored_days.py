@@ -24,7 +24,7 @@ from dpsql.answers.stored.day_numbers import DayNumbers, SummedDays, height_of_p
 from dpsql.core.analysis.period_parts import PeriodPart, PeriodParts, row_scan
 from dpsql.core.ir.components import RowCount, ValueSum
 from dpsql.core.ir.nodes import BoundContributions, key_sources, keyed_by
-from dpsql.core.ir.periods import Span, canonical, common, words
+from dpsql.core.ir.periods import DAY, Span, canonical, common, words
 from dpsql.core.ledger.paid import unchanged
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
@@ -191,11 +191,16 @@ def _every(split: PeriodParts) -> str:
 
 
 def _is_one(part: PeriodPart, every: str) -> bool:
-    return len(list(_growth(every).periods(part.days))) == 1
+    return len(list(_periods(every, part.days))) == 1
 
 
-def _growth(every: str) -> Growth:
-    return Growth("", every, dt.date.min)  # type: ignore[arg-type]
+def _periods(every: str, days: Sequence[Span]) -> Iterator[tuple[dt.date, dt.date]]:
+    """Each period of whole ones by itself, of days that end."""
+    grows = Growth("", every, dt.date.min)  # type: ignore[arg-type]
+    for first, last in days:
+        while last is not None and first <= last:
+            yield first, grows.ends(first)
+            first = grows.ends(first) + DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +242,7 @@ class _Looking:
             return None, None
         if any(last is None for _, last in scan.periods.days):
             return None, None
-        periods = list(_growth(scan.periods.every).periods(scan.periods.days))
+        periods = list(_periods(scan.periods.every, scan.periods.days))
         if not 1 < len(periods) <= MOST_SUMMED:
             return None, None
         height = len(public_keys(key_sources(node) or (), len(node.keys)))

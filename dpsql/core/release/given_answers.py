@@ -129,7 +129,7 @@ class Beside(Protocol):
         ...
 
 
-class Computed(Protocol):
+class StoredNumbers(Protocol):
     """Stored numbers, and what they say of a whole release, as `Estimate`."""
 
     @property
@@ -152,7 +152,7 @@ class GivenAnswers:
 
     answers: Mapping[int, StoredAnswer] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
-    estimate: Computed | None = None
+    estimate: StoredNumbers | None = None
     earlier: Mapping[int, tuple[StoredAnswer, ...]] = field(default_factory=dict)
     beside: Beside | None = None
 

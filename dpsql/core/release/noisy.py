@@ -24,11 +24,11 @@ from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import AdditiveNoise, made_by
 from dpsql.core.release.drawing import EngineAsk, NoiseDraws, drawn
 from dpsql.core.release.given_answers import Beside as Beside
-from dpsql.core.release.given_answers import Computed as Computed
 from dpsql.core.release.given_answers import Estimate as Estimate
 from dpsql.core.release.given_answers import GivenAnswers as GivenAnswers
 from dpsql.core.release.given_answers import NoisyRelease as NoisyRelease
 from dpsql.core.release.given_answers import NoisySource as NoisySource
+from dpsql.core.release.given_answers import StoredNumbers as StoredNumbers
 from dpsql.core.release.given_answers import Sums as Sums
 from dpsql.core.release.given_answers import public_keys as public_keys
 from dpsql.core.release.given_answers import wanted as wanted

@@ -263,4 +263,3 @@ def test_months_of_a_table_that_grows_by_month(tmp_path: Path) -> None:
     days = desk.session().sql(by_day).run(epsilon="0.25")
     assert desk.session().sql(by_day).run(epsilon="0.25").rows == days.rows
     assert desk.ledger.spent("trips", None, (day(20), day(20))).epsilon == Fraction(3, 4)
-

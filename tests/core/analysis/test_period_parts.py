@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.core.analysis.period_parts import period_parts
-from dpsql.core.ir.nodes import BoundContributions
+from dpsql.core.analysis.period_parts import period_parts, row_scan
+from dpsql.core.ir.nodes import BoundContributions, Join, JoinKind, Scan, keyed_by
 from dpsql.core.ir.periods import Closed, words
 from tests.support.growing_town import Town, town_policy
 
@@ -83,3 +83,15 @@ def test_nor_do_releases_of_limited_ids_or_private_keys() -> None:
     assert period_parts(replace(node, threshold=0)) is None
     limited = BoundContributions(node.input, node.keys[0], node.keys, rows=1)
     assert period_parts(replace(node, input=limited)) is None
+
+
+def test_nor_do_rows_that_another_scan_of_them_decides() -> None:
+    (planned,) = town().plan("SELECT day, COUNT(*) FROM trips GROUP BY day").releases
+    scan = keyed_by(planned.measured.node).input
+    assert isinstance(scan, Scan) and row_scan(scan) is scan
+    public = replace(scan, periods=None)
+    for kind in (JoinKind.INNER, JoinKind.SEMI, JoinKind.LEFT):
+        assert row_scan(Join(kind, scan, scan)) is None
+        assert row_scan(Join(kind, scan, public)) is scan
+    assert row_scan(Join(JoinKind.LEFT, public, scan)) is row_scan(Join(JoinKind.FULL, scan, public)) is None
+    assert row_scan(Join(JoinKind.INNER, public, scan)) is scan
