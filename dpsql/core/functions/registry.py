@@ -15,7 +15,7 @@ from typing import Final
 from dpsql.core.functions import lists
 from dpsql.core.functions.conditions import comparison, conditional, logic, membership
 from dpsql.core.functions.dates import date_parts as dateparts
-from dpsql.core.functions.dates import dates, time_buckets
+from dpsql.core.functions.dates import dates, time_buckets, zones
 from dpsql.core.functions.domains import octaves
 from dpsql.core.functions.domains.domains import map_domain, midnight
 from dpsql.core.functions.function import Args, Function, SignatureError
@@ -43,7 +43,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
         "Patterns": (*patterns.FUNCTIONS, *regular_expressions.FUNCTIONS),
         "Date parts": dateparts.FUNCTIONS,
-        "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET),
+        "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET, zones.TIMEZONE),
         "Lists": lists.NAMED,
         "Lists of an answer": lists.FUNCTIONS,
         "Octaves": octaves.FUNCTIONS,
