@@ -60,14 +60,20 @@ def _is_day(scope: PolicyScope, loc: Loc, column: Column, read: Sequence[Column]
     if column.sql_type is None:
         scope.issues.add(loc, f"names `{column.name}`, whose type the policy must say", "type: date")
         return False
-    for derived in (c.derived for c in (column, *read) if c.derived is not None):
-        if derived.zone and derived.zone.upper() != "UTC":
+    zones = [c.derived.zone for c in (column, *read) if c.derived is not None and c.derived.zone]
+    zones += _ZONES.findall("" if column.computed is None else column.computed.text)
+    for zone in zones:
+        if zone.upper() != "UTC":
             scope.issues.add(
-                loc, f"names `{column.name}`, which is read by the clock of {derived.zone}: its rules change, and with "
-                "them the period of a row", "AT TIME ZONE 'UTC', or store the day in the table",
+                loc, f"names `{column.name}`, which is read by the clock of {zone or 'a zone'}: its rules change, and "
+                "with them the period of a row", "AT TIME ZONE 'UTC', or store the day in the table",
             )  # fmt: skip
             return False
     return True
+
+
+_ZONES = re.compile(r"(?<!\w)(?:time\s*zone)(?!\w)\s*\(?\s*(?:'([^']*)')?", re.IGNORECASE)
+"""A zone that an expression names; empty where it is none that can be read here."""
 
 
 def _from_period(scope: PolicyScope, loc: Loc, said: GrowsFile, column: Column, made_of: str) -> Growth | None:
