@@ -84,8 +84,9 @@ def position(value: Scalar, t: SqlType) -> Exact | None:
             return exact(Fraction(value))
         case float():
             return exact(Fraction(value)) if isfinite(value) else None
-        case dt.datetime() if value.tzinfo is None:
-            return (value - EPOCH) // dt.timedelta(microseconds=1)
+        case dt.datetime():
+            at = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+            return (at - EPOCH) // dt.timedelta(microseconds=1)
         case dt.date() if t.kind is Kind.DATE and not isinstance(value, dt.datetime):
             return (value - EPOCH.date()).days
         case _:

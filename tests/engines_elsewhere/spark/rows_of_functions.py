@@ -162,7 +162,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _shown(t: SqlType) -> str:
-    return type_name(t).lower().replace(", ", ",")
+    return type_name(t).lower().replace(", ", ",").replace("timestamp_ltz", "timestamp")
 
 
 def _comparable(sql: str, t: SqlType) -> str:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from dpsql.core.functions.dates.date_arithmetic import DAY_US, MICROS
 from dpsql.core.functions.domains.domains import TimestampRange
 from dpsql.core.functions.function import Args, Function, SignatureError
-from dpsql.core.functions.signature import constant_text, count
+from dpsql.core.functions.signature import constant_text, count, if_null
 from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.types import TIMESTAMP, TIMESTAMPTZ, Kind, SqlType
 from dpsql.core.numbers import interval as iv
@@ -19,11 +19,9 @@ from dpsql.core.numbers.interval import Interval
 FIRST, LAST = (dt.datetime(*day, tzinfo=dt.UTC) for day in ((1, 1, 3), (9999, 12, 29)))
 """Moments between which every zone's clock shows a year from 1 to 9999."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
+_NONE = {"localtime", "posixrules", "Factory"}
+"""Files of a machine's list that are no zone."""
 _SHOWN = iv.add(MICROS, iv.interval(0, DAY_US))
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MICROSECOND = dt.timedelta(microseconds=1)
-_HOURS = 3 * 3_600_000_000
-"""By which clocks may have been moved between the ends."""
 
 
 @cache
@@ -33,7 +31,7 @@ def known_zone(name: str) -> str | None:
     Nothing else: PostgreSQL reads 'UTC+5' as five hours west, and other engines as east.
     """
     try:
-        return next((zone for zone in available_timezones() if zone.lower() == name.lower()), None)
+        return next((zone for zone in available_timezones() - _NONE if zone.lower() == name.lower()), None)
     except OSError:
         return None
 
@@ -59,30 +57,28 @@ def _type(args: Args) -> SqlType:
 
 
 def _ends(args: Args) -> tuple[dt.datetime, dt.datetime] | None:
-    """What the clock shows at the ends of what is known of a moment; None where that is not known, or too far."""
-    held, zone = args[1].interval, known_zone(zone_of(args[0]))
-    if held.lo is None or held.hi is None or zone is None or args[1].type.kind is not Kind.TIMESTAMPTZ:
+    """What the clock shows at the first and the last moment; None where they are not known, or too far."""
+    known, zone = args[1].domain, known_zone(zone_of(args[0]))
+    if known is None or not isinstance(known.values, TimestampRange) or zone is None:
+        return None
+    if args[1].type.kind is not Kind.TIMESTAMPTZ:
         return None
     try:
-        lo, hi = (_EPOCH + dt.timedelta(microseconds=int(end)) for end in (held.lo, held.hi))
-        first, last = (end.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for end in (lo, hi))
+        ends = (end.replace(tzinfo=dt.UTC) for end in (known.values.first, known.values.last))
+        first, last = (end.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for end in ends)
     except (OverflowError, ValueError, OSError):
         return None
     return (first, last) if first <= last else None
 
 
 def _interval(args: Args) -> Interval:
-    ends = _ends(args)
-    if ends is None:
-        return _SHOWN
-    first, last = ((end - _EPOCH.replace(tzinfo=None)) // _MICROSECOND for end in ends)
-    return iv.interval(first - _HOURS, last + _HOURS)
+    return _SHOWN
 
 
 def _domain(args: Args) -> Domain | None:
     """Every time between the clock's at the ends: a row of an hour that was moved over an end is in no group."""
     ends = _ends(args)
-    return None if ends is None else Domain(TimestampRange(*ends), null=True)
+    return None if ends is None else Domain(TimestampRange(*ends), null=if_null(args[1]))
 
 
 TIMEZONE = Function(
