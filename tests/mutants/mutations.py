@@ -206,8 +206,8 @@ MUTATIONS = (
             (
                 "rows-change-their-period-by-the-clock-of-a-zone",
                 "dpsql/policy/resolve/growing_tables.py",
-                "for derived in (c.derived for c in (column, *read) if c.derived is not None):",
-                "for derived in (c.derived for c in (column,) if c.derived is not None):",
+                "[c.derived.zone for c in (column, *read) if",
+                "[c.derived.zone for c in (column,) if",
                 "a day that is computed of a zone's time changes with the zone's rules, and has a second budget",
                 CLOSINGS,
             ),
@@ -706,8 +706,8 @@ MUTATIONS = (
     Mutation(
         "served-moments-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("draft", "failures", "search", "serve")',
-        'if key not in ("draft", "failures", "search")',
+        'if key not in ("draft", "failures", "search", "serve", "zone")',
+        'if key not in ("draft", "failures", "search", "zone")',
         "another moment or limit makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_serving.py",),
     ),
@@ -885,8 +885,8 @@ MUTATIONS = (
     Mutation(
         "failures-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("draft", "failures", "search", "serve")',
-        'if key not in ("draft", "search", "serve")',
+        'if key not in ("draft", "failures", "search", "serve", "zone")',
+        'if key not in ("draft", "search", "serve", "zone")',
         "another number of failures makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_failures.py",),
     ),
