@@ -6093,6 +6093,22 @@ MUTATIONS = (
         ("tests/planner/test_consistent_totals.py",),
     ),
     Mutation(
+        "shares-from-equal-ones-alone",
+        "dpsql/planner/stages/totalling.py",
+        "    tried = [_descended(totals, sizes, start, gaussian) for start in starts]\n",
+        "    tried = [_descended(totals, sizes, start, gaussian) for start in starts[:1]]\n",
+        "totals of few parts have noise of their own, where the finest set alone would err less",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "warnings-of-noise-that-totals-do-not-have",
+        "dpsql/planner/stages/releasing.py",
+        "if not m.empty and i not in summed",
+        "if not m.empty",
+        "a total is said to be noise, by that of a set that it is hardly made of",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
         "totals-of-different-values",
         "dpsql/planner/stages/totalling.py",
         "if not isinstance(component, RowCount | ValueSum | ProductSum):",
