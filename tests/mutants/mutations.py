@@ -3344,6 +3344,22 @@ MUTATIONS = (
         ("tests/planner/test_gather_branches.py",),
     ),
     Mutation(
+        "branches-with-partners-that-overlap",
+        "dpsql/planner/rewrites/releases/gather_branches.py",
+        "if key is None or ANY in cases or not are_disjoint(*cases):",
+        "if key is None or ANY in cases:",
+        "a row that has partners, and is in the other branch, too, counts in one",
+        ("tests/planner/test_gather_branches.py",),
+    ),
+    Mutation(
+        "branches-of-groups-with-partners",
+        "dpsql/planner/rewrites/releases/gather_branches.py",
+        "found = found if grouped else _with_partners(found, gathers)",
+        "found = _with_partners(found, gathers)",
+        "groups that both branches list are private",
+        ("tests/planner/test_gather_branches.py",),
+    ),
+    Mutation(
         "branches-of-other-rows",
         "dpsql/planner/rewrites/releases/gather_branches.py",
         "alike.setdefault(fingerprint(branch.ordered, numbered=True), [])",
