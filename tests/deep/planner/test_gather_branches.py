@@ -57,6 +57,7 @@ def joined(rng: random.Random, world: World) -> str:
     known = {n.sql for n in names}
     column = rng.choice([n for n in names if n.sql[2:] in SLICES])
     one, other = rng.sample([s.replace("{}", column.sql) for s in SLICES[column.sql[2:]]], 2)
+    other = comparison(rng, names) if rng.random() < 0.3 else other
     public, on = rng.choice(
         [(f"{name} AS p", f"p.{key} = t.{key}") for name, key in (("codes", "code"), ("kinds", "code"))]
         if "t.code" in known
