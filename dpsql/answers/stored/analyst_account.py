@@ -157,9 +157,9 @@ class AnalystAccount:
     def _days_that_fit(self, plan: Plan) -> Iterator[str]:
         """The condition under which the query would read periods only that have enough left, if there are such."""
         caps = in_force(self.caps, self.analyst, self.ledger.fixed())
-        for unit, table in self.policy.by_period.items():
-            assert table.grows is not None
-            asked, day = plan.cost.get(unit, NO_LOSS), table.grows.by
+        for unit, tables in self.policy.by_period.items():
+            days = {table.grows.by for table in tables if table.grows is not None}
+            asked, day = plan.cost.get(unit, NO_LOSS), " and ".join(sorted(days))
             read = canonical(d for r in plan.first.releases for d in r.measured.days(unit) or ())
             kept = [(caps.total.get(unit), None), (caps.analyst.get(unit), self.analyst)]
             limits = [(cap, self.ledger.by_period(unit, who)) for cap, who in kept if cap is not None]

@@ -54,7 +54,7 @@ def calibrated(stages: Sequence[Stage], tree: FinishedTree, query: QueryToPlan) 
         measured, request = meet(found.distinct, request, errors, settings.confidence)
     else:
         measured = measure(found.distinct, request)
-    growing = {unit: table.name for unit, table in query.policy.by_period.items()}
+    growing = {unit: tuple(t.name for t in tables) for unit, tables in query.policy.by_period.items()}
     measured = tuple(replace(m, growing=growing) for m in measured) if growing else measured
     noisy: ByIdentity[Node, str] = ByIdentity()
     for node in found.nodes(*trees):
