@@ -13,6 +13,7 @@ from dpsql.core.ir.periods import Span, canonical
 from dpsql.core.noise.mechanisms import Additive, KeyThreshold, Mechanism
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.policy.growing import Every
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 
 
@@ -55,7 +56,8 @@ class MeasuredRelease:
     private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
     0 where nothing is converted. empty: no row can be in it, whatever the data hold. reserved_delta: the least that is
     charged for the threshold, where another one may take its place. growing: privacy units with an account for each
-    period → the tables of their rows.
+    period → the tables of their rows. in_periods: those that are one id in one period → the id and
+    how long a period is, for words.
     """
 
     node: Release
@@ -66,6 +68,7 @@ class MeasuredRelease:
     empty: bool = False
     reserved_delta: Fraction = Fraction(0)
     growing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    in_periods: Mapping[str, tuple[str, Every]] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:

@@ -11,12 +11,14 @@ tests/core/policy/test_period_ids.py, tests/deep/service/test_rider_days.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.types import VARCHAR, Kind
 from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.growing import Every
+from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
 
 KINDS: Final = frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.UUID})
@@ -52,3 +54,9 @@ def whose(table: Table) -> str:
     """Whose rows a table has, in words: `rider's day`."""
     assert table.grows is not None
     return f"{table.per}'s {table.grows.every}"
+
+
+def ids_of_periods(policy: Policy) -> Mapping[str, Table]:
+    """Units that are one id in one period, each with the first of its tables."""
+    tables = ((u.name, policy.tables[u.tables[0]]) for u in policy.units.values() if u.tables)
+    return {name: table for name, table in tables if table.per is not None}

@@ -262,8 +262,8 @@ class Table:
 
     @property
     def id_column(self) -> Column | None:
-        """The column that holds the unit's id, for tables with `unit: {column: …}`."""
-        return self.column(self.protection.column) if isinstance(self.protection, IdUnit) else None
+        """The column that `unit: {column: …}` names, which holds the unit's id; beside `per: period`, a part of it."""
+        return self.column(self.per or self.protection.column) if isinstance(self.protection, IdUnit) else None
 
     @property
     def at_most(self) -> int | None:
