@@ -258,8 +258,8 @@ MUTATIONS = (
             (
                 "rows-change-their-period-by-a-name",
                 "dpsql/core/ledger/closings.py",
-                "unit == table.unit and (alone or",
-                "unit == table.unit and (",
+                "return len(others) == 1 or",
+                "return",
                 "under another name of its table a row has a second period, and a second budget",
                 CLOSINGS,
             ),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import Any
 
+from dpsql.core.engine import RawTable
 from dpsql.core.ir.periods import Closed
+from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.printing.computed import computed_columns, with_columns
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.planner.compile import compile_query
 from dpsql.planner.computed import understood
 from dpsql.planner.plan import Plan
@@ -49,15 +54,22 @@ Row = tuple[object, dt.date | None, int]
 BY_PERIOD = "{each_period: {epsilon: 2, delta: 1e-3}}"
 
 
-def rider_policy(
+def rider_text(
     per: bool = True, *, limit: int = 1, every: str = "day", type: str = "bigint", budgets: str | None = None
-) -> Policy:
+) -> str:
     """per: whether the unit is one rider's day; else it is a rider."""
     total = "{total: {epsilon: 1000, delta: 1e-3}}"
-    text = RIDERS.format(
+    return RIDERS.format(
         per=", per: period" if per else "", every=every, limit=limit, type=type,
         budgets=budgets or (BY_PERIOD if per else total),
     )  # fmt: skip
+
+
+def rider_policy(
+    per: bool = True, *, limit: int = 1, every: str = "day", type: str = "bigint", budgets: str | None = None
+) -> Policy:
+    """The same, understood as DuckDB computes it."""
+    text = rider_text(per, limit=limit, every=every, type=type, budgets=budgets)
     return understood(parse_policy(text, "town.yaml"))
 
 
@@ -118,3 +130,53 @@ QUESTIONS = (
     " w ON t.rider = w.rider AND t.day = w.on_day",
 )
 """Of every kind of join and group in which a rider's day may be told."""
+
+
+class RidersElsewhere(RiderTown):
+    """As a town of riders, whose statements another engine answers. bare: what runs texts; made: its schema."""
+
+    def __init__(self, bare: Any, made: str) -> None:
+        super().__init__(rider_policy(limit=9))
+        self.bare, self.made, self.dialect = bare, made, bare.dialect
+        self.policy = with_computed(parse_policy(rider_text(limit=9), "town.yaml"), bare.dialect)
+        self.selected = computed_columns(self.policy, bare.dialect)
+
+    def fetch(self, sql: str) -> RawTable:
+        return self.bare.fetch(sql.replace("$db", str(self.db)))  # type: ignore[no-any-return]
+
+    def table_sql(self, name: str) -> str:
+        columns = ", ".join(self.policy.tables[name].columns)
+        relation = f"(SELECT {columns} FROM {self.made}.{name} WHERE db = $db)"
+        return with_columns(relation, self.selected.get(name))
+
+    def plan(self, sql: str) -> Plan:
+        settings, public = QuerySettings(Fraction(1), Fraction(1, 10**6), anyway=True), PublicFacts(periods=self.closed)
+        return compile_query(Source(sql), self.policy, public, settings, (), self.table_sql, self.dialect)
+
+
+def rows_of_riders() -> list[tuple[str, int, Row]]:
+    """Rows of several databases: table, number, row."""
+    draw, found = random.Random(7), list[tuple[str, int, Row]]()
+    for db in range(3):
+        for name in ("trips", "walks"):
+            for _ in range(12):
+                row = draw.choice([1, 2, 11, None]), draw.choice([*DAYS, *DAYS, LATER, None]), draw.choice((1, 2, 3))
+                found.append((name, db, row))
+    return found
+
+
+LATER = DAYS[-1] + dt.timedelta(days=1)
+
+
+def as_duckdb_counts(elsewhere: RidersElsewhere) -> int:
+    """How many of the questions' integers are DuckDB's over the same rows. Raises AssertionError: one is not."""
+    town, seen = RiderTown(rider_policy(limit=9)), 0
+    for name, db, row in rows_of_riders():
+        town.put(db, [row] if name == "trips" else [], [row] if name == "walks" else [])
+    for sql in QUESTIONS:
+        for db in range(3):
+            own, others = town.integers(town.plan(sql), db), elsewhere.integers(elsewhere.plan(sql), db)
+            assert own == others, sql
+            seen += any(any(numbers) for vector in own for numbers in vector.values())
+    town.close()
+    return seen

@@ -24,6 +24,7 @@ IDS: dict[str, tuple[object, ...]] = {
     "uuid": ("00000000-0000-0000-0000-000000000001", "10000000-0000-0000-0000-000000000000", None),
 }
 DAYS = [dt.date(2026, 1, 1) + dt.timedelta(days=n) for n in (0, 1, 4, 9, 10, 31, 40, 365)]
+DAYS += [dt.date(1970, 1, 2), dt.date(1970, 1, 12)]  # days 1 and 11, beside riders 1 and 11
 
 
 @pytest.mark.parametrize(("type", "every"), [*product(IDS, ("day", "week", "month"))])
