@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from dpsql.core.ir.nodes import Scan
+from dpsql.core.policy.growing_units import why_not_by_period
 from dpsql.core.policy.period_ids import in_words, whose
 from dpsql.core.printing.computed import computed_columns, with_columns
 from dpsql.core.printing.dialects.duckdb import DUCKDB
@@ -144,3 +146,11 @@ def test_ids_that_are_replaced_have_one_account() -> None:
     with pytest.raises(CannotOpen, match="an id is replaced by another one, which may be of another period"):
         parse_policy(f"version: 1\nname: p\nbudgets: {{each_period: {{epsilon: 1}}}}\ntables:{tables}", "p.yaml")
     assert policy(tables).by_period == {}
+
+
+def test_one_table_without_periods_is_enough_for_one_account() -> None:
+    found = rider_policy()
+    (unit,) = found.units.values()
+    assert why_not_by_period(unit, found.tables) is None
+    other = {**found.tables, "walks": replace(found.tables["walks"], per=None)}
+    assert why_not_by_period(unit, other) == "its rows are those of an id, which is in many periods"
