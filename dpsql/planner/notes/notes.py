@@ -37,9 +37,8 @@ from dpsql.frontend.aggregates.quantile import ends, ordered
 from dpsql.planner.costs.expected_error import expected_error
 from dpsql.planner.notes.enforced_limits import missed
 
-BIAS: Final = Note(
-    "what lies beyond these limits and bounds is missing: a bias, which no ± holds", Rank.BIAS, Topic.NUMBERS
-)
+BIAS: Final = Note("what lies beyond these bounds is missing: a bias, which no ± holds", Rank.BIAS, Topic.NUMBERS)
+"""Of limits the intervals say themselves what they hold."""
 
 
 def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[Note, ...]:
@@ -48,9 +47,10 @@ def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[Note,
     for place, release in enumerate(releases):
         if release.empty:
             continue  # nothing was clipped or left out
-        taken = [*_limits(release), *_own(release, source), *_clips(release, source)]
+        clips = [*_clips(release, source)]
+        taken = [*_limits(release), *_own(release, source), *clips]
         found += [*_public(release), *taken, *_keys(release), *_choices(release), *off_told(release, place)]
-        biased = biased or bool(taken)
+        biased = biased or bool(clips)
     return (*dict.fromkeys(found), *([BIAS] if biased else []))
 
 
@@ -162,19 +162,19 @@ def _public(release: MeasuredRelease) -> Iterator[Note]:
 
 
 def _clips(release: MeasuredRelease, source: Source) -> Iterator[Note]:
-    for (plain, _), told in zip(_clipped(release, None), _clipped(release, source), strict=True):
-        yield Note("{} is clipped to [{}]".format(*told), Rank.BIAS, Topic.CLIP, one_line(plain))
-
-
-def _clipped(release: MeasuredRelease, source: Source | None) -> Iterator[tuple[str, str]]:
     """What is clipped, and the ends."""
     for m in release.measurements:
         c = m.component
         if isinstance(c, QuantileChoice) and (moments := ends(c)) is not None:
-            yield expression(ordered(c)[0]), ", ".join(moments)
+            text = expression(ordered(c)[0])
+            yield _clip(text, text, ", ".join(moments))
         elif isinstance(c, OnGrid) and SATURATED not in (-c.lo, c.hi):
             for arg, low, high in clips_of(c):
-                yield unclipped(arg, source), f"{_show(low)}, {_show(high)}"
+                yield _clip(unclipped(arg), unclipped(arg, source), f"{_show(low)}, {_show(high)}")
+
+
+def _clip(plain: str, told: str, between: str) -> Note:
+    return Note(f"{told} is clipped to [{between}]", Rank.BIAS, Topic.CLIP, one_line(plain))
 
 
 def clips_of(c: OnGrid) -> Iterator[tuple[Expr, Fraction, Fraction]]:
