@@ -151,17 +151,18 @@ def day(n: int) -> dt.date:
     return dt.date(2026, 1, n)
 
 
-def opened(folder: Path, view: bool = False) -> Service:
+def opened(folder: Path, view: bool = False, by: str = "on_day") -> Service:
     with duckdb.connect(str(folder / "town.duckdb")) as con:
         con.execute(
             "CREATE TABLE trips AS SELECT i % 9 AS rider, DATE '2026-01-05' + (i % 9)::INT AS day, 1::BIGINT AS "
             "station FROM range(90) t(i)"
         )
         source = "trips" if view else "range(0) r(i), trips"
-        con.execute(f"CREATE VIEW walks AS SELECT rider, day + 1 AS on_day, station AS km FROM {source}")
+        con.execute(f"CREATE VIEW walks AS SELECT rider, day + 1 AS {by}, station AS km FROM {source}")
         if not view:
             con.execute("DROP VIEW walks; CREATE TABLE walks (rider BIGINT, on_day DATE, km BIGINT)")
     text = RIDERS.format(per=", per: period", every="day", limit=2, type="bigint", budgets=BY_PERIOD)
+    text = text.replace("on_day", by)
     (folder / "town.yaml").write_text(text.replace("name: town", "name: town\ndatabase: town.duckdb"))
     service = Service(*open_data(str(folder / "town.yaml"), None, None, None, None), MemoryLedger("town", "approx_dp"))
     for table in service.policy.tables.values():
@@ -191,9 +192,11 @@ def test_days_are_charged_and_refused_each_by_itself(tmp_path: Path) -> None:
     service.close()
 
 
-def test_a_row_that_two_tables_read_by_different_dates_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["on_day", "day"])
+def test_a_row_that_two_tables_read_by_different_dates_is_refused(tmp_path: Path, by: str) -> None:
+    """Through a view a date is another one, though it has the same name."""
     with pytest.raises(CannotOpen, match="a row would have two periods, and two budgets"):
-        opened(tmp_path, view=True)
+        opened(tmp_path, view=True, by=by)
 
 
 def test_a_table_of_the_unit_that_is_renamed_tells_its_periods_as_before() -> None:

@@ -6,11 +6,12 @@ rows of several units meet. In groups that lie in one period, there are as many 
 
 Example:
     >>> before_after(
-    ...     join_periods, "SELECT COUNT(*) FROM trips t JOIN walks w ON t.rider = w.rider AND t.day = w.day", per=True
+    ...     join_periods, "SELECT COUNT(*) FROM rides r JOIN walks w ON r.rider = w.rider AND r.day = w.day",
+    ...     of_days=True,
     ... )
-    join inner rider = rider and day = day  →  join inner rider = rider and day = day and "rider…
-    ├─ scan trips                              ├─ scan trips
-    └─ scan walks                              └─ scan walks
+    join inner rider = rider and day = day  →  join inner rider = rider and day = day and "rider of e…
+    ├─ scan rides 2026-01-01 … 2026-01-10      ├─ scan rides 2026-01-01 … 2026-01-10
+    └─ scan walks 2026-01-01 … 2026-01-10      └─ scan walks 2026-01-01 … 2026-01-10
 """
 
 from __future__ import annotations
