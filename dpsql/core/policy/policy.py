@@ -165,18 +165,19 @@ class Policy:
         return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query, periods)
 
     @property
-    def by_period(self) -> Mapping[str, Table]:
-        """Units with an account for each period, with the one table that has their rows.
+    def by_period(self) -> Mapping[str, tuple[Table, ...]]:
+        """Units with an account for each period, with the tables that have their rows: a row unit has one.
 
-        *Claim.* A row of such a unit is in one period, and a neighbour differs in one row. *Why.* `why_not_by_period`.
-        *When it would be false.* If a row changes its date, which is the custodian's promise; if another table of the
-        policy reads the same rows as another unit (policy/resolve/one_unit.py). *Tested by*
-        tests/service/test_budgets_by_period.py, tests/deep/service/test_growing_streams.py.
+        *Claim.* The rows in which neighbours differ are in one period. *Why.* They are one row, or those of one id in
+        one period; `why_not_by_period`. *When it would be false.* If a row changes its date, which is the custodian's
+        promise; if another table of the policy reads the same rows as another unit (policy/resolve/one_unit.py), or by
+        another date (policy/resolve/period_units.py). *Tested by* tests/service/test_budgets_by_period.py,
+        tests/deep/service/test_growing_streams.py, tests/deep/service/test_rider_days.py.
         """
         if self.budgets.each_period is None:
             return {}
-        found = {u.name: self.tables[u.tables[0]] for u in self.units.values() if u.tables}
-        return {name: t for name, t in found.items() if why_not_by_period(self.units[name], self.tables) is None}
+        units = [u for u in self.units.values() if u.tables and why_not_by_period(u, self.tables) is None]
+        return {u.name: tuple(self.tables[name] for name in u.tables) for u in units}
 
     @property
     def file(self) -> str:

@@ -95,6 +95,9 @@ class TableUnitFile(_File):
     as_: Text | None = Field(default=None, alias="as")
     """The type of the unit's ids where `column` has another: of texts that are UUIDs `{column: id, as: uuid}`. Rows
     whose id is none are nobody's."""
+    per: Literal["period"] | None = None
+    """The unit is one id in one period of a table that grows: `{of: rider_day, column: rider, per: period}`. Limits
+    count per period then."""
     neighbours: Neighbours | None = None
     """Overrides `privacy.neighbours` for this unit."""
 
