@@ -4939,6 +4939,22 @@ MUTATIONS = (
         ("tests/core/release/test_counting.py",),
     ),
     Mutation(
+        "counter-shows-other-numbers",
+        "dpsql/service/counters/counter_store.py",
+        "if answers is None or hash_of_numbers([a.values for a in answers]) != state.numbers(day):",
+        "if answers is None:",
+        "numbers are shown that are not those that TICKED names",
+        ("tests/service/test_counters.py",),
+    ),
+    Mutation(
+        "counter-shown-to-all",
+        "dpsql/service/counters/counter_store.py",
+        " or holding(state.id) not in held:",
+        ":",
+        "an account reads a counter that it has not paid for",
+        ("tests/service/test_counters.py",),
+    ),
+    Mutation(
         "ceilings-by-period-on-one-side",
         "dpsql/core/ledger/privacy_filter.py",
         "partial(book.charged, unit, entry.analyst)",

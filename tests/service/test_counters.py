@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction as F
 from pathlib import Path
 from threading import Thread
@@ -359,3 +360,20 @@ def test_days_that_come_later_are_read_by_no_earlier_tick(trips: Trips) -> None:
         con.counter_of(MADE).run()
         assert {d for d, *_ in rows(con)} == {day(2)}
         assert dt.date(2026, 1, 3) not in {d for d, *_ in rows(con)}
+
+
+def test_numbers_that_are_not_those_of_ticked_are_not_shown(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody has changed the store of answers."""
+    trips.close(3)
+    with dpsql.connect(trips.policy, analyst="ana") as con:
+        con.counter_of(MADE).run()
+        assert len(rows(con)) == 4
+    own = counter_store.CounterStore._stored
+
+    def changed(*given: object) -> object:
+        found = own(*given)  # type: ignore[arg-type]
+        return None if found is None else [replace(a, values=[v + 1 for v in a.values]) for a in found]
+
+    with dpsql.connect(trips.policy, analyst="ana") as con, monkeypatch.context() as patched:
+        patched.setattr(counter_store.CounterStore, "_stored", changed)
+        assert rows(con) == ()
