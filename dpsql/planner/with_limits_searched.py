@@ -17,7 +17,7 @@ from dpsql.frontend.bound import BoundQuery
 from dpsql.planner.plan import Plan
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
-from dpsql.planner.searches.limits_to_search import LimitToSearch, Searching
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, Searching
 from dpsql.planner.searches.octave_counts import together
 from dpsql.planner.searches.search_share import for_searches, part_of
 from dpsql.planner.stages.query_to_plan import QueryToPlan
@@ -37,7 +37,10 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
         )  # fmt: skip
     # How many units are above a limit that was found, its octaves tell for nothing.
     own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
-    rest = plan_of_stages(rewritten, replace(query, settings=own, clips=frozenset(searching.clips.values())))
+    averaged = (w for w in searching.wanted.values() if w.rule is Rule.AVERAGE and not w.quantiles)
+    counted = tuple(w.of for w in averaged if w.of is not None)
+    clips = frozenset(searching.clips.values())
+    rest = plan_of_stages(rewritten, replace(query, settings=own, clips=clips, counted=counted))
     if searching.is_done:
         return with_limits_followed(rest, searching)
     require_known_at_any_bounds(rest, searching)

@@ -6153,7 +6153,7 @@ MUTATIONS = (
             (
                 "cuts-shared",
                 "postprocessing/planning/forms.py",
-                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return CUT",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return _cut(args)",
                 "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return WHOLE",
                 "a share of cut numbers has an interval",
             ),
@@ -6217,6 +6217,34 @@ MUTATIONS = (
                 "widths(noises, number.plus(cut_off), outside)",
                 "widths(noises, number, outside)",
                 "the noise of the octaves is not in the upper end",
+            ),
+            (
+                "found-cuts-of-one-sign",
+                "intervals/found_cuts.py",
+                "    return (-1 if low < 0 else 0), (1 if high > 0 else 0)",
+                "    return 0, 1",
+                "what is cut from a sum of negative values is looked for above it",
+            ),
+            (
+                "found-cuts-of-roots",
+                "intervals/found_cuts.py",
+                "        np.add.at(found, rows, each**2)",
+                "        np.maximum.at(found, rows, each**2)",
+                "several groups together lose no more than one, under a limit on a root",
+            ),
+            (
+                "found-cuts-of-averages",
+                "intervals/found_cuts.py",
+                "    return most / np.maximum(np.maximum(counted, 0.0) + most, 1e-300)",
+                "    return 0.0 * counted",
+                "an average has an interval that leaves out the rows that a limit cut",
+            ),
+            (
+                "found-cuts-of-quotients",
+                "intervals/found_cuts.py",
+                "        most = _most(noises, at, 1.0, outside / len(places))",
+                "        most = 0.0",
+                "a share has an interval that leaves out what a limit cut",
             ),
         )
     ),

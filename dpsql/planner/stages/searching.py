@@ -31,7 +31,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.diagnostics.note import Note, Rank, Topic, in_order
 from dpsql.planner.costs.expected_error import amount_of, expected_error
 from dpsql.planner.costs.privacy_cost import cost_of
-from dpsql.planner.notes.notes import off_told
+from dpsql.planner.notes.notes import BIAS, off_told
 from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
@@ -141,7 +141,8 @@ class LimitsFound(Stage):
         cut = {
             place: result[limit.label]
             for limit, places in self.followed
-            if limit.rule is Rule.SUM and limit.label in result
+            if (limit.rule is Rule.SUM or (limit.rule is Rule.AVERAGE and not limit.quantiles))
+            and limit.label in result
             for place in places
         }
         told = (*search_notes(self.results), *reach_notes(tuple(cut.values())))
@@ -336,12 +337,15 @@ def _notes(rest: Plan, search: Searches, query: QueryToPlan) -> tuple[Note, ...]
     # How far quantiles are off whatever bounds are found, where no limit is.
     off = _follow([s for s in limits if s.limit.rule is Rule.QUANTILE])
     off -= _follow([s for s in limits if s.limit.rule is Rule.AVERAGE])
+    known = [note for note in rest.notes if not is_unknown(note)]
+    if not any(note.topic is Topic.CLIP for note in known):
+        known = [note for note in known if note != BIAS]
     return in_order(
         (
             Note(f"{price} of the price find the limits; then the rest is spent at these, whatever they are"),
             *([AGAIN] if len(search.releases) > len({s.release for s in search.limits}) or search.following else ()),
             *_known_before(rest, limits),
-            *(note for note in rest.notes if not is_unknown(note)),
+            *known,
             *sorted(note for at in off for note in off_told(rest.releases[at].measured, at, any_bounds=True)),
         )
     )
