@@ -133,24 +133,27 @@ class LimitsFound(Stage):
         result = {f.octaves.label: f for f in self.results}
         return tuple((limit, result[limit.label]) for limit, at in self.followed if (release, component) in at)
 
+    @property
+    def of_own_rows(self) -> tuple[SearchResult, ...]:
+        """Those that tell how much is cut of the answer. Rows that read another number were searched with its own draw."""
+        others = {limit.label for limit, _ in self.followed if releases_below(limit.octaves)}
+        return tuple(f for f in self.results if f.octaves.label not in others)
+
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """The limits, and what is above them, in words."""
         from dpsql.planner.postprocessing.searches.told import reach_notes, search_notes
 
-        result = {f.octaves.label: f for f in self.results}
-        # What reads another number was searched with a draw of its own: how much is cut of the answer, nothing tells.
-        own = {limit.label for limit, _ in self.followed if not releases_below(limit.octaves)}
+        result = {f.octaves.label: f for f in self.of_own_rows}
         cut = {
             place: result[limit.label]
             for limit, places in self.followed
-            if limit.label in own
             if (limit.rule is Rule.SUM or (limit.rule is Rule.AVERAGE and not limit.quantiles))
             and limit.label in result
             for place in places
         }
-        others = [f for f in self.results if f.octaves.label not in own]
+        others = [f for f in self.results if f.octaves.label not in result]
         told = (
-            *search_notes([f for f in self.results if f.octaves.label in own]),
+            *search_notes(self.of_own_rows),
             *(note for note in search_notes(others) if note.rank is Rank.SOURCE),
             *(_not_told(f) for f in others),
             *reach_notes(tuple(cut.values())),
