@@ -4100,8 +4100,8 @@ MUTATIONS = (
     Mutation(
         "clip-dropped-above",
         "dpsql/core/printing/forms/clip.py",
-        "WHEN {full} > {high} THEN {high} END",
-        "WHEN {full} > {high} THEN {full} END",
+        "WHEN {full} > {high} THEN {high} ELSE",
+        "ELSE",
         "one row adds any amount",
         ("tests/core/printing/test_grid_integers.py",),
     ),
@@ -5621,6 +5621,14 @@ MUTATIONS = (
         ("tests/core/printing/test_waist.py",),
     ),
     Mutation(
+        "part-of-another-text",
+        "dpsql/core/printing/repeated_parts.py",
+        """mark = self._marks[sql] = f"\\0p{len(self._marks)}\\0\"""",
+        """mark = self._marks[sql] = "\\0p0\\0\"""",
+        "a text is computed of another part than it reads",
+        ("tests/core/printing/test_waist.py",),
+    ),
+    Mutation(
         "text-above-the-waist",
         "dpsql/core/printing/waist.py",
         "    return spell(expr, names) if names.apart is None or type(expr) is Column else names.apart.text(expr)\n",
@@ -5639,7 +5647,7 @@ MUTATIONS = (
     Mutation(
         "sum-beyond-its-ends",
         "dpsql/core/printing/grid_integers.py",
-        "return y, [within(y, *_ends(names.dialect, c, left, type_))]",
+        "return y, [within(y, *_ends(names.dialect, c, 0, held_in(c)))]",
         "return y, []",
         "a sum rests on what a projection below computes",
         ("tests/core/printing/test_clip_of_columns.py",),
