@@ -4516,8 +4516,8 @@ MUTATIONS = (
     Mutation(
         "rounds-tell-what-other-rows-lost",
         "dpsql/planner/postprocessing/planning/cut_numbers.py",
-        "    return Shortfall.SOME if untold and found is Shortfall.TOLD else found\n",
-        "    return found\n",
+        "        return Shortfall.SOME\n    return found\n",
+        "        return found\n    return found\n",
         "an interval holds what a limit cut of the rows of a search, not of those of the answer",
         ("tests/service/test_searches.py",),
     ),

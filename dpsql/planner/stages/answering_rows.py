@@ -68,7 +68,8 @@ def _search(noise: NoiseOfStages, query: QueryToPlan) -> str:
     settings = query.settings
     if query.policy.search == "refuse" or settings.search or settings.found or settings.max_error:
         return ""
-    if any(isinstance(t.node, Release) for release in noise.found.distinct for t in release.inputs[0].walk()):
+    several = noise.found.distinct if len(noise.releases) > 1 else ()
+    if any(isinstance(t.node, Release) for release in several for t in release.inputs[0].walk()):
         return ""  # rows that depend on another number are searched with a draw of its own
     price = replace(noise.request.budget, delta=Fraction(0))
     return "limits=search" if settings.nominal else f"limits=search ({price})"

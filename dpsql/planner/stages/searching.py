@@ -135,7 +135,9 @@ class LimitsFound(Stage):
 
     @property
     def of_own_rows(self) -> tuple[SearchResult, ...]:
-        """Those that tell how much is cut of the answer. Rows that read another number were searched with its own draw."""
+        """Those that tell how much is cut of the answer: not of rows that read another number, for a search draws it
+        for itself.
+        """
         others = {limit.label for limit, _ in self.followed if releases_below(limit.octaves)}
         return tuple(f for f in self.results if f.octaves.label not in others)
 
