@@ -31,6 +31,8 @@ POWER = "only power cuts at many moments show it"
 GROWING = ("tests/planner/test_growing.py",)
 CLOSINGS = ("tests/core/ledger/test_closings.py",)
 BY_PERIOD = ("tests/service/test_budgets_by_period.py",)
+PARTS = ("tests/core/analysis/test_period_parts.py",)
+STORED_DAYS = ("tests/answers/stored/test_stored_days.py",)
 
 MUTATIONS = (
     # --- tables that grow ---
@@ -80,8 +82,8 @@ MUTATIONS = (
             (
                 "periods-by-another-column",
                 "dpsql/core/analysis/rules/scan.py",
-                "grows is None or read.by != grows.by",
-                "grows is None",
+                "grows is None or (read.by, read.every) != (grows.by, grows.every)",
+                "grows is None or read.every != grows.every",
                 "a scan tells periods by another column than the policy says",
                 GROWING,
             ),
@@ -111,11 +113,67 @@ MUTATIONS = (
             ),
             (
                 "received-answers-without-periods",
-                "dpsql/core/release/charge.py",
+                "dpsql/core/release/draw_names.py",
                 "        regions,\n    )",
                 "        {u: () for u in regions},\n    )",
                 "what was received is charged in no period",
                 BY_PERIOD,
+            ),
+            (
+                "parts-of-pieces-of-periods",
+                "dpsql/core/analysis/period_parts.py",
+                "days = common(grows.whole(((value, last(value)),)), scan.periods.days)",
+                "days = common(((value, last(value)),), scan.periods.days)",
+                "a row that changes its day within a month is in two parts, each at a price of its own",
+                PARTS,
+            ),
+            (
+                "parts-that-share-a-period",
+                "dpsql/core/analysis/period_parts.py",
+                "        return None  # some lie in two",
+                "        pass",
+                "a row of a week in two months is in two parts",
+                PARTS,
+            ),
+            (
+                "parts-of-rows-with-limits",
+                "dpsql/core/analysis/period_parts.py",
+                "if release.threshold is not None or isinstance(release.input, BoundContributions):",
+                "if release.threshold is not None:",
+                "what an id has on another day decides what its rows of a day count for",
+                PARTS,
+            ),
+            (
+                "parts-of-two-scans",
+                "dpsql/core/analysis/period_parts.py",
+                "return isinstance(node, Release) or (isinstance(node, Scan) and node.periods is not None)",
+                "return isinstance(node, Release)",
+                "rows of a day count as often as rows of other days say",
+                PARTS,
+            ),
+            (
+                "stored-days-for-nothing",
+                "dpsql/core/release/given_answers.py",
+                "for own in (self.estimate, self.beside)",
+                "for own in (self.estimate,)",
+                "an account is given days that others have paid for, and pays for those that are drawn alone",
+                STORED_DAYS,
+            ),
+            (
+                "a-day-opened-again-is-served",
+                "dpsql/answers/stored/without_days.py",
+                "times = 0 if closed is None else closed.times(days)",
+                "times = 0",
+                "numbers of before a correction are served",
+                ("tests/answers/stored/test_day_addresses.py",),
+            ),
+            (
+                "conditions-of-some-days",
+                "dpsql/planner/rewrites/joins/read_periods.py",
+                "return found.only and covers(found.days, days)",
+                "return covers(found.days, days)",
+                "a day that is read in part has the address of the whole day",
+                ("tests/answers/stored/test_day_addresses.py",),
             ),
             *(
                 (
@@ -1123,9 +1181,9 @@ MUTATIONS = (
     ),
     Mutation(
         "summary-answers-not-charged",
-        "dpsql/core/release/noisy.py",
-        "*(() if self.estimate is None else self.estimate.answers), *more)",
-        "*more)",
+        "dpsql/core/release/given_answers.py",
+        "for own in (self.estimate, self.beside)",
+        "for own in (self.beside,)",
         "numbers are computed of stored ones that the account has not paid for",
         ("tests/core/release/test_define.py",),
     ),
@@ -3233,7 +3291,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a-draw-for-a-release",
-        "dpsql/core/release/charge.py",
+        "dpsql/core/release/draw_names.py",
         "uuid.uuid4().hex) for i in wanted",
         "sets[0][1] if sets else uuid.uuid4().hex) for i in wanted",
         "answers that are no slices of one set are received at the price of one",
@@ -3341,6 +3399,22 @@ MUTATIONS = (
         "if branch.cases != ANY and all(are_disjoint(branch.cases, b.cases) for b in g)",
         "if branch.cases != ANY",
         "of two branches that one row has a part in only one counts",
+        ("tests/planner/test_gather_branches.py",),
+    ),
+    Mutation(
+        "branches-with-partners-that-overlap",
+        "dpsql/planner/rewrites/releases/gather_branches.py",
+        "if key is None or ANY in cases or not are_disjoint(*cases):",
+        "if key is None or ANY in cases:",
+        "a row that has partners, and is in the other branch, too, counts in one",
+        ("tests/planner/test_gather_branches.py",),
+    ),
+    Mutation(
+        "branches-of-groups-with-partners",
+        "dpsql/planner/rewrites/releases/gather_branches.py",
+        "found = found if grouped else _with_partners(found, gathers)",
+        "found = _with_partners(found, gathers)",
+        "groups that both branches list are private",
         ("tests/planner/test_gather_branches.py",),
     ),
     Mutation(
@@ -3976,9 +4050,9 @@ MUTATIONS = (
     ),
     Mutation(
         "earlier-draws-for-nothing",
-        "dpsql/core/release/noisy.py",
-        "else self.estimate.answers), *more)",
-        "else self.estimate.answers))",
+        "dpsql/core/release/given_answers.py",
+        "return (*self.answers.values(), *others, *more)",
+        "return (*self.answers.values(), *others)",
         "draws of others are averaged with a new one, and not charged",
         ("tests/core/release/test_charge.py",),
     ),
@@ -5173,8 +5247,8 @@ MUTATIONS = (
     Mutation(
         "ceiling-of-received-answers-alone",
         "dpsql/answers/stored/resolve.py",
-        "charged = _price(plan, account, choice).whole.items()",
-        "charged = _price(plan, account, choice)._received.items()",
+        "charged = _price(drawn or plan, account, choice).whole.items()",
+        "charged = _price(drawn or plan, account, choice)._received.items()",
         "received answers and new noise are each within what was asked, and together above it",
         ("tests/answers/stored/test_ceiling.py",),
     ),
@@ -6130,6 +6204,22 @@ MUTATIONS = (
         "if source.covers:",
         "if source:",
         "numbers move away from the truth: totals hold rows that no part holds",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "shares-from-equal-ones-alone",
+        "dpsql/planner/stages/totalling.py",
+        "    tried = [_descended(totals, sizes, start, gaussian) for start in starts]\n",
+        "    tried = [_descended(totals, sizes, start, gaussian) for start in starts[:1]]\n",
+        "totals of few parts have noise of their own, where the finest set alone would err less",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "warnings-of-noise-that-totals-do-not-have",
+        "dpsql/planner/stages/releasing.py",
+        "if not m.empty and i not in summed",
+        "if not m.empty",
+        "a total is said to be noise, by that of a set that it is hardly made of",
         ("tests/planner/test_consistent_totals.py",),
     ),
     Mutation(
