@@ -4682,6 +4682,14 @@ MUTATIONS = (
         ("tests/service/test_searches.py",),
     ),
     Mutation(
+        "rounds-tell-what-other-rows-lost",
+        "dpsql/planner/postprocessing/planning/cut_numbers.py",
+        "        return Shortfall.SOME\n    return found\n",
+        "        return found\n    return found\n",
+        "an interval holds what a limit cut of the rows of a search, not of those of the answer",
+        ("tests/service/test_searches.py",),
+    ),
+    Mutation(
         "rounds-end-with-the-first",
         "dpsql/answers/stored/analyst_account.py",
         "self._request(plan), charged, plan.first.releases, plan.later)",
