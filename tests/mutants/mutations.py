@@ -5813,6 +5813,14 @@ MUTATIONS = (
         ("tests/core/printing/test_clip_of_columns.py",),
     ),
     Mutation(
+        "clip-of-one-end-on-postgresql",
+        "dpsql/core/printing/dialects/postgres.py",
+        'f"int{bytes_}larger(int{bytes_}smaller({sql}, {high}), {low})"',
+        'f"int{bytes_}larger({sql}, {low})"',
+        "one row adds any amount",
+        ("tests/core/printing/test_clip_of_columns.py",),
+    ),
+    Mutation(
         "sum-beyond-its-ends",
         "dpsql/core/printing/grid_integers.py",
         "return y, [within(y, *_ends(names.dialect, c, 0, held_in(c)))]",
