@@ -290,7 +290,10 @@ def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[
         known = [note for note in known if note != BIAS]
     return in_order(
         (
-            Note(f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are"),
+            Note(
+                f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are",
+                topic=Topic.LATER,
+            ),
             *_known_before(rest, limits),
             *known,
             *sorted(note for at in off for note in off_told(rest.releases[at].measured, at, any_bounds=True)),
@@ -302,9 +305,9 @@ def _known_before(rest: Plan, limits: Sequence[SearchedLimit]) -> Iterator[Note]
     """What is known of sums and counts before a limit is found: the noise at the largest that it may be."""
     for s in (s for s in limits if s.limit.rule is Rule.SUM):
         error = max((expected_error(rest.releases[at].measured, i) or 0.0 for at, i in s.follow), default=0.0)
-        told = "its limit is found when the query runs"
+        told = f"its limit is found when the query runs: noise at least ± {amount_of(error)}"
         if s.limit.at_most is not None:
-            told += f": noise at most ± {amount_of(error * s.limit.at_most)}"
+            told += f", at most ± {amount_of(error * s.limit.at_most)}"
         told += "; what the limit cuts comes on top, and is known after the run"
         yield Note(f"{one_line(s.limit.what)}: {told}", Rank.BIAS, Topic.LATER)
 
