@@ -23,7 +23,7 @@ def test_every_mistake_is_shown_with_its_place(dpsql: Call, clinic: Clinic) -> N
     clinic.change("neighbours: add_remove ", "neighbours: sometimes ")
     done = dpsql("policy", "check", clinic.policy)
     assert done.status == 2 and done.out == "" and done.err.count("error[DP003]") == 2
-    assert f"--> {clinic.policy}:8:" in done.err and "tables.patients.columns.age" in done.err
+    assert f"--> {clinic.policy}:9:" in done.err and "tables.patients.columns.age" in done.err
 
 
 def test_a_valid_policy(dpsql: Call, clinic: Clinic) -> None:
@@ -50,6 +50,7 @@ def test_what_a_valid_policy_leaves_open_is_told(dpsql: Call, clinic: Clinic) ->
 def test_what_auto_would_find_is_told(dpsql: Call, clinic: Clinic) -> None:
     """Where a policy says nothing of searches: a limit of 16 rows or more, and numbers without bounds."""
     clinic.change("{rows: 12, nobody_has_more: true}", "40")
+    clinic.change("search: auto                 #", "#")
     done = dpsql("policy", "check", clinic.policy)
     found = "how many of at most 40 rows count in visits; bounds of visits.surcharge"
     assert done.status == 0 and f"`search: auto` would find, unasked: {found}\n" in done.out
