@@ -362,7 +362,8 @@ def markdown(figures: Figures) -> str:
     ]  # fmt: skip
     rows = [
         [r["query"], f"{r['persons']:,}", number(r["declared"]), number(r["auto"]), number(r["oracle"]),
-         number(r["auto"] / r["oracle"] if r["oracle"] else None), number(r["cpu"]), f"{r['inside']} of {r['cells']}", r["none"]]
+         number(r["auto"] / r["oracle"] if r["oracle"] else None), number(r["cpu"]),
+         f"{r['inside']} of {r['cells']}", r["none"]]
         for r in figures["tpch"]
     ]  # fmt: skip
     shares = [r["declared"] / r["auto"] for r in figures["tpch"] if r["auto"] and r["declared"] and r["cells"]]
