@@ -99,7 +99,9 @@ def _rewritten(query: QueryToPlan, error: Error | None, searching: Searching | N
     """One form of the query. searching: is told what it leaves to searches. Raises Rejected."""
     draft = Derivation.begin(query.ctx, drafting=True)
     try:
-        ctx = RewriteContext(draft, query.limits, error, searching, query.settings.consistent_totals)
+        ctx = RewriteContext(
+            draft, query.limits, error, searching, query.settings.consistent_totals, query.settings.only
+        )
         return rewrite(query.bound.root, ctx)
     except Rejected as refusal:
         if searching is not None and searching.withheld:

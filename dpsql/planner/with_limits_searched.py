@@ -14,7 +14,7 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bound import BoundQuery
-from dpsql.planner.plan import Plan
+from dpsql.planner.plan import Plan, Written
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, Searching
@@ -41,6 +41,7 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
     counted = tuple(w.of for w in averaged if w.of is not None)
     clips = frozenset(searching.clips.values())
     rest = plan_of_stages(rewritten, replace(query, settings=own, clips=clips, counted=counted))
+    rest = replace(rest, written=Written(query.parameters, settings))
     if searching.is_done:
         return with_limits_followed(rest, searching)
     require_known_at_any_bounds(rest, searching)

@@ -31,6 +31,9 @@ POWER = "only power cuts at many moments show it"
 GROWING = ("tests/planner/test_growing.py",)
 CLOSINGS = ("tests/core/ledger/test_closings.py",)
 BY_PERIOD = ("tests/service/test_budgets_by_period.py",)
+PERIOD_IDS, RIDER_DAYS = "tests/core/policy/test_period_ids.py", "tests/planner/test_rider_days.py"
+PARTS = ("tests/core/analysis/test_period_parts.py",)
+STORED_DAYS = ("tests/answers/stored/test_stored_days.py",)
 
 MUTATIONS = (
     # --- tables that grow ---
@@ -80,8 +83,8 @@ MUTATIONS = (
             (
                 "periods-by-another-column",
                 "dpsql/core/analysis/rules/scan.py",
-                "grows is None or read.by != grows.by",
-                "grows is None",
+                "grows is None or (read.by, read.every) != (grows.by, grows.every)",
+                "grows is None or read.every != grows.every",
                 "a scan tells periods by another column than the policy says",
                 GROWING,
             ),
@@ -92,6 +95,99 @@ MUTATIONS = (
                 "            found = found or [*node.periods.days]\n",
                 "of several scans only one is charged",
                 BY_PERIOD,
+            ),
+            *(
+                (f"ids-in-periods-{name}", path, old, new, breaks, (tests,))
+                for name, path, old, new, breaks, tests in (
+                    (
+                        "run-together",
+                        "dpsql/core/policy/period_ids.py",
+                        "AS varchar) || '/' ||",
+                        "AS varchar) ||",
+                        "day 1 of rider 11 and day 11 of rider 1 are one unit",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "without-the-period",
+                        "dpsql/core/policy/period_ids.py",
+                        'text = f"CAST({day} - DATE',
+                        "text = f\"CAST(DATE '1970-01-01' - DATE",
+                        "a rider's days have one budget each, and are one unit",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "written-in-many-ways",
+                        "dpsql/core/policy/period_ids.py",
+                        "frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.UUID})",
+                        "frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.UUID, Kind.DOUBLE})",
+                        "0.0 and -0.0 are one id of two units",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "a-day-of-a-week",
+                        "dpsql/core/policy/period_ids.py",
+                        'return (table.per, table.grows.by) if table.grows.every == "day" else (table.per,)',
+                        "return (table.per, table.grows.by)",
+                        "a rider's week is believed to be in one group of days",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "limits-over-the-range",
+                        "dpsql/policy/resolve/units.py",
+                        "id_ = found[0] if unit.per is None or grows is None else hidden_name(found[0], grows.every)",
+                        "id_ = found[0]",
+                        "a rider's rows of all days are weighed together: one day less lifts the others",
+                        RIDER_DAYS,
+                    ),
+                    (
+                        "some-of-the-tables",
+                        "dpsql/core/policy/growing_units.py",
+                        "if any(tables[name].per is None for name in unit.tables):",
+                        "if all(tables[name].per is None for name in unit.tables):",
+                        "a unit has accounts by period of which one table has none",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "periods-of-two-lengths",
+                        "dpsql/policy/resolve/period_units.py",
+                        "elif spec.grows is not None and spec.grows.every != other.every:",
+                        "elif spec.grows is None:",
+                        "a rider's day is a part of a rider's week, and both have a budget",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "replaced",
+                        "dpsql/core/policy/growing_units.py",
+                        'replaced = unit.neighbours == "replace_one"',
+                        "replaced = False",
+                        "an id is replaced by one of another period, and each period is charged by itself",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "rows-of-two-dates",
+                        "dpsql/policy/resolve/period_units.py",
+                        "if found.reads[0] != relation or",
+                        "if",
+                        "a view tells the same rows by another date",
+                        RIDER_DAYS,
+                    ),
+                    (
+                        "one-table-of-the-unit",
+                        "dpsql/core/noise/measurement.py",
+                        "isinstance(node, Scan) and node.table in tables:",
+                        "isinstance(node, Scan) and node.table in tuple(tables)[:1]:",
+                        "rows of the unit's other tables are charged to the days of the first",
+                        RIDER_DAYS,
+                    ),
+                    (
+                        "renamed",
+                        "dpsql/core/ledger/closings.py",
+                        "or gone or named",
+                        "or named",
+                        "under another name of its table a row has a second period",
+                        RIDER_DAYS,
+                    ),
+                )
             ),
             (
                 "one-span-of-a-region",
@@ -111,11 +207,67 @@ MUTATIONS = (
             ),
             (
                 "received-answers-without-periods",
-                "dpsql/core/release/charge.py",
+                "dpsql/core/release/draw_names.py",
                 "        regions,\n    )",
                 "        {u: () for u in regions},\n    )",
                 "what was received is charged in no period",
                 BY_PERIOD,
+            ),
+            (
+                "parts-of-pieces-of-periods",
+                "dpsql/core/analysis/period_parts.py",
+                "days = common(grows.whole(((value, last(value)),)), scan.periods.days)",
+                "days = common(((value, last(value)),), scan.periods.days)",
+                "a row that changes its day within a month is in two parts, each at a price of its own",
+                PARTS,
+            ),
+            (
+                "parts-that-share-a-period",
+                "dpsql/core/analysis/period_parts.py",
+                "        return None  # some lie in two",
+                "        pass",
+                "a row of a week in two months is in two parts",
+                PARTS,
+            ),
+            (
+                "parts-of-rows-with-limits",
+                "dpsql/core/analysis/period_parts.py",
+                "if release.threshold is not None or isinstance(release.input, BoundContributions):",
+                "if release.threshold is not None:",
+                "what an id has on another day decides what its rows of a day count for",
+                PARTS,
+            ),
+            (
+                "parts-of-two-scans",
+                "dpsql/core/analysis/period_parts.py",
+                "return isinstance(node, Release) or (isinstance(node, Scan) and node.periods is not None)",
+                "return isinstance(node, Release)",
+                "rows of a day count as often as rows of other days say",
+                PARTS,
+            ),
+            (
+                "stored-days-for-nothing",
+                "dpsql/core/release/given_answers.py",
+                "for own in (self.estimate, self.beside)",
+                "for own in (self.estimate,)",
+                "an account is given days that others have paid for, and pays for those that are drawn alone",
+                STORED_DAYS,
+            ),
+            (
+                "a-day-opened-again-is-served",
+                "dpsql/answers/stored/without_days.py",
+                "times = 0 if closed is None else closed.times(days)",
+                "times = 0",
+                "numbers of before a correction are served",
+                ("tests/answers/stored/test_day_addresses.py",),
+            ),
+            (
+                "conditions-of-some-days",
+                "dpsql/planner/rewrites/joins/read_periods.py",
+                "return found.only and covers(found.days, days)",
+                "return covers(found.days, days)",
+                "a day that is read in part has the address of the whole day",
+                ("tests/answers/stored/test_day_addresses.py",),
             ),
             *(
                 (
@@ -148,8 +300,8 @@ MUTATIONS = (
             (
                 "rows-change-their-period-by-the-clock-of-a-zone",
                 "dpsql/policy/resolve/growing_tables.py",
-                "for derived in (c.derived for c in (column, *read) if c.derived is not None):",
-                "for derived in (c.derived for c in (column,) if c.derived is not None):",
+                "[c.derived.zone for c in (column, *read) if",
+                "[c.derived.zone for c in (column,) if",
                 "a day that is computed of a zone's time changes with the zone's rules, and has a second budget",
                 CLOSINGS,
             ),
@@ -164,8 +316,8 @@ MUTATIONS = (
             (
                 "rows-change-their-period-by-a-name",
                 "dpsql/core/ledger/closings.py",
-                "unit == table.unit and (alone or",
-                "unit == table.unit and (",
+                "return len(others) == 1 or",
+                "return",
                 "under another name of its table a row has a second period, and a second budget",
                 CLOSINGS,
             ),
@@ -648,8 +800,8 @@ MUTATIONS = (
     Mutation(
         "served-moments-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("draft", "failures", "search", "serve")',
-        'if key not in ("draft", "failures", "search")',
+        'if key not in ("draft", "failures", "search", "serve", "zone")',
+        'if key not in ("draft", "failures", "search", "zone")',
         "another moment or limit makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_serving.py",),
     ),
@@ -827,8 +979,8 @@ MUTATIONS = (
     Mutation(
         "failures-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("draft", "failures", "search", "serve")',
-        'if key not in ("draft", "search", "serve")',
+        'if key not in ("draft", "failures", "search", "serve", "zone")',
+        'if key not in ("draft", "search", "serve", "zone")',
         "another number of failures makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_failures.py",),
     ),
@@ -1123,9 +1275,9 @@ MUTATIONS = (
     ),
     Mutation(
         "summary-answers-not-charged",
-        "dpsql/core/release/noisy.py",
-        "*(() if self.estimate is None else self.estimate.answers), *more)",
-        "*more)",
+        "dpsql/core/release/given_answers.py",
+        "for own in (self.estimate, self.beside)",
+        "for own in (self.beside,)",
         "numbers are computed of stored ones that the account has not paid for",
         ("tests/core/release/test_define.py",),
     ),
@@ -3233,7 +3385,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a-draw-for-a-release",
-        "dpsql/core/release/charge.py",
+        "dpsql/core/release/draw_names.py",
         "uuid.uuid4().hex) for i in wanted",
         "sets[0][1] if sets else uuid.uuid4().hex) for i in wanted",
         "answers that are no slices of one set are received at the price of one",
@@ -3992,9 +4144,9 @@ MUTATIONS = (
     ),
     Mutation(
         "earlier-draws-for-nothing",
-        "dpsql/core/release/noisy.py",
-        "else self.estimate.answers), *more)",
-        "else self.estimate.answers))",
+        "dpsql/core/release/given_answers.py",
+        "return (*self.answers.values(), *others, *more)",
+        "return (*self.answers.values(), *others)",
         "draws of others are averaged with a new one, and not charged",
         ("tests/core/release/test_charge.py",),
     ),
@@ -5181,8 +5333,8 @@ MUTATIONS = (
     Mutation(
         "ceiling-of-received-answers-alone",
         "dpsql/answers/stored/resolve.py",
-        "charged = _price(plan, account, choice).whole.items()",
-        "charged = _price(plan, account, choice)._received.items()",
+        "charged = _price(drawn or plan, account, choice).whole.items()",
+        "charged = _price(drawn or plan, account, choice)._received.items()",
         "received answers and new noise are each within what was asked, and together above it",
         ("tests/answers/stored/test_ceiling.py",),
     ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
@@ -25,6 +25,7 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
 )
+from dpsql.core.ir.periods import Span
 from dpsql.core.ir.walk import walk
 from dpsql.planner.searches.limits_to_search import Searching
 
@@ -50,6 +51,7 @@ class RewriteContext:
     in noise alone. None: the plain forms.
     searching: the limits that searches may find; None: all are declared or the query is refused.
     consistent: totals of several sets of groups count the same rows.
+    only: growing table → the days of it that are read at most.
     """
 
     analysis: Derivation
@@ -57,6 +59,7 @@ class RewriteContext:
     error: Callable[[Release, Facts], float] | None = None
     searching: Searching | None = None
     consistent: bool = False
+    only: Mapping[str, Sequence[Span]] = field(default_factory=dict)
 
     @property
     def reads_copies(self) -> bool:

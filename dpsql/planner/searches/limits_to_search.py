@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from itertools import count
+from operator import is_
 from typing import Final
 
 from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, UnitCount, ValueSum
@@ -18,8 +19,8 @@ from dpsql.core.ir.contributions import Norm
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.expressions import walk as parts_of
 from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
-from dpsql.core.ir.walk import walk
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, Scan, inputs
+from dpsql.core.ir.walk import walk, with_inputs
 from dpsql.core.value_classes import replace as replace_node
 
 SHARE: Final = Fraction(1, 4)
@@ -144,7 +145,7 @@ class Searching:
         counts: Component | None = None,
     ) -> tuple[str, int]:
         """The label of a limit, and the limit as far as it is known."""
-        label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
+        label = _label((rule.value, at_most), octaves)
         wanted = LimitToSearch(
             label, octaves, of, what, rule, at_most, grid, norm=norm, quantiles=quantiles, counts=counts,
             unasked=self.undeclared,
@@ -158,7 +159,7 @@ class Searching:
         self, octaves: Release, what: str, rule: Rule, grid: Fraction, within: tuple[int | None, int | None]
     ) -> tuple[str, tuple[int, int]]:
         """The label of bounds of values, and the bounds as far as they are known."""
-        label = fingerprint((rule.value, within), octaves, numbered=True)[:16]
+        label = _label((rule.value, within), octaves)
         wanted = LimitToSearch(label, octaves, None, what, rule, None, grid, within, unasked=self.undeclared)
         self.wanted.setdefault(label, wanted)
         known = self.found.get(label, (0, 1))
@@ -242,3 +243,16 @@ def share_of(rules: Collection[Rule]) -> Fraction:
     """Of all searches of a query together; more where averages and quantiles need a limit on rows and bounds, too."""
     both = Rule.AVERAGE in rules and any(rule.of_values for rule in rules)
     return MOST_SHARE if both else SHARE
+
+
+def _label(how: object, octaves: Release) -> str:
+    """Of some days of a growing table the limit is the same as of others: what is missing is asked under it."""
+    return fingerprint(how, _of_any_days(octaves), numbered=True)[:16]
+
+
+def _of_any_days(node: Node) -> Node:
+    if isinstance(node, Scan) and node.periods is not None:
+        return replace_node(node, periods=replace(node.periods, days=(), reopened=0))
+    below = inputs(node)
+    found = tuple(map(_of_any_days, below))
+    return node if all(map(is_, below, found)) else with_inputs(node, found)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dpsql.core.ir.periods import Span
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 
@@ -31,6 +32,7 @@ class QuerySettings:
     unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
         that weigh a row as counts do: marginals of a batch.
     shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
+    only: growing table → the days of it that are read at most: what of a plan is not stored.
     """
 
     epsilon: Fraction | None = None
@@ -52,3 +54,4 @@ class QuerySettings:
     asked: dt.datetime | None = None
     unlisted: bool = False
     shares: tuple[Fraction, ...] = ()
+    only: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)

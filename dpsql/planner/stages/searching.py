@@ -174,7 +174,7 @@ def with_searches(rest: Plan, rounds: Sequence[Round], searching: Searching, que
 
     rest: of its releases, with limits of 1. rounds: of the searches, in order.
     """
-    plans = tuple(each.plan for each in rounds)
+    plans = tuple(replace(each.plan, written=replace(each.plan.written, finds=True)) for each in rounds)
     first, *behind = (
         tuple(
             replace(_searched(*limit, rest, plans, searching), round=number)
