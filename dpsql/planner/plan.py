@@ -184,7 +184,9 @@ class Plan:
     @property
     def later(self) -> tuple[PlannedRelease, ...]:
         """What is drawn after searches: charged with them, and scaled by the limits that they find."""
-        return () if self.searches is None else self.releases
+        if self.searches is None:
+            return ()
+        return (*(r for plan in self.searches.following for r in plan.releases), *self.releases)
 
     @property
     def reads_nothing(self) -> bool:

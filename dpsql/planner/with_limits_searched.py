@@ -1,8 +1,14 @@
-"""A query that leaves limits to searches: planned twice, what finds them and what is asked once they are known."""
+"""A query that leaves limits to searches: planned twice, what finds them and what is asked once they are known.
+
+Where rows depend on another released number, the limit of that one is found first: the searches are rounds, each with
+an equal part of what all of them may lose. Which round is whose follows from the query and the policy alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node
@@ -11,11 +17,11 @@ from dpsql.frontend.bound import BoundQuery
 from dpsql.planner.plan import Plan, Written
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
-from dpsql.planner.searches.limits_to_search import Rule, Searching
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, Searching
 from dpsql.planner.searches.octave_counts import together
 from dpsql.planner.searches.search_share import for_searches, part_of
 from dpsql.planner.stages.query_to_plan import QueryToPlan
-from dpsql.planner.stages.searching import require_known_at_any_bounds, with_limits_followed, with_searches
+from dpsql.planner.stages.searching import Round, require_known_at_any_bounds, with_limits_followed, with_searches
 
 
 def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searching) -> Plan:
@@ -41,14 +47,25 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
     require_known_at_any_bounds(rest, searching)
     if rest.known:
         return rest
-    histograms = {fingerprint(w.octaves, numbered=True): w.octaves for w in searching.missing}
+    rounds = searching.rounds
+    left = ([limit for limit in each if limit.label not in searching.found] for each in rounds)
+    share = searching.share / len(rounds)
+    return with_searches(rest, [_round(each, query, searching, share) for each in left if each], searching, query)
+
+
+def _round(limits: Sequence[LimitToSearch], query: QueryToPlan, searching: Searching, share: Fraction) -> Round:
+    """What finds these limits, at a share of the query's price. Raises Rejected."""
+    named = [fingerprint(limit.octaves, numbered=True) for limit in limits]
+    histograms = {name: limit.octaves for name, limit in zip(named, limits, strict=True)}
     root, columns = together(tuple(histograms.values()), searching.numbers)
     octaves = replace(
         query,
         parsed=replace(query.parsed, clause=None),
         bound=BoundQuery(root, columns, query.bound.source),
-        settings=for_searches(settings, policy, searching.share),
+        settings=for_searches(query.settings, query.policy, share),
         weights=searching.weights,
         limits=ContributionLimits(),
     )
-    return with_searches(rest, plan_of_stages(root, octaves), searching, tuple(histograms), query)
+    plan = plan_of_stages(root, octaves)
+    places = {r.measured.node.keys: at for at, r in enumerate(plan.releases)}
+    return Round(plan, tuple(limits), tuple(places[histograms[name].keys] for name in named))

@@ -116,7 +116,7 @@ class StagesOfARun:
             with self._service.post_processing:
                 self._handed = stage.handed_on(self._handed, self._service.engine, self._service.scratch)
             if stage.finds:
-                limited = with_limits(self._service, self.plan, self._handed.noisy, charged)
+                limited = with_limits(self._service, self.plan, self._handed.noisy, charged, self.charged.spent)
                 assert self._account is not None
                 charged = self._account.charge_reserved(limited, charged)
                 self.plan, self._handed, waiting = limited, HandedOn(), [*limited.stages]

@@ -180,8 +180,8 @@ class AnalystAccount:
                 yield f"WHERE {day} >= DATE '{first}'{end}: these have {left} left"
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
-        """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
-        return charge_reserved(self.ledger, self._request(plan), charged, plan.releases)
+        """What a charge has reserved, for what a run of this plan draws next. Raises CannotOpen."""
+        return charge_reserved(self.ledger, self._request(plan), charged, plan.first.releases, plan.later)
 
     def _request(self, plan: Plan, begin: Callable[[str], object] | None = None) -> ChargeRequest:
         def charging(entry: str) -> None:

@@ -41,7 +41,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None, 
 
 
 def _parts(plan: Plan, engine_sql: bool, charge: Charge) -> list[Part]:
-    searches = () if plan.searches is None else plan.searches.plan.releases
+    searches = () if plan.searches is None else plan.searches.asked
     lines: list[Part] = [*_goal(plan), PlanTree(tuple(plan_rows(plan)))]
     for i, release in enumerate(searches):
         lines += ["", *_release_lines(release, i, searched_by(plan, i))]

@@ -66,12 +66,16 @@ class RewriteContext:
         """Whether any table is read from a prepared copy."""
         return any(table.copied is not None for table in self.analysis.policy.tables.values())
 
-    def searching_in(self, rows: Node) -> Searching | None:
+    def searching_in(self, rows: Node, *, of_rows: bool = False) -> Searching | None:
         """Who finds limits of a release of these rows; None where nobody asks for any.
 
-        Nor where they depend on another release: its numbers would have to be drawn before the search.
+        Nor where they depend on another release, unless what is searched is a limit `of_rows`: its numbers have to be
+        drawn before the search. (Bounds of values are searched of rows whose releases are not rewritten yet.)
         """
         if self.searching is None or not any(map(self._is_release, walk(rows))):
+            return self.searching
+        if of_rows and self.searching.in_rounds:
+            self.searching.waits = True
             return self.searching
         self.searching.withheld = True
         return None
