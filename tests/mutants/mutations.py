@@ -4682,6 +4682,14 @@ MUTATIONS = (
         ("tests/service/test_searches.py",),
     ),
     Mutation(
+        "rounds-tell-what-other-rows-lost",
+        "dpsql/planner/postprocessing/planning/cut_numbers.py",
+        "        return Shortfall.SOME\n    return found\n",
+        "        return found\n    return found\n",
+        "an interval holds what a limit cut of the rows of a search, not of those of the answer",
+        ("tests/service/test_searches.py",),
+    ),
+    Mutation(
         "rounds-end-with-the-first",
         "dpsql/answers/stored/analyst_account.py",
         "self._request(plan), charged, plan.first.releases, plan.later)",
@@ -5922,6 +5930,14 @@ MUTATIONS = (
         "    if not d.computes_apart:\n",
         "    if False:\n",
         "where projections are merged, one value is compared and another added",
+        ("tests/core/printing/test_clip_of_columns.py",),
+    ),
+    Mutation(
+        "clip-of-one-end-on-postgresql",
+        "dpsql/core/printing/dialects/postgres.py",
+        'f"int{bytes_}larger(int{bytes_}smaller({sql}, {high}), {low})"',
+        'f"int{bytes_}larger({sql}, {low})"',
+        "one row adds any amount",
         ("tests/core/printing/test_clip_of_columns.py",),
     ),
     Mutation(

@@ -11,7 +11,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import inert, one_line, printable
-from dpsql.diagnostics.note import in_order
+from dpsql.diagnostics.note import Topic, in_order
 from dpsql.faces.cli import exits
 from dpsql.faces.cli.answer_text import (
     FOR_PEOPLE,
@@ -57,7 +57,7 @@ from dpsql.planner.explain.explain_text import as_text
 from dpsql.service.batches.batch import Batch
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.privacy_settings import confidence_level
-from dpsql.service.query import accuracy
+from dpsql.service.query import Expected, accuracy
 
 Look = Callable[[Shell, str, InputPlace], None]
 """`explain` or `cost`."""
@@ -132,8 +132,20 @@ def cost(shell: Shell, sql: str, place: InputPlace) -> None:
         words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
     shell.output.line(words)
     for column, error in accuracy(plan, confidence_level(shell.confidence)).items():
-        around = "depends on the data" if error is None else f"{error:.4g}"
-        shell.output.line(f"  {one_line(column)}  ± {around}")
+        shell.output.line(f"  {one_line(column)}  ± {_around(error)}")
+    for note in (n for n in plan.notes if n.topic is Topic.LATER):
+        shell.output.line(f"  {inert(note)}")
+
+
+def _around(error: Expected) -> str:
+    """The ± before a run."""
+    match error:
+        case None:
+            return "depends on the data"
+        case (least, most):
+            return f"{least:.4g} at least" + ("" if most is None else f", {most:.4g} at most")
+        case _:
+            return f"{error:.4g}"
 
 
 def _batch(shell: Shell, sql: str, place: InputPlace) -> Batch:

@@ -30,6 +30,7 @@ from dpsql.faces.editor.completion_words import AGGREGATES, QUANTILES, WINDOWS
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.tools.show import promises, show_policy, whose_rows
 from dpsql.service.accounts.ledgers import shown
+from dpsql.service.accounts.remaining_budgets import lines_by_period
 
 _VALUES = 8
 """Listed values of a column that \\d shows; \\policy has all."""
@@ -264,6 +265,10 @@ def budget(shell: Shell, arguments: list[str]) -> None:
     accounts, entries = spent(shell, account)
     own = [r for r in entries if r.entry.analyst == account]
     _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, place, budgets.queries_of(own)))
+    kept = shell.connection.ledger if shell.connection.has_ledger else None
+    for who in dict.fromkeys([None, account if account in loaded.budgets.analysts else None]):
+        if lines := lines_by_period(loaded, kept, who):
+            _prose(shell, "\n".join(lines))
     if arguments:
         _table(shell, *budgets.history_rows(own))
 
