@@ -65,10 +65,10 @@ def _history(session: Session, story: SpendingStory) -> list[Row]:
 def _periods(session: Session, _: SpendingStory) -> list[Row]:
     policy, ledger, account = session.policy, session.ledger, session.analyst
     caps, found = limits_of(policy, ledger, account), list[Row]()
-    for unit, table in policy.by_period.items():
-        assert table.grows is not None
+    for unit, tables in policy.by_period.items():
+        first_day = min(table.grows.first for table in tables if table.grows is not None)
         own, all_ = ledger.by_period(unit, account), ledger.by_period(unit)
-        for (first, last), spent, total in stretches(own, all_, table.grows.first):
+        for (first, last), spent, total in stretches(own, all_, first_day):
             limits = [(caps.analyst.get(unit), spent), (caps.total.get(unit), total)]
             left = [remaining(cap, loss) for cap, loss in limits if cap is not None]
             parts: list[float | None] = []
