@@ -289,6 +289,9 @@ CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and ar
   EXPLAIN SELECT …;    shows noise and price, and spends nothing
   CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5);    counts for many later queries
   DROP DP SUMMARY name;   SHOW dpsql.summaries;
+  CREATE DP COUNTER name AS SELECT key, COUNT(*) AS n FROM t GROUP BY key FROM DATE '…' WITH (rho = 0.002);
+                          a number for each closed period, for ever: read it as dpsql.name
+  DROP DP COUNTER name;   SHOW dpsql.counters;
 \\df lists the functions, \\h NAME explains one, \\h GROUP BY a clause, \\h DP201 a code."""
 
 
