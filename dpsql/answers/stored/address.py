@@ -193,13 +193,13 @@ class Addresses:
         part: whose they are, of a release in parts. For all days of one period this is the address of any query that
         asks the same of that period alone.
         """
-        measured = self.plan.releases[place].measured
-        split, node = measured.parts, measured.node
+        node = self.plan.releases[place].measured.node
         held = held_conditions(node, days)
         dropped = part is not None and part.constant
         known = self._of_days.get((place, held, dropped))
         if known is None:
-            key = None if part is None or split is None else split.place
+            split = None if part is None else self.plan.releases[place].measured.parts
+            key = None if split is None else split.place
             apart = without_days(node, held, key, dropped=dropped)
             known = self._of_days[place, held, dropped] = self._of(place, None, apart)
         scan = row_scan(keyed_by(node).input)

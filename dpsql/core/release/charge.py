@@ -367,7 +367,8 @@ def _charged(accountant: Accountant, parts: Losses, conversion: Fraction) -> dic
     """In the accountant's terms, on the ledger's grid, period by period; units that lose nothing are left out."""
 
     def costs(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
-        return cost(accountant, losses, conversion).on_grid()
+        own = [loss for loss in losses if loss is not NO_LOSS]  # of many parts each day has few
+        return cost(accountant, own, conversion).on_grid() if own else NO_LOSS
 
     found = {unit: pointwise(costs, regions) for unit, regions in parts.items()}
     return {unit: region for unit, region in found.items() if region}
