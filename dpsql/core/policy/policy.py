@@ -45,7 +45,7 @@ class Policy:
     failures: how many of statements stop private queries. search: whether a query may have a part of its ε find limits
         and bounds, or has without asking. serving: how a server answers.
     hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
-        and whatever `defaults.allow_dearer`, `draft`, `failures`, `search` and `serve` say, which change no
+        and whatever `defaults.allow_dearer`, `draft`, `failures`, `search`, `serve` and `zone` say, which change no
         answer and no price.
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
         where it lies. Two policies are equal if their hashes are.
@@ -72,6 +72,7 @@ class Policy:
     noise: Literal["exact", "opendp"] = "exact"
     former_units: Mapping[str, str | None] = field(default_factory=dict)
     search: Literal["auto", "allow", "refuse"] = "allow"
+    zone: str = "UTC"
     failures: Failures = field(default_factory=Failures)
     serving: Serving = field(default_factory=Serving)
     path: Path | None = None

@@ -395,6 +395,9 @@ class PolicyFile(_File):
     search: Search | None = None
     """allow (default): a query may have a part of its own ε find limits and bounds; auto: it has, where none are
     declared, and where 16 rows or more may count, unless it says otherwise; refuse: it may not (DP213)."""
+    zone: Text | None = None
+    """Whose clock shows a TIMESTAMP WITH TIME ZONE where a query asks for its day or hour: `Europe/Berlin`. Default:
+    UTC."""
     noise: Noise = "exact"
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None
