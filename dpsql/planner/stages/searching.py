@@ -133,11 +133,19 @@ class LimitsFound(Stage):
         result = {f.octaves.label: f for f in self.results}
         return tuple((limit, result[limit.label]) for limit, at in self.followed if (release, component) in at)
 
+    @property
+    def of_own_rows(self) -> tuple[SearchResult, ...]:
+        """Those that tell how much is cut of the answer: not of rows that read another number, for a search draws it
+        for itself.
+        """
+        others = {limit.label for limit, _ in self.followed if releases_below(limit.octaves)}
+        return tuple(f for f in self.results if f.octaves.label not in others)
+
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """The limits, and what is above them, in words."""
         from dpsql.planner.postprocessing.searches.told import reach_notes, search_notes
 
-        result = {f.octaves.label: f for f in self.results}
+        result = {f.octaves.label: f for f in self.of_own_rows}
         cut = {
             place: result[limit.label]
             for limit, places in self.followed
@@ -145,8 +153,20 @@ class LimitsFound(Stage):
             and limit.label in result
             for place in places
         }
-        told = (*search_notes(self.results), *reach_notes(tuple(cut.values())))
+        others = [f for f in self.results if f.octaves.label not in result]
+        told = (
+            *search_notes(self.of_own_rows),
+            *(note for note in search_notes(others) if note.rank is Rank.SOURCE),
+            *(_not_told(f) for f in others),
+            *reach_notes(tuple(cut.values())),
+        )
         return replace(before, notes=(*before.notes, *told), cut=cut)
+
+
+def _not_told(found: SearchResult) -> Note:
+    what = one_line(found.octaves.what)
+    why = "it was searched with another draw of the number that these rows depend on"
+    return Note(f"how much the limit of {what} cuts is not known: {why}", Rank.BIAS, Topic.ENDS)
 
 
 def with_limits_followed(plan: Plan, searching: Searching) -> Plan:
@@ -361,7 +381,8 @@ def _known_before(rest: Plan, limits: Sequence[SearchedLimit]) -> Iterator[Note]
         told = f"its limit is found when the query runs: noise at least ± {amount_of(error)}"
         if s.limit.at_most is not None:
             told += f", at most ± {amount_of(error * s.limit.at_most)}"
-        told += "; what the limit cuts comes on top, and is known after the run"
+        known = "stays unknown" if releases_below(s.limit.octaves) else "is known after the run"
+        told += f"; what the limit cuts comes on top, and {known}"
         yield Note(f"{one_line(s.limit.what)}: {told}", Rank.BIAS, Topic.LATER)
 
 
