@@ -190,7 +190,7 @@ def of_answer(query: str, exact: Rows, answer: dpsql.Release) -> float:
 
 
 def oracle(con: dpsql.Connection, query: str, text: str, exact: Rows, runs: int) -> tuple[float, int]:
-    """The least of the median errors over limits, and how many units the octaves hold."""
+    """The least of the median errors over limits, and how many units the octaves hold; 0 where nothing is searched."""
     least, persons = math.inf, 0
     for shift in SHIFTS:
         with foreseen(shift):
@@ -200,9 +200,9 @@ def oracle(con: dpsql.Connection, query: str, text: str, exact: Rows, runs: int)
                 errors.append(of_answer(query, exact, answer))
             if answer.plan.found:
                 persons = max(sum(f.octaves.counts) // f.octaves.weight for f in answer.plan.found)
-        least = min(least, statistics.median(errors))
         if not answer.plan.found:
-            break
+            return 0.0, 0
+        least = min(least, statistics.median(errors))
     return least, persons
 
 
@@ -361,7 +361,7 @@ def markdown(figures: Figures) -> str:
         for name, f in figures["held"].items()
     ]  # fmt: skip
     rows = [
-        [r["query"], f"{r['persons']:,}", number(r["declared"]), number(r["auto"]), number(r["oracle"]),
+        [r["query"], f"{r['persons']:,}", number(r["declared"]), number(r["auto"]), number(r["oracle"] or None),
          number(r["auto"] / r["oracle"] if r["oracle"] else None), number(r["cpu"]),
          f"{r['inside']} of {r['cells']}", r["none"]]
         for r in figures["tpch"]
