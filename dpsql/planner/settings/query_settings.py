@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dpsql.core.ir.periods import Span
 from dpsql.core.numbers.confidence import LEVEL
+from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 
 
@@ -32,6 +33,7 @@ class QuerySettings:
     unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
         that weigh a row as counts do: marginals of a batch.
     shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
+    relations: public rows that the account has, under names of the schema `dpsql`.
     only: growing table → the days of it that are read at most: what of a plan is not stored.
     """
 
@@ -54,4 +56,5 @@ class QuerySettings:
     asked: dt.datetime | None = None
     unlisted: bool = False
     shares: tuple[Fraction, ...] = ()
+    relations: tuple[GivenRelation, ...] = ()
     only: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)

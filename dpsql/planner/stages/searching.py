@@ -362,7 +362,10 @@ def _notes(rest: Plan, search: Searches, query: QueryToPlan) -> tuple[Note, ...]
         known = [note for note in known if note != BIAS]
     return in_order(
         (
-            Note(f"{price} of the price find the limits; then the rest is spent at these, whatever they are"),
+            Note(
+                f"{price} of the price find the limits; then the rest is spent at these, whatever they are",
+                topic=Topic.LATER,
+            ),
             *([AGAIN] if len(search.releases) > len({s.release for s in search.limits}) or search.following else ()),
             *_known_before(rest, limits),
             *known,
@@ -375,9 +378,9 @@ def _known_before(rest: Plan, limits: Sequence[SearchedLimit]) -> Iterator[Note]
     """What is known of sums and counts before a limit is found: the noise at the largest that it may be."""
     for s in (s for s in limits if s.limit.rule is Rule.SUM):
         error = max((expected_error(rest.releases[at].measured, i) or 0.0 for at, i in s.follow), default=0.0)
-        told = "its limit is found when the query runs"
+        told = f"its limit is found when the query runs: noise at least ± {amount_of(error)}"
         if s.limit.at_most is not None:
-            told += f": noise at most ± {amount_of(error * s.limit.at_most)}"
+            told += f", at most ± {amount_of(error * s.limit.at_most)}"
         known = "stays unknown" if releases_below(s.limit.octaves) else "is known after the run"
         told += f"; what the limit cuts comes on top, and {known}"
         yield Note(f"{one_line(s.limit.what)}: {told}", Rank.BIAS, Topic.LATER)
