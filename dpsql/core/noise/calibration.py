@@ -128,7 +128,10 @@ def measure(releases: Sequence[Tagged[Facts]], request: LossRequest) -> tuple[Me
             refused.append(refusal)
     if not found:
         raise refused[0] if refused else reject("DP402", f"{request.family} noise needs a δ", help=["give a delta"])
-    quiet, shown = min(found, key=partial(_total_error, prepared)), min(found, key=_thresholds)  # of equals Laplace
+    quiet = min(found, key=partial(_total_error, prepared))  # of equals Laplace
+    if not [p for p in prepared if p.node.threshold is not None]:
+        return quiet
+    shown = min(found, key=_thresholds)
     return shown if _thresholds(shown) < _thresholds(quiet) - A_TENTH else quiet
 
 

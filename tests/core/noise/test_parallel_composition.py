@@ -19,7 +19,8 @@ from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.core.ledger.paid import draw_of
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.parallel_composition import parallel_groups
-from dpsql.core.release.charge import _names, price
+from dpsql.core.release.charge import price
+from dpsql.core.release.draw_names import _names
 from dpsql.core.release.noisy import GivenAnswers
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected

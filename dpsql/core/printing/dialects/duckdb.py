@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
@@ -163,7 +163,7 @@ class DuckDB(Dialect):
         return f"abs({distance}) <= {self.constant(float(half), DOUBLE)}"
 
     def units_within(self, sql: str, factors: Sequence[float], center: int, type_: SqlType) -> str:
-        scaled = " * ".join([sql, *(self.constant(factor, DOUBLE) for factor in factors)])
+        scaled = " * ".join([sql, *map(partial(self.constant, type_=DOUBLE), factors)])
         return self.round_to_integer(f"{scaled} - {center}" if center else scaled, type_)
 
     # --- choice ----------------------------------------------------------------------------------------------------
