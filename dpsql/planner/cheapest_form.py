@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from dpsql.core.analysis.context import Derivation
@@ -25,6 +26,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import error_of_limits
+from dpsql.planner.with_keys_first import with_keys_first
 from dpsql.planner.with_limits_searched import with_limits_searched
 
 Error = Callable[[Release, Facts], float]
@@ -53,6 +55,8 @@ def cheapest_form(query: QueryToPlan) -> Plan:
         plan = _quietest(query, None)
         with suppress(Rejected):
             plan = min(plan, _quietest(query, total_error), key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+    if query.settings.keys is None:
+        plan = with_keys_first(plan, query, partial(_quietest, error=total_error))
     return _to_be_shown(plan, query.settings)
 
 
@@ -100,7 +104,7 @@ def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching
     searching = searching_of(settings, query.policy, auto, parsed.clause is not None)
     draft = Derivation.begin(query.ctx, drafting=True)
     try:
-        ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals)
+        ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals, settings.keys)
         return rewrite(query.bound.root, ctx), searching
     except Rejected as refusal:
         if searching is not None and searching.withheld:

@@ -22,6 +22,8 @@ from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.stages.answering_rows import AnsweringRows
 from dpsql.planner.stages.covering import Covering
+from dpsql.planner.stages.finding import Finding
+from dpsql.planner.stages.keys_first import KeysFirst
 from dpsql.planner.stages.part_of_batch import PartOfBatch
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import LimitsFound, Searches
@@ -113,7 +115,7 @@ class Plan:
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Of all stages but the searches, with their mechanisms; with limits of 1 where those come first."""
+        """Of all stages but those that find something, with their mechanisms; with limits of 1 where these are found."""
         asking = [stage.releases for stage in self.stages if stage.releases and not stage.finds]
         return asking[0] if len(asking) == 1 else tuple(release for own in asking for release in own)
 
@@ -142,6 +144,16 @@ class Plan:
         return self.stage(Searches)
 
     @property
+    def keys_first(self) -> KeysFirst | None:
+        """What shows the keys of the groups before anything else; None: they are public, or released with all."""
+        return self.stage(KeysFirst)
+
+    @property
+    def finding(self) -> Finding | None:
+        """What is drawn first, where what follows is planned of its answers; None: all is known."""
+        return next((stage for stage in self.stages if isinstance(stage, Finding)), None)
+
+    @property
     def found(self) -> tuple[SearchResult, ...]:
         """What the limits of this plan were read from."""
         found = self.stage(LimitsFound)
@@ -164,13 +176,14 @@ class Plan:
 
     @property
     def first(self) -> Plan:
-        """What a run draws before anything else: the searches, if there are any, else all."""
-        return self if self.searches is None else self.searches.plan
+        """What a run draws before anything else: keys or searches, if there are any, else all."""
+        return self if self.finding is None else self.finding.plan
 
     @property
     def later(self) -> tuple[PlannedRelease, ...]:
-        """What is drawn after searches: charged with them, and scaled by the limits that they find."""
-        return () if self.searches is None else self.releases
+        """What is drawn after keys or searches: charged with them, and planned of what they find."""
+        first = self.finding
+        return () if first is None else tuple(r for s in self.stages if s is not first for r in s.releases)
 
     @property
     def reads_nothing(self) -> bool:

@@ -8,6 +8,7 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bound import BoundQuery
+from dpsql.planner.costs.privacy_cost import HALF
 from dpsql.planner.plan import Plan
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
@@ -30,7 +31,9 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
             ],
         )  # fmt: skip
     # How many units are above a limit that was found, its octaves tell for nothing.
-    own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
+    share = searching.share * HALF if settings.half else searching.share
+    own = replace(settings, aside=share) if settings.half else part_of(settings, policy, 1 - share)
+    own = replace(own, coverage=False)
     rest = plan_of_stages(rewritten, replace(query, settings=own, clips=frozenset(searching.clips.values())))
     if searching.is_done:
         return with_limits_followed(rest, searching)
@@ -43,7 +46,7 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
         query,
         parsed=replace(query.parsed, clause=None),
         bound=BoundQuery(root, columns, query.bound.source),
-        settings=for_searches(settings, policy, searching.share),
+        settings=for_searches(settings, policy, share),
         weights=searching.weights,
         limits=ContributionLimits(),
     )

@@ -176,7 +176,7 @@ class AnalystAccount:
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
         """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
-        return charge_reserved(self.ledger, self._request(plan), charged, plan.releases)
+        return charge_reserved(self.ledger, self._request(plan), charged, plan.first.releases, plan.later)
 
     def _request(self, plan: Plan, begin: Callable[[str], object] | None = None) -> ChargeRequest:
         def charging(entry: str) -> None:

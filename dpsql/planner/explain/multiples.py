@@ -92,4 +92,5 @@ def limits_from(plan: Plan, release: int) -> str:
     if plan.searches is None:
         return ""
     own = (each for each in plan.searches.limits if any(at == release for at, _ in each.follow))
-    return ", ".join(f"limit {symbol_of(plan, each)} from release {each.release}" for each in own)
+    before = 0 if plan.keys_first is None else len(plan.keys_first.releases)
+    return ", ".join(f"limit {symbol_of(plan, each)} from release {before + each.release}" for each in own)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
@@ -27,6 +29,9 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.walk import walk
 from dpsql.planner.searches.limits_to_search import Searching
+
+SHOWN_FIRST: Final = "keys shown first"
+"""Where a list of keys comes from that were private."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class RewriteContext:
     in noise alone. None: the plain forms.
     searching: the limits that searches may find; None: all are declared or the query is refused.
     consistent: totals of several sets of groups count the same rows.
+    shown: the keys of the groups, where private ones were shown before; None: they were not.
     """
 
     analysis: Derivation
@@ -57,6 +63,7 @@ class RewriteContext:
     error: Callable[[Release, Facts], float] | None = None
     searching: Searching | None = None
     consistent: bool = False
+    shown: KeySource | None = None
 
     @property
     def reads_copies(self) -> bool:

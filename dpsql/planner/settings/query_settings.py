@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dpsql.core.ir.components import KeySource
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 
@@ -31,6 +32,9 @@ class QuerySettings:
     unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
         that weigh a row as counts do: marginals of a batch.
     shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
+    keys: of the groups, where they were shown before; None: the query has all its keys to find. half: of what it may
+        lose, of an ε once it is converted to ρ, the other half is for its keys, or for its numbers. aside: the part
+        that searches have before.
     """
 
     epsilon: Fraction | None = None
@@ -52,3 +56,6 @@ class QuerySettings:
     asked: dt.datetime | None = None
     unlisted: bool = False
     shares: tuple[Fraction, ...] = ()
+    keys: KeySource | None = None
+    half: bool = False
+    aside: Fraction = Fraction(0)

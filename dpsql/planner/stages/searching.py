@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
@@ -34,8 +34,8 @@ from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, la
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching
-from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan
+from dpsql.planner.stages.finding import Finding
+from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.stage import HandedOn, Stage
 
@@ -52,19 +52,15 @@ LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE:
 
 
 @dataclass(frozen=True, slots=True)
-class Searches(Stage):
+class Searches(Finding):
     """What finds the limits of a query; the stages behind it are planned anew with them.
 
-    plan: of the octaves, an ordinary one with a price of its own. cells: how many there are of all searches together.
-    settings, parameters: of the query, whose noise stays of the family that it is of now.
+    plan: of the octaves. cells: how many there are of all searches together. settings: of the query, whose noise stays
+    of the family that it is of now.
     """
 
-    finds: ClassVar[bool] = True
-    plan: Plan
     limits: tuple[SearchedLimit, ...]
     cells: int
-    settings: QuerySettings
-    parameters: Parameters
 
     def limit_of(self, release: int, component: int) -> SearchedLimit | None:
         """What the noise of a component of the query is a multiple of."""
@@ -133,7 +129,7 @@ def with_searches(rest: Plan, octaves: Plan, searching: Searching, forms: Sequen
     noisy = [m.mechanism for r in rest.releases for m in r.measured.measurements if m.known is None]
     settings = replace(query.settings, family=_family(noisy))
     cells = sum(_groups(r.measured) for r in octaves.releases)
-    search = Searches(octaves, limits, cells, settings, query.parameters, releases=octaves.releases)
+    search = Searches(octaves, settings, query.parameters, limits, cells, releases=octaves.releases)
     return replace(
         rest,
         stages=(search, *map(_without_warnings_of_limits, rest.stages)),
