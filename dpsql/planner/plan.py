@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Of all stages but those that find something, with their mechanisms; with limits of 1 where these are found."""
+        """Of all stages but those that find something, with their mechanisms; of limits that are not found, with 1."""
         asking = [stage.releases for stage in self.stages if stage.releases and not stage.finds]
         return asking[0] if len(asking) == 1 else tuple(release for own in asking for release in own)
 
