@@ -22,7 +22,7 @@ from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.stages.answering_rows import AnsweringRows
 from dpsql.planner.stages.covering import Covering
-from dpsql.planner.stages.finding import Finding
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 from dpsql.planner.stages.keys_first import KeysFirst
 from dpsql.planner.stages.part_of_batch import PartOfBatch
 from dpsql.planner.stages.releasing import Releasing
@@ -149,9 +149,9 @@ class Plan:
         return self.stage(KeysFirst)
 
     @property
-    def finding(self) -> Finding | None:
+    def finding(self) -> StageThatFinds | None:
         """What is drawn first, where what follows is planned of its answers; None: all is known."""
-        return next((stage for stage in self.stages if isinstance(stage, Finding)), None)
+        return next((stage for stage in self.stages if isinstance(stage, StageThatFinds)), None)
 
     @property
     def found(self) -> tuple[SearchResult, ...]:

@@ -114,7 +114,7 @@ def _stand_ins(columns: Sequence[Column]) -> KeySource | None:
 
 
 _VALUES: Final[Mapping[Kind, Callable[[int], LiteralValue]]] = {
-    Kind.VARCHAR: lambda i: f"key {i}",
+    Kind.VARCHAR: lambda i: f"shown key {i}",
     Kind.INTEGER: lambda i: i,
     Kind.DATE: lambda i: dt.date(1, 1, 1) + dt.timedelta(i),
 }

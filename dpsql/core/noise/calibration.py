@@ -282,9 +282,10 @@ def _measured(p: PreparedRelease, split: Split, shares: Sequence[Fraction]) -> M
         replaced = any(c.replaces_rows or c.ids > 1 for c in p.contributions.values())
         new = -(-changed // 2) if replaced else changed
         shared = isinstance(deciding.component, SharedUnits)
+        most = max(c.most_groups for c in p.contributions.values()) if shared else 0
         threshold = KeyThreshold.calibrate(
             deciding.noise, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight,
-            steps(r, new) if shared else (),
+            steps(deciding.component.weight, most) if shared else (),
         )  # fmt: skip
     return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta, p.empty)
 

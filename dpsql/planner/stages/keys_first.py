@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from dpsql.core.ir.components import KeySource
 from dpsql.planner.rewrites.rewrite_context import SHOWN_FIRST
 from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.planner.stages.finding import Finding
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 
 if TYPE_CHECKING:
     from dpsql.core.release.noisy import NoisyRelease
 
 
 @dataclass(frozen=True, slots=True)
-class KeysFirst(Finding):
+class KeysFirst(StageThatFinds):
     """What shows the keys of a query's groups; its numbers are planned with them."""
 
     def with_shown(self, noisy: Sequence[NoisyRelease]) -> QuerySettings:

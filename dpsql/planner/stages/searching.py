@@ -34,7 +34,7 @@ from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, la
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching
-from dpsql.planner.stages.finding import Finding
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.stage import HandedOn, Stage
@@ -52,7 +52,7 @@ LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE:
 
 
 @dataclass(frozen=True, slots=True)
-class Searches(Finding):
+class Searches(StageThatFinds):
     """What finds the limits of a query; the stages behind it are planned anew with them.
 
     plan: of the octaves. cells: how many there are of all searches together. settings: of the query, whose noise stays

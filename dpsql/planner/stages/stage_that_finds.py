@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Stage):
+class StageThatFinds(Stage):
     """A stage that finds what those behind it are planned with.
 
     plan: of what it asks, an ordinary one with a price of its own. settings, parameters: of what follows.
