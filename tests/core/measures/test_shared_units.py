@@ -85,7 +85,7 @@ def test_other_plans_are_refused() -> None:
     (component,), below = node.components, node.input
     assert isinstance(component, SharedUnits) and isinstance(below, BoundContributions) and below.groups == 1000
     wrong: list[Release] = [
-        replace(node, input=replace(below, truncate_groups=False, groups=None)),
+        replace(node, input=replace(below, truncate_groups=False, few_groups=True)),
         replace(node, input=below.input),
         replace(node, threshold=None),
         replace(node, components=(component, RowCount()), threshold=1),
