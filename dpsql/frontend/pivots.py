@@ -35,6 +35,8 @@ Else those that stand in one another would write a power of it."""
 def columns_of_pivots(tokens: Sequence[Token]) -> int:
     """The most columns that one PIVOT in FROM would have: the product of its lists, which sqlglot writes out."""
     most = 1
+    if TokenType.PIVOT not in [token.token_type for token in tokens]:
+        return most
     within: list[tuple[str, int]] = []  # what is open: a pivot with the product of its lists, a list with its length
     for before, token in pairwise(tokens):
         match token.token_type:

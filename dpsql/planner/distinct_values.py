@@ -22,6 +22,7 @@ from dpsql.core.functions.registry import lookup
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, larger_than
+from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import (
     Aggregate,
     Filter,
@@ -31,6 +32,7 @@ from dpsql.core.ir.nodes import (
     JoinKind,
     Project,
     Release,
+    SetKind,
     SetOperation,
     output_columns,
 )
@@ -81,19 +83,50 @@ def _constants(items: Sequence[Expr], column: Column) -> int | None:
     return len({i.value for i in found}) if same else None
 
 
-def most_rows_of_an_id(rows: Tagged[Facts]) -> int | None:
-    """How many of these rows an id seems to have at most, by the values of the other columns of a key that holds it."""
-    seem, best = functions_of_the_id(rows), None
+def most_rows_of_an_id(rows: Tagged[Facts], domains: bool = False) -> int | None:
+    """How many of these rows an id seems to have at most, by the values of the other columns of a key that holds it.
+
+    Of a FULL join on the id, which is a UNION of two joins by now, it has rows of one of the two. domains: columns have
+    no values but those that the policy lists, which need not be so.
+    """
+    seem, best, images = functions_of_the_id(rows), _rows_of_full_join(rows, domains), _Images(domains)
     columns = {c.uid: c for c in output_columns(rows.node)}
     for key in sorted(rows.fact.keys, key=sorted):
         if not key & rows.fact.ids:
             continue
         values = list[int | None]()
         for uid in sorted(key - seem):
-            most = most_values(columns[uid], rows) if uid in columns else None
+            most = images.of(columns[uid], rows, None) if uid in columns else None
             values.append(None if most is None else most + _seems_null(columns[uid], rows))
         best = _least(best, _product(values))
-    return None if best is None else max(1, best)
+    return None if best is None or best > MOST else max(1, best)
+
+
+def _rows_of_full_join(rows: Tagged[Facts], domains: bool) -> int | None:
+    """How many rows an id seems to have of those that a FULL join gives, if they are that."""
+    match rows.node:
+        case GroupKeys() | Filter() | Project():
+            return _rows_of_full_join(rows.inputs[0], domains)
+        case Join(kind=kind) if kind.filters or (kind is JoinKind.LEFT and rows.inputs[1].fact.one_row_per_id):
+            return _rows_of_full_join(rows.inputs[0], domains) if _joins_ids_alone(rows) else None
+        case SetOperation(kind=SetKind.UNION, left=Join(kind=JoinKind.LEFT), right=Join(kind=JoinKind.ANTI)):
+            padded, alone = rows.inputs
+            pairs = zip(padded.inputs, alone.inputs[::-1], strict=True)
+            same = all(fingerprint(a.node, numbered=True) == fingerprint(b.node, numbered=True) for a, b in pairs)
+            if same and all(map(_joins_ids_alone, rows.inputs)):
+                each = [most_rows_of_an_id(side, domains) for side in rows.inputs]
+                return None if None in each else max(n for n in each if n is not None)
+    return None
+
+
+def _joins_ids_alone(rows: Tagged[Facts]) -> bool:
+    """Whether a join asks for nothing but equal ids."""
+    assert isinstance(rows.node, Join)
+    left, right = (side.fact.ids for side in rows.inputs)
+    pairs = [(e.left, e.right) for e in rows.node.equalities]
+    return rows.node.residual is None and all(
+        isinstance(a, Column) and a.uid in left and isinstance(b, Column) and b.uid in right for a, b in pairs
+    )
 
 
 def _seems_null(column: Column, rows: Tagged[Facts]) -> bool:
@@ -112,9 +145,13 @@ def _seems_null(column: Column, rows: Tagged[Facts]) -> bool:
 
 
 class _Images:
-    """How many values expressions have over relations. Each column is followed down once."""
+    """How many values expressions have over relations. Each column is followed down once.
 
-    def __init__(self) -> None:
+    domains: whether declared ones count.
+    """
+
+    def __init__(self, domains: bool = False) -> None:
+        self._domains = domains
         self._columns: dict[tuple[int, int], int | None] = {}
 
     def of(self, expr: Expr, rows: Tagged[Facts], condition: Expr | None) -> int | None:
@@ -150,7 +187,9 @@ class _Images:
     def _column(self, column: Column, rows: Tagged[Facts]) -> int | None:
         place = id(rows), column.uid
         if place not in self._columns:
-            self._columns[place] = _least(_held(rows.fact.value(column)), self._below(column, rows))
+            domain = rows.fact.columns[column.uid].value.domain if self._domains else None
+            listed = None if domain is None else len(domain.values)
+            self._columns[place] = _least(listed, _held(rows.fact.value(column)), self._below(column, rows))
         return self._columns[place]
 
     def _below(self, column: Column, rows: Tagged[Facts]) -> int | None:
@@ -245,8 +284,8 @@ def functions_of_the_id(rows: Tagged[Facts]) -> Columns:
             together = residual is None and all(columns_of(e.left) <= below[0] for e in equalities)
             padded = kind is not JoinKind.INNER and not together  # some rows of an id, and not others
             for side, known in [*zip(rows.inputs, below, strict=True)][: 1 if padded else 2]:
-                stored = stored_columns(side.node)
-                alike = bool(stored) and not side.fact.ids and stored <= rows.fact.by_id  # all found the same one
+                stored = frozenset[int]() if side.fact.ids else stored_columns(side.node)
+                alike = bool(stored) and stored <= rows.fact.by_id  # all found the same one
                 found |= side.fact.columns.keys() if alike else known
         case GroupKeys(items=items):
             found |= below[0] | _computed(items, below[0])

@@ -11,7 +11,7 @@ tests/service/test_service.py.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import ClassVar, Self
@@ -21,7 +21,7 @@ from dpsql.answers.stored.store.store import AnswerStore
 from dpsql.core.engine import Engine, TellsItsData
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ledger.closings import closed_periods, tables_that_grow
-from dpsql.core.ledger.ledger import Ceiling, Ledger
+from dpsql.core.ledger.ledger import Ceiling, Entry, Ledger
 from dpsql.core.ledger.underway import count_crashes, forget
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
@@ -64,6 +64,7 @@ class Service:
         """Whether what was spent is forgotten with the service."""
         self._store: AnswerStore | None = None
         self._head: Path | None = None
+        self._closings: tuple[Sequence[Entry], Mapping[str, Closed]] | None = None
         self._closed = self.is_cut = False
 
     def session(
@@ -135,7 +136,10 @@ class Service:
         """What is closed of each growing table; looking makes no ledger. Raises CannotOpen."""
         growing = tables_that_grow(self.policy)
         entries = self.ledger.closings() if growing and self.has_ledger else ()
-        return {table.name: closed_periods(entries, self.policy, table) for table in growing}
+        if self._closings is None or self._closings[0] != entries:
+            found = {table.name: closed_periods(entries, self.policy, table) for table in growing}
+            self._closings = entries, found
+        return self._closings[1]
 
     def count_crashes(self) -> None:
         """Note in the ledger what was charged on this machine and whose process is gone. Raises CannotOpen."""

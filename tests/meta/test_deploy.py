@@ -53,7 +53,7 @@ def test_front_and_workers_meet_at_one_socket_over_one_policy(root: Path) -> Non
 
 
 def test_what_is_started_is_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--help"]) == 0
+    assert main(["serve", "--help-all"]) == 0
     known = capsys.readouterr().out
     for words in commands(root).values():
         if "-m" in words:

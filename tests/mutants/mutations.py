@@ -146,6 +146,22 @@ MUTATIONS = (
                 CLOSINGS,
             ),
             (
+                "rows-change-their-period-by-the-clock-of-a-zone",
+                "dpsql/policy/resolve/growing_tables.py",
+                "for derived in (c.derived for c in (column, *read) if c.derived is not None):",
+                "for derived in (c.derived for c in (column,) if c.derived is not None):",
+                "a day that is computed of a zone's time changes with the zone's rules, and has a second budget",
+                CLOSINGS,
+            ),
+            (
+                "rows-change-their-period-below",
+                "dpsql/policy/resolve/growing_tables.py",
+                '*(f"{c.name}: {c.made_of}" for c in read)',
+                "*[]",
+                "what a day is computed of is made of another column, and a row has a second budget",
+                CLOSINGS,
+            ),
+            (
                 "rows-change-their-period-by-a-name",
                 "dpsql/core/ledger/closings.py",
                 "unit == table.unit and (alone or",
@@ -3040,7 +3056,7 @@ MUTATIONS = (
     Mutation(
         "some-columns-find-the-row",
         "dpsql/core/analysis/rules/determined_by_unit.py",
-        "if fixed and len(fixed) == len(ends) and",
+        "if len(fixed) == len(ends) and",
         "if fixed and",
         "a row that an id's rows find differently is taken for a function of the id",
         ("tests/core/analysis/test_determined.py",),
@@ -3110,6 +3126,22 @@ MUTATIONS = (
         ("tests/planner/test_long_lists.py",),
     ),
     # --- guessed values ---
+    Mutation(
+        "domains-that-no-row-breaks",
+        "dpsql/planner/rewrites/bounds/bound_contributions.py",
+        "    seem = most_rows_of_an_id(below)\n",
+        "    seem = most_rows_of_an_id(below, domains=True)\n",
+        "a limit by a declared domain is not told, which rows may break",
+        ("tests/planner/test_rows_that_count.py",),
+    ),
+    Mutation(
+        "full-joins-on-more-than-the-id",
+        "dpsql/planner/distinct_values.py",
+        "    return rows.node.residual is None and all(\n",
+        "    return all(\n",
+        "of an id that has a row of either side one counts",
+        ("tests/planner/test_rows_that_count.py",),
+    ),
     Mutation(
         "values-kept-of-an-id-alone",
         "dpsql/core/printing/forms/few_values.py",
@@ -4458,10 +4490,18 @@ MUTATIONS = (
     Mutation(
         "cap-per-query-alone",
         "dpsql/core/ledger/privacy_filter.py",
-        "spent = book.spent(unit, analyst, days)",
+        "spent = largest(book.spent(unit, analyst, (span.first, span.last)) for span in asked)",
         "spent = NO_LOSS",
         "the total budget bounds each query, not their sum",
         ("tests/core/ledger/test_ledger_contract.py",),
+    ),
+    Mutation(
+        "sums-of-periods-that-end-early",
+        "dpsql/core/ledger/losses/sums.py",
+        "run.insert(at, run[at - 1] if at else 0)",
+        "run.insert(at, 0)",
+        "what a period has spent is forgotten where a later charge begins in its middle",
+        ("tests/core/ledger/test_regions.py",),
     ),
     Mutation(
         "one-id-for-two-requests",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.ir.nodes import Node, Scan
-from dpsql.core.ir.periods import Closed, ReadPeriods, canonical, common, words
+from dpsql.core.ir.periods import Closed, ReadPeriods, Span, beside, canonical, common, words
 from dpsql.core.ir.public_facts import ClosedPeriods, PublicFacts
 from dpsql.core.ir.walk import walk
 from dpsql.core.printing.dialects.duckdb import DUCKDB
@@ -214,6 +216,33 @@ def test_spans_in_one_form() -> None:
     assert canonical([(day(1), None), (day(3), day(4))]) == ((day(1), None),)
     assert common(((day(1), day(4)), (day(6), None)), ((day(3), day(8)),)) == ((day(3), day(4)), (day(6), day(8)))
     assert Closed(day(9), ((day(2), day(3)), (day(3), day(5)))).times(((day(3), day(3)),)) == 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_spans_are_sets_of_days(seed: int) -> None:
+    draw, days = random.Random(seed), [day(n) for n in range(1, 32)]
+
+    def spans() -> list[Span]:
+        ends = [sorted(draw.choices(days, k=2)) for _ in range(draw.randint(0, 4))]
+        return [(first, draw.choice([last, last, last, None])) for first, last in ends]
+
+    def has(of: Sequence[Span], at: dt.date) -> bool:
+        return any(first <= at and (last is None or at <= last) for first, last in of)
+
+    some, others = spans(), spans()
+    for at in (dt.date.min, *days, dt.date.max):
+        assert has(common(some, others), at) == (has(some, at) and has(others, at))
+        assert has(beside(some, others), at) == (has(some, at) and not has(others, at))
+
+
+def test_days_apart_are_one_flat_condition(town: Town) -> None:
+    """Some hundred of them are no expression that is nested some hundred times."""
+    town = Town(closed=Closed(FIRST + dt.timedelta(days=800)))
+    listed = ", ".join(f"DATE '{FIRST + dt.timedelta(days=2 * n)}'" for n in range(300))
+    plan = town.plan(f"SELECT COUNT(*) FROM trips WHERE day IN ({listed})")
+    assert len(region(plan)) == 300
+    town.put(0, [(FIRST, 1, 1), (FIRST + dt.timedelta(days=1), 1, 1), (FIRST + dt.timedelta(days=598), 1, 1)])
+    assert town.integers(plan, 0) == [{(): [2]}]
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "spark"])

@@ -78,6 +78,6 @@ def test_the_count_of_a_value_that_is_always_there_is_the_count_of_rows() -> Non
 
 
 def test_distinct_values_of_an_extreme_are_those_of_its_argument() -> None:
-    sql = "SELECT COUNT(DISTINCT m) AS n FROM (SELECT id, word, MIN(x) AS m FROM t GROUP BY id, word) AS i"
+    sql = "SELECT COUNT(DISTINCT m) AS n FROM (SELECT id, free, MIN(x) AS m FROM t GROUP BY id, free) AS i"
     (component,) = planned(sql, POLICY).releases[0].measured.node.components
     assert component.values == 3

@@ -233,3 +233,11 @@ def test_more_may_be_given_to_one_unit(tmp_path: Path) -> None:
     caps = parse_policy(text, "t.yaml").caps_for()
     assert caps.total == {"trips": PrivacyLoss(Fraction(3))} and caps.by_period == {"trips"}
     assert load_policy is not None
+
+
+def test_a_refusal_of_many_days_is_one(desk: Desk) -> None:
+    desk.session().sql("SELECT COUNT(*) AS n FROM trips").run(epsilon="0.5")
+    (found,) = refused(desk, f"{COUNT} IN (DATE '2026-01-01', DATE '2026-01-04', DATE '2026-01-08')", "0.6").diagnostics
+    assert "2026-01-01 … 2026-01-08 (some of them): ε 0.6 asked, 0.5 left" in found.message
+    (found,) = refused(desk, f"{COUNT} IN (DATE '2026-01-01', DATE '2026-01-04')", "1.5").diagnostics  # never
+    assert not any(help.startswith("WHERE") for help in found.help)

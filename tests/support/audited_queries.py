@@ -88,6 +88,12 @@ CASES: dict[str, Case] = {
     "public join, m = 4": Case("limits", "SELECT topic, COUNT(*) FROM total JOIN words USING (word) GROUP BY topic"),
     "totals per unit": Case("limits", "SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM promised GROUP BY id)"),
     "rollup": Case("limits", "SELECT kind, COUNT(*) FROM log GROUP BY ROLLUP (kind)"),
+    "slices of few values": Case(
+        "limits", "SELECT COUNT(*) FILTER (WHERE word IN ('a', 'b')) FROM (SELECT DISTINCT id, word FROM total)"
+    ),
+    "full join": Case(
+        "limits", "SELECT COUNT(*) FROM people p FULL JOIN (SELECT id, MAX(x) FROM total GROUP BY id) t ON p.id = t.id"
+    ),
     "path": Case("store", "SELECT product, SUM(quantity) FROM items GROUP BY product"),
     "path, joined": Case(
         "store",

@@ -23,7 +23,7 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import Kind
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.numbers.interval import Interval, everything, interval
-from dpsql.planner.rewrites.bounds import bound_contributions, choose_grids
+from dpsql.planner.rewrites.bounds import bound_contributions, choose_grids, rows_that_count
 from dpsql.planner.rewrites.releases import cut_slices
 
 Falsified = Callable[[pytest.MonkeyPatch, random.Random], None]
@@ -87,7 +87,8 @@ def _values(m: pytest.MonkeyPatch, rng: random.Random) -> None:
 
 
 def _rows(m: pytest.MonkeyPatch, rng: random.Random) -> None:
-    m.setattr(bound_contributions, "most_rows_of_an_id", lambda rows: rng.choice((None, 1, 1, 2)))
+    m.setattr(bound_contributions, "most_rows_of_an_id", lambda *given, **of: rng.choice((None, 1, 1, 2)))
+    m.setattr(rows_that_count, "most_rows_of_an_id", lambda *given: rng.choice((None, 1, 2, 3)))
 
 
 def _functions(m: pytest.MonkeyPatch, rng: random.Random) -> None:

@@ -14,11 +14,11 @@ from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
 from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
-from dpsql.core.ir.periods import DAY, canonical
+from dpsql.core.ir.periods import beside, canonical
 from dpsql.core.ledger.failures import LOOK, too_many
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
-from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, LossSpan, dearest, inside
 from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.ledger.underway import Underway
 from dpsql.core.policy.policy import Policy
@@ -163,15 +163,18 @@ class AnalystAccount:
             read = canonical(d for r in plan.first.releases for d in r.measured.days(unit) or ())
             kept = [(caps.total.get(unit), None), (caps.analyst.get(unit), self.analyst)]
             limits = [(cap, self.ledger.by_period(unit, who)) for cap, who in kept if cap is not None]
-            fits: list[tuple[dt.date, dt.date]] = []
-            for first, last in table.grows.periods(read):
-                if all(asked.within(remaining(cap, _on_day(spent, first))) for cap, spent in limits):
-                    joined = fits and fits[-1][1] + DAY == first
-                    fits = [*fits[:-1], (fits[-1][0], last)] if joined else [*fits, (first, last)]
-            if fits and asked != NO_LOSS:
+            if asked == NO_LOSS or not all(asked.within(cap) for cap, _ in limits):
+                continue
+            full = [
+                (span.first or dt.date.min, span.last)
+                for cap, spent in limits for span in spent if not asked.within(remaining(cap, span.loss))
+            ]  # fmt: skip
+            fits = [(first, last) for first, last in beside(read, full) if last is not None]
+            if fits:
                 first, last = max(fits, key=lambda span: (span[1] - span[0], span[1]))
                 end = "" if last == read[-1][1] else f" AND {day} <= DATE '{last}'"
-                left = min((remaining(cap, _on_day(spent, first)) for cap, spent in limits), key=_size)
+                part = (LossSpan(first, last, asked),)
+                left = min((remaining(cap, dearest(inside(spent, part))) for cap, spent in limits), key=_size)
                 yield f"WHERE {day} >= DATE '{first}'{end}: these have {left} left"
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
@@ -188,11 +191,6 @@ class AnalystAccount:
             self.analyst, self.policy.privacy.accountant, self.caps, plan.hash, plan.basis.policy_hash,
             plan.source.text, charging, self.data,
         )  # fmt: skip
-
-
-def _on_day(region: Region, day: dt.date) -> PrivacyLoss:
-    at = day.toordinal()
-    return next((s.loss for s in region if s.bounds[0] <= at < s.bounds[1]), NO_LOSS)
 
 
 def _size(loss: PrivacyLoss) -> tuple[Fraction, Fraction]:

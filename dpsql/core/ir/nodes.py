@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from dpsql.core.ir.components import Component, KeySource, ValueSum
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue
@@ -340,15 +341,18 @@ Node = (
 )  # fmt: skip
 
 
-_TABLES = (Scan, Values)
 _PAIRS = (Join, SetOperation)
+ONE_INPUT = frozenset(
+    {Filter, Project, Unnest, Truncate, Aggregate, Window, Sort, Limit, GroupKeys, BoundContributions, Release}
+)
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
     """Direct inputs, left to right."""
-    if isinstance(node, _PAIRS):
-        return (node.left, node.right)
-    return () if isinstance(node, _TABLES) else (node.input,)
+    over: Any = node
+    if type(node) in ONE_INPUT:  # asked for each node of each walk: a set answers sooner than `isinstance`
+        return (over.input,)
+    return (over.left, over.right) if isinstance(node, _PAIRS) else ()
 
 
 def made_columns(node: Node) -> tuple[Column, ...]:

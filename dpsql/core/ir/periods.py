@@ -34,13 +34,16 @@ class ReadPeriods:
     def condition(self, columns: Sequence[Column]) -> Expr:
         """What a row of the scan with these columns has to satisfy."""
         day = next(c for c in columns if c.name == self.by)
-        found: Expr = Literal(False, BOOLEAN)
-        for at, (first, last) in enumerate(self.days):
+        found: list[Expr] = []
+        for first, last in self.days:
             term: Expr = Call("ge", (day, Literal(first, DATE)), BOOLEAN)
             if last is not None:
                 term = Call("and", (term, Call("le", (day, Literal(last, DATE)), BOOLEAN)), BOOLEAN)
-            found = Call("or", (found, term), BOOLEAN) if at else term
-        return found
+            found.append(term)
+        while len(found) > 1:  # as flat as can be
+            pairs = [found[at : at + 2] for at in range(0, len(found), 2)]
+            found = [Call("or", (pair[0], pair[1]), BOOLEAN) if len(pair) > 1 else pair[0] for pair in pairs]
+        return found[0] if found else Literal(False, BOOLEAN)
 
 
 def canonical(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -57,14 +60,31 @@ def canonical(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def common(some: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
     """The days that both have."""
-    found = []
-    for first, last in some:
-        for start, stop in others:
-            low = max(first, start)
-            high = last if stop is None else stop if last is None else min(last, stop)
-            if high is None or low <= high:
-                found.append((low, high))
+    found, mine, its = list[Span](), canonical(some), canonical(others)
+    i = j = 0
+    while i < len(mine) and j < len(its):
+        (first, last), (start, stop) = mine[i], its[j]
+        low = max(first, start)
+        high = last if stop is None else stop if last is None else min(last, stop)
+        if high is None or low <= high:
+            found.append((low, high))
+        if last is None or (stop is not None and stop < last):
+            j += 1
+        else:
+            i += 1
     return canonical(found)
+
+
+def beside(spans: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
+    """The days that the first have and the second have not."""
+    gaps, free = list[Span](), dt.date.min
+    for first, last in canonical(others):
+        if first > free:
+            gaps.append((free, first - DAY))
+        if last is None or last == dt.date.max:
+            return common(spans, gaps)
+        free = last + DAY
+    return common(spans, [*gaps, (free, None)])
 
 
 def covers(spans: Sequence[Span], others: Sequence[Span]) -> bool:

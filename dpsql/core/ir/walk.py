@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import (
+    ONE_INPUT,
     Aggregate,
     AggregateCall,
     BoundContributions,
@@ -136,17 +137,12 @@ def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
             return replace(node, input=child)
 
 
-_OverOne = (
-    Filter | Project | Unnest | Truncate | Aggregate | Window | Sort | Limit | GroupKeys | BoundContributions | Release
-)
-
-
 def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
     """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
-    above: list[_OverOne] = []
-    while not isinstance(node, (Scan, Values, Join, SetOperation)):
+    above: list[Any] = []
+    while type(node) in ONE_INPUT:
         above.append(node)
-        node = node.input
+        node = above[-1].input
     take(1 + len(above))
     if isinstance(node, (Join, SetOperation)):
         left = transform(node.left, kind, change)

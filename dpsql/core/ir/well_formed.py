@@ -77,8 +77,8 @@ def _reads(node: Node, below: list[Row]) -> None:
     """Every column that the node reads is one of the input that it reads it from."""
     for rows, exprs in read_by(node, below):
         for expr in exprs:
-            for part in (expr,) if isinstance(expr, Column) else walk(expr):
-                if isinstance(part, Column):
+            for part in (expr,) if type(expr) is Column else walk(expr):
+                if type(part) is Column:
                     there = rows.get(part.uid)
                     if there is not part.type and there != part.type:
                         _wrong(node, f"{part.name or 'a column'} is not one of its input")

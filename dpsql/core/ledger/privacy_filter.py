@@ -30,7 +30,7 @@ from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
 from dpsql.core.ledger.failures import read, require_few
 from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
 from dpsql.core.ledger.losses.fixed_budgets import Fixed, in_force, not_fixed
-from dpsql.core.ledger.losses.regions import ALWAYS, Days, LossSpan, Region, bounds, inside, on_grid, words
+from dpsql.core.ledger.losses.regions import ALWAYS, Days, LossSpan, Region, bounds, everywhere, inside, on_grid, words
 from dpsql.core.ledger.losses.sums import LossSums, Parts, parts_of
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
@@ -274,18 +274,18 @@ def require_fits(entry: Entry, caps: Caps, book: SpentSums) -> None:
 def _asked(
     region: Region, cap: PrivacyLoss, unit: str, analyst: str | None, book: SpentSums
 ) -> Iterator[tuple[str, PrivacyLoss, PrivacyLoss]]:
-    """Which days are asked for what, in words, and what they have spent; only those that it does not fit, if any."""
-    for span in region:
-        days = (span.first, span.last)
-        spent = book.spent(unit, analyst, days)
-        full: list[LossSpan] = []
-        if days != ALWAYS and not span.loss.within(remaining(cap, spent)):
-            found = inside(book.by_period(unit, analyst), days)
-            full = [each for each in found if not span.loss.within(remaining(cap, each.loss))]
-        if full:
-            days, spent = (full[0].first, full[-1].last), largest(each.loss for each in full)
-        among = " (some of them)" if any(a.bounds[1] != b.bounds[0] for a, b in pairwise(full)) else ""
-        yield ("" if days == ALWAYS else f", {words(days)}{among}"), span.loss, spent
+    """Which days are asked for what, in words, and what they have spent: once for each loss, and of days that have some
+    of a budget left only those that it does not fit.
+    """
+    for loss in dict.fromkeys(span.loss for span in region):
+        asked: Sequence[LossSpan] = [span for span in region if span.loss == loss]
+        spent = largest(book.spent(unit, analyst, (span.first, span.last)) for span in asked)
+        if region != everywhere(loss) and loss.within(cap) and not loss.within(remaining(cap, spent)):
+            found = inside(book.by_period(unit, analyst), tuple(asked))
+            asked = [each for each in found if not loss.within(remaining(cap, each.loss))]
+        days = asked[0].first, asked[-1].last
+        among = " (some of them)" if any(a.bounds[1] != b.bounds[0] for a, b in pairwise(asked)) else ""
+        yield ("" if days == ALWAYS else f", {words(days)}{among}"), loss, spent
 
 
 def _on(unit: str, word: str = "on") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,13 +57,6 @@ class Growth:
     def whole(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """All periods that have any of these days."""
         return canonical((self.begins(first), None if last is None else self.ends(last)) for first, last in spans)
-
-    def periods(self, spans: Iterable[Span]) -> Iterator[tuple[dt.date, dt.date]]:
-        """Each period of whole ones by itself, of days that end."""
-        for first, last in spans:
-            while last is not None and first <= last:
-                yield first, self.ends(first)
-                first = self.ends(first) + DAY
 
     def readable(self, closed: Closed | None) -> tuple[Span, ...]:
         """The days that may be read: of closed periods that are kept. closed: None where nobody knows."""

@@ -14,6 +14,7 @@ from dpsql.faces.cli import options as o
 from dpsql.faces.cli.commands.checks import check_options
 from dpsql.faces.cli.commands.checks import diff as diff_command
 from dpsql.faces.cli.grouped import grouped
+from dpsql.faces.cli.one_screen import OneScreen
 from dpsql.faces.cli.shell.command import InOrder, shell
 
 EXIT_CODES = (
@@ -24,7 +25,6 @@ EXIT_CODES = (
 app = typer.Typer(
     name="dpsql",
     help="SQL over personal data, answered with differential privacy.",
-    epilog=EXIT_CODES,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -87,7 +87,7 @@ def demo(
 app.command(epilog=EXIT_CODES, cls=InOrder)(shell)
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=OneScreen)
 @grouped
 def query(
     policy: o.Policy,
@@ -140,7 +140,7 @@ def query(
     )  # fmt: skip
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=OneScreen)
 @grouped
 def explain(
     policy: o.Policy,
@@ -178,11 +178,11 @@ def explain(
     return command.run(policy, sql, file, asked, analyst, ledger, format, engine_sql, dialect, draft)
 
 
-app.command(epilog=check_options.EXIT_CODES)(check_options.check)
-app.command(epilog=diff_command.EXIT_CODES)(diff_command.diff)
+app.command(epilog=check_options.EXIT_CODES, cls=OneScreen)(check_options.check)
+app.command(epilog=diff_command.EXIT_CODES, cls=OneScreen)(diff_command.diff)
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=OneScreen)
 def budget(
     policy: o.Policy,
     analyst: Annotated[
@@ -235,6 +235,7 @@ def budget(
 
 
 @app.command(
+    cls=OneScreen,
     epilog="Exit codes: 0 not refuted, 1 refuted, 2 could not audit (policy, options, engine), 3 the statement is not "
     "one query, 4 refused by the privacy analysis, 130 interrupted.",
 )
@@ -269,7 +270,7 @@ def audit(
     return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)
 
 
-@app.command()
+@app.command(cls=OneScreen)
 def serve(
     policies: Annotated[
         list[str], typer.Argument(metavar="POLICY...", help="The policy files, each a database of its name.")
@@ -281,9 +282,9 @@ def serve(
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other machines need TLS.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = 5432,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes a free one.")] = 5432,
     tls_cert: Annotated[
-        str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of TLS, with its chain, as PEM.")
+        str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate and its chain, as PEM.")
     ] = None,
     tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, as PEM.")] = None,
     tls_client_ca: Annotated[
@@ -495,7 +496,7 @@ def close(
     return command.run(file, command.Closing(table, through, reopen), ledger)
 
 
-@policy_app.command("report", epilog=EXIT_CODES)
+@policy_app.command("report", epilog=EXIT_CODES, cls=OneScreen)
 def policy_report(
     file: o.Policy,
     output: Annotated[
@@ -541,7 +542,7 @@ def policy_diff(
     return command.run(old, new, ledger, format)
 
 
-@policy_app.command("suggest", epilog=EXIT_CODES)
+@policy_app.command("suggest", epilog=EXIT_CODES, cls=OneScreen)
 def policy_suggest(
     file: o.Policy,
     tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="These tables. Default: all.")] = None,

@@ -87,14 +87,14 @@ File: TypeAlias = Annotated[
     str | None, typer.Option("--file", "-f", metavar="FILE", help="Read the SELECT from a file.")
 ]
 Epsilon: TypeAlias = Annotated[
-    str | None, typer.Option("--epsilon", metavar="E", help="How much to spend, e.g. 0.5. Default: the policy's.")
+    str | None, typer.Option("--epsilon", metavar="E", help="What to spend, e.g. 0.5; else the policy's.")
 ]
 Rho: TypeAlias = Annotated[
     str | None, typer.Option("--rho", metavar="R", help="How much to spend in ρ, under zCDP, instead of ε.")
 ]
 MaxError: TypeAlias = Annotated[
     list[str] | None,
-    _of_columns("--max-error", "COL=E", "Spend the least that keeps this column's ± within E, instead of --epsilon"),
+    _of_columns("--max-error", "COL=E", "Spend the least that keeps this column's ± within E"),
 ]
 Confidence: TypeAlias = Annotated[
     str,
@@ -140,7 +140,7 @@ Analyst: TypeAlias = Annotated[
     typer.Option(
         "--analyst",
         metavar="NAME",
-        help="Whose budget is spent. Default: the shared `*`.",
+        help="Whose budget is spent; else the shared `*`.",
         envvar="DPSQL_ANALYST",
         show_envvar=False,
     ),
@@ -155,12 +155,8 @@ Ledger: TypeAlias = Annotated[
         show_envvar=False,
     ),
 ]
-Draft: TypeAlias = Annotated[
-    bool, typer.Option("--draft", help="Ask rows made up from the policy, for nothing; it may be a draft.")
-]
-Fresh: TypeAlias = Annotated[
-    bool, typer.Option("--fresh", help="Pay for new noise, even where a stored answer would do for nothing.")
-]
+Draft: TypeAlias = Annotated[bool, typer.Option("--draft", help="Ask made-up rows, for nothing, also of drafts.")]
+Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Pay for new noise, in place of a stored answer.")]
 AllowDearer: TypeAlias = Annotated[
     bool | None,
     typer.Option(

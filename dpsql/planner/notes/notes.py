@@ -164,19 +164,19 @@ def _public(release: MeasuredRelease) -> Iterator[Note]:
 
 
 def _clips(release: MeasuredRelease, source: Source) -> Iterator[Note]:
-    for (plain, _), told in zip(_clipped(release, None), _clipped(release, source), strict=True):
-        yield Note("{} is clipped to [{}]".format(*told), Rank.BIAS, Topic.CLIP, one_line(plain))
-
-
-def _clipped(release: MeasuredRelease, source: Source | None) -> Iterator[tuple[str, str]]:
     """What is clipped, and the ends."""
     for m in release.measurements:
         c = m.component
         if isinstance(c, QuantileChoice) and (moments := ends(c)) is not None:
-            yield expression(ordered(c)[0]), ", ".join(moments)
+            text = expression(ordered(c)[0])
+            yield _clip(text, text, ", ".join(moments))
         elif isinstance(c, OnGrid) and SATURATED not in (-c.lo, c.hi):
             for arg, low, high in clips_of(c):
-                yield unclipped(arg, source), f"{_show(low)}, {_show(high)}"
+                yield _clip(unclipped(arg), unclipped(arg, source), f"{_show(low)}, {_show(high)}")
+
+
+def _clip(plain: str, told: str, between: str) -> Note:
+    return Note(f"{told} is clipped to [{between}]", Rank.BIAS, Topic.CLIP, one_line(plain))
 
 
 def clips_of(c: OnGrid) -> Iterator[tuple[Expr, Fraction, Fraction]]:

@@ -10,6 +10,7 @@ from dpsql.planner.rewrites.bounds.choose_grids import choose_grids, sum_integer
 from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
 from dpsql.planner.rewrites.bounds.read_stored_integers import read_stored_integers
 from dpsql.planner.rewrites.bounds.refuse_constants import refuse_constants
+from dpsql.planner.rewrites.bounds.rows_that_count import rows_that_count
 from dpsql.planner.rewrites.bounds.search_values import search_values
 from dpsql.planner.rewrites.bounds.searched_clips import searched_clips
 from dpsql.planner.rewrites.joins.correlate_publicly import correlate_publicly
@@ -58,6 +59,7 @@ RULES: tuple[Rewrite, ...] = (
     same_rows,
     list_choices,
     pick_groups,
+    rows_that_count,
     bound_contributions,
     choose_components,
     choose_grids,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
 
 from dpsql.core.ir.types import Kind
 from dpsql.core.policy.growing import Growth
@@ -29,12 +31,25 @@ def resolve_growth(scope: PolicyScope, name: str, spec: TableFile, columns: dict
     if found is None:
         return None
     column = columns[found[0]]
-    if not _is_day(scope, (*loc, "by"), column):
+    read = _read(column, columns)
+    if not _is_day(scope, (*loc, "by"), column, read):
         return None
-    return _from_period(scope, loc, said, column)
+    return _from_period(
+        scope, loc, said, column, "; ".join([column.made_of, *(f"{c.name}: {c.made_of}" for c in read)])
+    )
 
 
-def _is_day(scope: PolicyScope, loc: Loc, column: Column) -> bool:
+def _read(column: Column, columns: Mapping[str, Column]) -> list[Column]:
+    """The columns that are made of the data's and that a computed one may name."""
+    text = "" if column.computed is None else column.computed.text.casefold()
+
+    def named(name: str) -> bool:
+        return any(re.search(rf"(?<!\w){re.escape(n.casefold())}(?!\w)", text) for n in (name, name.replace('"', '""')))
+
+    return [c for c in columns.values() if c.derived is not None and named(c.name)]
+
+
+def _is_day(scope: PolicyScope, loc: Loc, column: Column, read: Sequence[Column]) -> bool:
     """Notes a column of which a row's period cannot be read on every engine alike."""
     if column.sql_type is not None and column.sql_type.kind is not Kind.DATE:
         scope.issues.add(
@@ -45,19 +60,19 @@ def _is_day(scope: PolicyScope, loc: Loc, column: Column) -> bool:
     if column.sql_type is None:
         scope.issues.add(loc, f"names `{column.name}`, whose type the policy must say", "type: date")
         return False
-    zone = "" if column.derived is None else column.derived.zone
-    if zone and zone.upper() != "UTC":
-        scope.issues.add(
-            loc, f"names `{column.name}`, which is read by the clock of {zone}: its rules change, and with them the "
-            "period of a row", "AT TIME ZONE 'UTC', or store the day in the table",
-        )  # fmt: skip
-        return False
+    for derived in (c.derived for c in (column, *read) if c.derived is not None):
+        if derived.zone and derived.zone.upper() != "UTC":
+            scope.issues.add(
+                loc, f"names `{column.name}`, which is read by the clock of {derived.zone}: its rules change, and with "
+                "them the period of a row", "AT TIME ZONE 'UTC', or store the day in the table",
+            )  # fmt: skip
+            return False
     return True
 
 
-def _from_period(scope: PolicyScope, loc: Loc, said: GrowsFile, column: Column) -> Growth | None:
+def _from_period(scope: PolicyScope, loc: Loc, said: GrowsFile, column: Column, made_of: str) -> Growth | None:
     first = dt.date.fromisoformat(said.from_)
-    growth = Growth(column.name, said.every, first, said.keep, column.made_of)
+    growth = Growth(column.name, said.every, first, said.keep, made_of)
     if growth.begins(first) != first:
         scope.issues.add(
             (*loc, "from"), f"must be the first day of a {said.every}, got {first}", f"from: {growth.begins(first)}"

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
-from dpsql.core.ledger.losses.regions import END, Region, inside, words
+from dpsql.core.ledger.losses.regions import END, Region, words
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
@@ -110,9 +110,11 @@ def lines_by_period(policy: Policy, ledger: Ledger | None, analyst: str | None =
 
 def _runs(spent: Region, first: dt.date) -> Iterator[tuple[str, PrivacyLoss]]:
     """Stretches of days of one loss, from the first day of the table on, those that lost nothing among them."""
-    start, own = first.toordinal(), inside(spent, (first, None))
-    for span in own:
+    start = first.toordinal()
+    for span in spent:
         begin, stop = max(span.bounds[0], start), span.bounds[1]
+        if stop <= start:
+            continue
         if begin > start:
             yield words((dt.date.fromordinal(start), dt.date.fromordinal(begin - 1))), NO_LOSS
         yield words((dt.date.fromordinal(begin), span.last)), span.loss

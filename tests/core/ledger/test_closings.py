@@ -107,6 +107,7 @@ def test_a_table_that_does_not_grow_has_no_periods() -> None:
         of(by="other"),
         of(every="month"),
         of(columns="day: {type: date, from: 'other + 1'}, other: {type: date}"),
+        of(columns="day: {type: date, from: 'cast(at AS date)'}, at: {type: timestamp, from: moment}"),
         # under another name of the table, and of the unit: the same rows, so the same periods
         of(name="rides", by="other", of=", of: trips"),
         of(name="rides", by="other", more="former_units: {trips: rides}\n"),
@@ -135,3 +136,27 @@ def test_a_ledger_in_a_file_remembers(tmp_path: Path) -> None:
     with SqliteLedger.open(tmp_path / "l", tmp_path / "h", "p", "approx_dp", units=policy.unit_names) as ledger:
         assert closed_periods(ledger.closings(), policy, policy.tables["trips"]) == Closed(day(9))
         assert ledger.verify() == 1
+
+
+MADE = "day: {{type: date, from: 'cast({name} AS date)'}}, {name}: {{type: timestamp, from: \"{made}\"}}"
+
+
+def test_what_the_day_is_computed_of_is_a_part_of_how_it_is_told() -> None:
+    policy = of(columns=MADE.format(name="at", made="seen AT TIME ZONE 'UTC'"))
+    close(LEDGER, policy, policy.tables["trips"], day(9))
+    assert trips(of(columns=MADE.format(name="at", made="seen AT TIME ZONE 'UTC'") + ", n: {type: bigint}"))
+    with pytest.raises(CannotOpen, match="a row would have a second period"):
+        trips(of(columns=MADE.format(name="at", made="moment")))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        MADE.format(name="at", made="seen AT TIME ZONE 'Europe/Berlin'"),
+        MADE.format(name='"at it"', made="seen AT TIME ZONE 'Europe/Berlin'").replace('"at it": ', "at it: "),
+    ],
+)
+def test_a_day_is_not_told_by_the_clock_of_a_zone(columns: str) -> None:
+    """Its rules change, and with them the period of a row; also where the day is computed of such a time."""
+    with pytest.raises(CannotOpen, match="clock of Europe/Berlin"):
+        of(columns=columns)

@@ -22,6 +22,7 @@ from dpsql.core.ledger.losses.regions import (
     summed,
     within,
 )
+from dpsql.core.ledger.losses.sums import LossSums
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, remaining
 
 FIRST = dt.date(2026, 1, 1)
@@ -103,3 +104,26 @@ def test_a_span_that_ends_before_it_begins_is_none() -> None:
 def test_what_write_never_writes_is_not_read(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         regions.read(json.loads(text))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_sums_are_those_of_each_day_whenever_they_are_asked_for(seed: int) -> None:
+    """Also between charges: running sums that were made are kept up."""
+    draw, sums, charged = random.Random(seed), LossSums(), list[LossSpan]()
+    for _ in range(12):
+        region = canonical(random_spans(draw))
+        charged += region
+        sums.add_anywhere(region) if region else None
+        for _ in range(draw.randint(0, 2)):
+            first, last = sorted(draw.choices(DAYS, k=2))
+            days = [day for day in DAYS if first <= day <= last]
+            assert sums.spent(*regions.bounds((first, last))) == largest(on(day, charged) for day in days)
+    assert sums.by_day() == canonical(charged)
+
+
+def test_many_days_apart_are_not_compared_with_each_other() -> None:
+    """As many steps as there are days: a thousand days take what a thousand take."""
+    days = [FIRST + dt.timedelta(days=2 * n) for n in range(1000)]
+    region = regions.of_days([(day, day) for day in days], PrivacyLoss(Fraction(1)))
+    assert len(region) == 1000 and summed([region, region])[-1].loss == PrivacyLoss(Fraction(2))
+    assert regions.inside(region, region[3:5]) == region[3:5]

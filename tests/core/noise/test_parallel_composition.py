@@ -28,7 +28,7 @@ from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json
 from dpsql.planner.plan import Plan
-from dpsql.planner.rewrites.releases.cut_slices import _as_filter
+from dpsql.planner.rewrites.releases.cut_slices import as_filter
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
@@ -336,12 +336,12 @@ def test_a_row_with_the_value_0_is_left_out_only_where_it_adds_0() -> None:
     found = plan("SELECT SUM(CASE WHEN status = 'a' THEN x ELSE 0 END) FROM orders").releases[0].measured.node
     (total,) = found.components
     assert isinstance(total, ValueSum) and total.arg is not None
-    assert _as_filter(total).filter == total.arg.args[0] and _as_filter(total).arg == total.arg.args[1]  # type: ignore[attr-defined]
+    assert as_filter(total).filter == total.arg.args[0] and as_filter(total).arg == total.arg.args[1]  # type: ignore[attr-defined]
     product, different = (kind(total.arg, lo=total.lo, hi=total.hi) for kind in (ProductSum, DistinctSum))
-    assert _as_filter(different).filter == _as_filter(total).filter
+    assert as_filter(different).filter == as_filter(total).filter
     beyond = (replace(total, center=3), replace(total, lo=1), replace(total, hi=-1))
     for other in (*beyond, product, DistinctCount(total.arg)):
-        assert _as_filter(other) is other
+        assert as_filter(other) is other
 
 
 def test_never_true_filters_join_no_count_that_decides() -> None:

@@ -87,14 +87,14 @@ def test_groups_that_are_all_kept_are_found(form: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("form", [f for f in FORMS if "promised" not in f])
 @pytest.mark.parametrize("most", [1, 2])
 def test_guessed_rows_move_nothing_beyond_the_price(form: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound_contributions, "most_rows_of_an_id", lambda rows: most)
+    monkeypatch.setattr(bound_contributions, "most_rows_of_an_id", lambda *given, **of: most)
     assert not _broken(FORMS[form], "add_remove")
     monkeypatch.setattr(bound_contributions, "functions_of_the_id", lambda rows: rows.fact.by_id)
     assert not _broken(FORMS[form], "add_remove")
 
 
 def test_guessed_rows_that_nothing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound_contributions, "most_rows_of_an_id", lambda rows: 1)
+    monkeypatch.setattr(bound_contributions, "most_rows_of_an_id", lambda *given, **of: 1)
     monkeypatch.setattr(bound_contributions, "functions_of_the_id", lambda rows: rows.fact.by_id)
     assert not _broken(FORMS["C"], "add_remove")
     monkeypatch.setattr(weighted, "over_all_rows", lambda d, partial, F, B, most: WeightedTerm(f"{F} * {partial}"))

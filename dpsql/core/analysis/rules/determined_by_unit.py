@@ -38,9 +38,11 @@ def determined_columns(node: Join, by_id: Columns, other: Facts, m: Cap, from_le
     if not inner and node.residual is not None:
         return frozenset()
     ends = [(e.left, e.right) if from_left else (e.right, e.left) for e in node.equalities]
-    held = other.by_id | stored_columns(node.right if from_left else node.left)
     fixed = [theirs for ours, theirs in ends if isinstance(ours, Column) and ours.uid in by_id]
-    if fixed and len(fixed) == len(ends) and (m is ONE or (isinstance(m, Finite) and m.value <= 1)):
+    if not fixed:
+        return frozenset()
+    held = other.by_id | stored_columns(node.right if from_left else node.left)
+    if len(fixed) == len(ends) and (m is ONE or (isinstance(m, Finite) and m.value <= 1)):
         return held & other.columns.keys()
     equal = (e.uid for e in fixed if isinstance(e, Column) and e.type.one_form and e.uid in held)
     return frozenset(equal) if inner else frozenset()

@@ -20,7 +20,6 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, largest, rema
 Days = tuple[dt.date | None, dt.date | None]
 """First and last day; None for an open end."""
 ALWAYS: Final[Days] = (None, None)
-_ONE: Final = PrivacyLoss(Fraction(1))
 BEGIN: Final = 0
 END: Final = dt.date.max.toordinal() + 2
 """Open ends, as numbers of days: no date has them."""
@@ -89,7 +88,10 @@ def summed(regions: Sequence[Region]) -> Region:
 
 def canonical(spans: Iterable[LossSpan]) -> Region:
     """The region of spans that may overlap: on each day the sum."""
-    return pointwise(compose, [(span,) for span in spans])
+    found = sorted(spans, key=lambda span: span.bounds)
+    if all(before.bounds[1] <= after.bounds[0] for before, after in pairwise(found)):
+        return pointwise(compose, [tuple(found)])  # none overlaps
+    return pointwise(compose, [(span,) for span in found])
 
 
 def of_days(days: Sequence[Days] | None, loss: PrivacyLoss) -> Region:
@@ -112,9 +114,9 @@ def beyond(region: Region, part: Region) -> Region:
     return pointwise(lambda losses: remaining(*losses), (region, part)) if part else region
 
 
-def inside(region: Region, days: Days) -> Region:
-    """What is lost on these days."""
-    return pointwise(lambda losses: losses[0] if losses[1] != NO_LOSS else NO_LOSS, (region, (LossSpan(*days, _ONE),)))
+def inside(region: Region, part: Region) -> Region:
+    """What is lost on the days of a part."""
+    return pointwise(lambda losses: losses[0] if losses[1] != NO_LOSS else NO_LOSS, (region, part))
 
 
 def on_grid(region: Region) -> Region:
@@ -135,12 +137,15 @@ def _steps(regions: Sequence[Region]) -> Iterator[tuple[int, int, list[PrivacyLo
     """Start and stop of each stretch of days on which no loss changes, with the loss of each region there."""
     placed = [[(*span.bounds, span.loss) for span in region] for region in regions]
     cuts = sorted({cut for spans in placed for start, stop, _ in spans for cut in (start, stop)})
+    at = [0] * len(placed)
     for start, stop in pairwise(cuts):
-        yield (
-            start,
-            stop,
-            [next((loss for a, b, loss in spans if a <= start < b), NO_LOSS) for spans in placed],
-        )
+        losses = []
+        for n, spans in enumerate(placed):
+            while at[n] < len(spans) and spans[at[n]][1] <= start:
+                at[n] += 1
+            begun = at[n] < len(spans) and spans[at[n]][0] <= start
+            losses.append(spans[at[n]][2] if begun else NO_LOSS)
+        yield start, stop, losses
 
 
 # As text: [["2026-11-01", "2026-11-28", ["1/10", "0", "0"]]], null for an open end.

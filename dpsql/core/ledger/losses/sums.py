@@ -2,9 +2,9 @@
 
 *Claim.* `spent` is, for each part, the largest sum of what entries lose on any of the days. *Why.* Losses are integers:
 multiples of 1/GRID, rounded up where they are none. What counts in every period is one sum; what counts in some is two
-updates of a difference list, of which running sums are the sums between two cut points. *When it would be false.* If a
-loss were negative: then days outside all spans would not be the cheapest. *Tested by*
-tests/core/ledger/test_ledger_contract.py (against a dictionary by day).
+updates of differences, of which running sums are the sums between two cut points; once made, these are kept up. *When
+it would be false.* If a loss were negative: then days outside all spans would not be the cheapest. *Tested by*
+tests/core/ledger/test_ledger_contract.py, tests/core/ledger/test_regions.py (against dictionaries by day).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class LossSums:
     def __init__(self) -> None:
         self._everywhere: Parts = (0, 0, 0)
         self._charged: Parts = (0, 0, 0)
-        self._cuts: list[int] = []  # in order, the first days on which a sum changes
-        self._steps: tuple[list[int], ...] = ([], [], [])  # for ε, δ and ρ, by how much at each cut
-        self._runs: list[list[int]] | None = None  # their running sums, once somebody has asked
+        self._steps: dict[int, list[int]] = {}  # the first days on which a sum changes, and by how much: ε, δ and ρ
+        self._cuts: list[int] = []  # these days in order, and the running sums from each on: once somebody has asked
+        self._runs: tuple[list[int], list[int], list[int]] | None = None
 
     def add_everywhere(self, parts: Parts) -> None:
         """Count an entry that loses the same in every period."""
@@ -49,29 +49,51 @@ class LossSums:
         self._charged = _plus(self._charged, most)
         for span in region:
             start, stop = span.bounds
-            first, behind = self._at(start), None if stop == END else self._at(stop)
             parts = most if len(region) == 1 else parts_of(span.loss)
-            for steps, part in zip(self._steps, parts, strict=True):
+            epsilon, delta, rho = parts
+            for day, sign in ((start, 1), (stop, -1)):
+                if day < END:
+                    step = self._steps.get(day)
+                    if step is None:
+                        step = self._steps[day] = [0, 0, 0]
+                        self._cut(day)
+                    step[0] += sign * epsilon
+                    step[1] += sign * delta
+                    step[2] += sign * rho
+            for run, part in zip(self._runs or (), parts, strict=False):
                 if part:
-                    steps[first] += part
-                    if behind is not None:
-                        steps[behind] -= part
-        self._runs = None
+                    for at in range(bisect_left(self._cuts, start), bisect_left(self._cuts, stop)):
+                        run[at] += part
+
+    def _cut(self, day: int) -> None:
+        """A sum changes on one more day: by nothing yet."""
+        if self._runs is not None:
+            at = bisect_left(self._cuts, day)
+            self._cuts.insert(at, day)
+            for run in self._runs:
+                run.insert(at, run[at - 1] if at else 0)
+
+    def _summed(self) -> tuple[list[int], list[int], list[int]]:
+        if self._runs is None:
+            self._cuts = sorted(self._steps)
+            steps = [self._steps[day] for day in self._cuts]
+            epsilon, delta, rho = (list(accumulate(step[part] for step in steps)) for part in range(3))
+            self._runs = epsilon, delta, rho
+        return self._runs
 
     def spent(self, start: int, stop: int) -> PrivacyLoss:
         """The most that any day from `start` to before `stop` has lost, part by part."""
-        if not self._cuts:
+        if not self._steps:
             return _loss(self._everywhere)
-        if self._runs is None:
-            self._runs = [list(accumulate(steps)) if any(steps) else [] for steps in self._steps]
+        runs = self._summed()
         # The sum of a day is that of the last cut before it, or nothing.
         first, behind = max(bisect_right(self._cuts, start) - 1, 0), bisect_left(self._cuts, stop)
-        epsilon, delta, rho = (max(run[first:behind], default=0) for run in self._runs)
+        epsilon, delta, rho = (max(run[first:behind], default=0) for run in runs)
         return _loss(_plus(self._everywhere, (epsilon, delta, rho)))
 
     def by_day(self) -> Region:
         """What each day has lost."""
-        runs = [list(accumulate(steps)) for steps in self._steps]
+        runs = self._summed()
         starts = [BEGIN, *self._cuts]
         losses = [self._everywhere, *(_plus(self._everywhere, (e, d, r)) for e, d, r in zip(*runs, strict=True))]
         found: list[tuple[int, int, Parts]] = []
@@ -86,16 +108,6 @@ class LossSums:
     def charged(self) -> PrivacyLoss:
         """The sum over entries of what each loses in its dearest period."""
         return _loss(self._charged)
-
-    def _at(self, day: int) -> int:
-        """Where the cut at this day is; made if there is none."""
-        cuts = self._cuts
-        at = bisect_left(cuts, day)
-        if at == len(cuts) or cuts[at] != day:
-            cuts.insert(at, day)
-            for steps in self._steps:
-                steps.insert(at, 0)
-        return at
 
 
 def parts_of(loss: PrivacyLoss) -> Parts:

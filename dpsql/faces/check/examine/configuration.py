@@ -64,12 +64,12 @@ def declared(group: type) -> Mapping[str, CheckOption]:
 class Configuration:
     """What is said, by a file or by the file and the command line together. None or empty: nothing is."""
 
-    policy: str | None = option("path", None, "The policy file. Default: the configuration's.", "POLICY")
+    policy: str | None = option("path", None, "The policy file; else the configuration's.", "POLICY")
     draft: bool = option("switch", False, "Check against a policy that is a draft, too.", key=False)
     output_format: OutputFormat | None = option(
-        "choice", None, "How to print findings; also --output-format. Default: full.", flag="--format"
+        "choice", None, "How to print findings. Default: full.", flag="--format"
     )
-    dialect: str | None = option("text", None, "The SQL dialect: duckdb (default), postgres, bigquery, …", "NAME")
+    dialect: str | None = option("text", None, "duckdb (default), postgres, bigquery, …", "NAME")
     select: Sequence[str] = option("codes", (), "Only these of the codes that can be ignored, e.g. DP3,DP412.", "CODES")
     ignore: Sequence[str] = option("ignored", (), "Not these, e.g. DP5; never DP0xx, DP1xx, DP2xx.", "CODES", adds=True)
     limits: Literal["auto", "declared", "search"] | None = option(

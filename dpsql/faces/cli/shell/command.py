@@ -6,22 +6,24 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from dpsql.faces.cli import options as o
 from dpsql.faces.cli.grouped import grouped
+from dpsql.faces.cli.one_screen import OneScreen
 
 _ORDER = "dpsql.order"
 
 
-class InOrder(TyperCommand):
+class InOrder(OneScreen):
     """Remembers in which order `-c` and `-f` were given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As usual."""
-        _, _, found = self.make_parser(ctx).parse_args(args=list(args))
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        _, _, found = self.make_parser(ctx).parse_args(args=given)
         ctx.meta[_ORDER] = [p.name for p in found if p.name in ("command", "file")]
-        return super().parse_args(ctx, args)
+        return rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +35,11 @@ class ShellOptions:
     ] = None
     command: Annotated[
         list[str] | None,
-        typer.Option("--command", "-c", metavar="SQL", help="Run statements or a meta-command, and leave; repeatable."),
+        typer.Option("--command", "-c", metavar="SQL", help="Run statements or a meta-command, and leave."),
     ] = None
     file: Annotated[
         list[str] | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Run a file, and leave; repeatable, in order with -c."),
+        typer.Option("--file", "-f", metavar="FILE", help="Run a file, and leave; in order with -c."),
     ] = None
     variable: Annotated[
         list[str] | None,
@@ -65,7 +67,7 @@ class ShellOptions:
     analyst: o.Analyst = None
     ledger: o.Ledger = None
     dialect: Annotated[
-        str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect that is typed. Default: duckdb.")
+        str | None, typer.Option("--dialect", metavar="NAME", help="The SQL dialect that is typed; else duckdb.")
     ] = None
     draft: o.Draft = False
     threads: o.Threads = None

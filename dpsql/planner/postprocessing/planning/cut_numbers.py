@@ -137,7 +137,7 @@ def _by_limits(c: Component, bounding: object, limits: Contribution) -> Shortfal
 
 def _by_found_bounds(c: Component, clips: Collection[Call]) -> Shortfall:
     """Whether its values are clipped to bounds that a search found: nothing tells how far they lie beyond them."""
-    cut = isinstance(c, OnGrid) and any(e in clips for arg in c.arguments for e in walk(arg))
+    cut = bool(clips) and isinstance(c, OnGrid) and any(e in clips for arg in c.arguments for e in walk(arg))
     return Shortfall.ANYTHING if cut else Shortfall.NOTHING
 
 

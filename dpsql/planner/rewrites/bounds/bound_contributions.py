@@ -74,8 +74,8 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
             )  # fmt: skip
         return node
     assert isinstance(node.input, GroupKeys)
-    limits = _limits(node, node.input, below, ctx)
     seem = functions_of_the_id(below)
+    limits = _limits(node, node.input, below, seem, ctx)
     searched = _searched(node, facts, seem, limits, ctx)
     if searched is not None:
         all_open = limits.none_declared and len(searched.open_sums(node)) == len(node.components)
@@ -284,20 +284,24 @@ class _Limits:
         return self.proven is None and self.rows is None and self.per_group is None
 
 
-def _limits(node: Release, keyed: GroupKeys, below: Tagged[Facts], ctx: RewriteContext) -> _Limits:
+def _limits(node: Release, keyed: GroupKeys, below: Tagged[Facts], by_id: Columns, ctx: RewriteContext) -> _Limits:
     """The limits of a release, the bounds of its own components taken into account.
 
-    Of rows that an id seems to have few of, no more count: what seems so is enforced like a limit.
+    Of rows that an id seems to have few of, no more count: what seems so is enforced like a limit. So is what only
+    declared domains say, where nothing else makes rows few: rows may have other values, so that it is told.
     """
     facts = below.fact
     proven = proven_rows(keyed, facts)
     rows, per_group, groups = _declared(keyed, ctx)
+    one_group = rows is None and frozenset(item.column.uid for item in keyed.items) <= by_id
+    known = (proven, rows, per_group if one_group else _times(per_group, groups))
     seem = most_rows_of_an_id(below)
-    known = (proven, rows, None if per_group is None or groups is None else per_group * groups)
-    if seem is not None and all(n is None or seem < n for n in known):
-        rows = seem
     promised = promised_rows(below, ctx.analysis.table)
     few = min((n for n in (proven, seem, promised) if n is not None), default=None)
+    limited = few is None and any(n is not None for n in known)
+    guessed = most_rows_of_an_id(below, domains=True) if limited else seem
+    if guessed is not None and all(n is None or guessed < n for n in known):
+        rows = guessed
     few_in_one = few
     if one_row_per_group(keyed, facts):
         per_group = few_in_one = 1
@@ -320,6 +324,10 @@ def _declared(node: GroupKeys, ctx: RewriteContext) -> tuple[int | None, int | N
     found, own = policy_limits(node.input, ctx.analysis), ctx.limits
     found = found.smaller(PolicyLimits(own.rows, own.per_group, own.groups))
     return found.rows, found.per_group, found.groups
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a * b
 
 
 def _id_column(facts: Facts, keyed: GroupKeys) -> Column:

@@ -54,7 +54,7 @@ class _Slice:
 
 def in_slices(node: Release, rows: Tagged[Facts]) -> Release:
     """The release with slice sets. rows: its input; its components have their grids."""
-    filtered = [_as_filter(c) for c in node.components]
+    filtered = [as_filter(c) for c in node.components]
     joining = may_join(replace(node, components=tuple(filtered)), contributions(node, rows.fact))
     counts_ids = any(isinstance(c, UnitCount) and c.filter is not None for c in filtered)
     of_id = functions_of_the_id(rows) if counts_ids else frozenset()
@@ -79,7 +79,7 @@ def weighed_pivot(node: Release) -> Release:
     pivot = [
         i
         for i, c in enumerate(node.components)
-        if isinstance(c, ValueSum) and c.contribution is Weighing.ALONE and _as_filter(c).filter is not None
+        if isinstance(c, ValueSum) and c.contribution is Weighing.ALONE and as_filter(c).filter is not None
     ]
     if not pivot or not isinstance(node.input, BoundContributions):
         return node
@@ -105,10 +105,10 @@ def _place(sets: list[list[_Slice]], i: int, condition: object, cases: Cases) ->
 
 
 def _conditional(c: Component) -> bool:
-    return c.filter is not None or _as_filter(c) is not c
+    return c.filter is not None or as_filter(c) is not c
 
 
-def _as_filter(c: Component) -> Component:
+def as_filter(c: Component) -> Component:
     """A CASE of one arm, which else adds nothing, as a FILTER."""
     match c.arg:
         case Call(function="case" | "if", args=(condition, value, Literal(value=other))) if other is None or (

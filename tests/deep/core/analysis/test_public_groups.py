@@ -319,6 +319,23 @@ FORMS = {
         "SELECT COUNT(DISTINCT CAST(b AS VARCHAR) || COALESCE(w, '-')) FROM visits WHERE w = 'p' OR w IS NULL",
         {"max_rows_per_unit": 9}, "bw", rows(B, ("'p'", "NULL")), 4, ((4, 16, 4),), ((4, 16, 4),), once=True,
     ),
+    "rows of DISTINCT in a slice of two values": Form(
+        "SELECT COUNT(*) FILTER (WHERE w IN ('p', 'other')) FROM (SELECT DISTINCT pid, w FROM visits) AS v",
+        {"max_rows_per_unit": 9}, "w", rows(W), 3, ((2, 4, 2),), ((2, 4, 2),), once=True,
+    ),
+    "rows of DISTINCT by a declared domain, which rows may break": Form(
+        "SELECT COUNT(*) FROM (SELECT DISTINCT pid, w FROM visits WHERE w IS NOT NULL) AS v",
+        {"max_rows_per_unit": 9}, "w", rows(W), 3, ((2, 4, 2),), ((2, 4, 2),), once=True,
+    ),
+    "a FULL join of one row each": Form(
+        f"SELECT COUNT(*), SUM(m) FROM people FULL JOIN {LEAST} ON people.pid = f.pid", {"max_rows_per_unit": 9}, "x",
+        rows(("-9", "9")), 2, ((1, 1, 1), (3, 9, 3)), ((1, 1, 1), (5, 25, 5)),
+        people=PEOPLE,
+    ),
+    "a FULL join of one row each, by group": Form(
+        f"SELECT sex, COUNT(*) FROM people FULL JOIN {LEAST} ON people.pid = f.pid GROUP BY sex",
+        {"max_rows_per_unit": 9}, "x", rows(("-1", "3")), 2, ((1, 1, 1),), ((2, 2, 1),), people=PEOPLE,
+    ),
 }  # fmt: skip
 LOOSE = {
     "private beside public keys", "distinct truth values of a private key", "too many listed, so private",

@@ -22,7 +22,7 @@ class Wish:
     exit_zero: bool = option("switch", False, "Findings do not fail: 0 instead of 1.")
     allow_empty: bool = option("switch", False, "Finding no file is no failure.")
     fix: bool = option("switch", False, "Repair in the files what can be without a change of meaning.")
-    diff: bool = option("switch", False, "Print what --fix would change, and change nothing; 1 if there is anything.")
+    diff: bool = option("switch", False, "Print what --fix would change; 1 if anything.")
     unsafe_fixes: bool = option("switch", False, "With --fix or --diff: guess what was meant, too.")
     statistics: bool = option("switch", False, "Print how often each code was found, instead of the findings.")
     budget_report: bool = option("switch", False, "Print what every statement would cost, instead of the findings.")
