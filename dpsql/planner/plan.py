@@ -22,12 +22,12 @@ from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.stages.answering_rows import AnsweringRows
 from dpsql.planner.stages.covering import Covering
-from dpsql.planner.stages.stage_that_finds import StageThatFinds
 from dpsql.planner.stages.keys_first import KeysFirst
 from dpsql.planner.stages.part_of_batch import PartOfBatch
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import LimitsFound, Searches
 from dpsql.planner.stages.stage import Stage
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 from dpsql.planner.stages.totalling import Totalling
 
 if TYPE_CHECKING:

@@ -34,10 +34,10 @@ from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, la
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching
-from dpsql.planner.stages.stage_that_finds import StageThatFinds
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.stage import HandedOn, Stage
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 
 if TYPE_CHECKING:
     from dpsql.core.engine import Engine
