@@ -59,9 +59,9 @@ SURE: dict[str, Any] = {"epsilon": 400_000, "delta": "1e-6"}
 ROWS = [(f"w{i}", 320) for i in range(9)] + [(None, 320)]
 
 
-def folder(at: Path, accounts: str = EPSILON, limits: str = "") -> Path:
+def folder(at: Path, accounts: str = EPSILON, limits: str = "", data: str = DATA) -> Path:
     at.mkdir(exist_ok=True)
-    build(at / "talk.duckdb", DATA)
+    build(at / "talk.duckdb", data)
     text = POLICY.replace("ACCOUNTS\n", f"{accounts}\n").replace("    LIMITS\n", f"    {limits}\n" if limits else "")
     (at / "talk.yaml").write_text(text, encoding="utf-8")
     return at
@@ -188,6 +188,14 @@ def test_numbers_beside_each_other(con: Connection) -> None:
     )
     rows = query.run(**SURE).rows
     assert [(word, u, round(a, 1), s) for word, u, a, s, _ in rows] == [(w, n, 3.0, 3 * n) for w, n in ROWS]
+
+
+def test_a_key_that_no_text_of_sql_can_name_is_left_out(tmp_path: Path) -> None:
+    data = """CREATE TABLE said AS SELECT CAST(i AS BIGINT) AS id, w AS word, 'good' AS mood, CAST(3 AS INTEGER) AS loud
+      FROM range(300) t(i), (VALUES ('a' || chr(0)), (chr(0)), ('c')) v(w)"""
+    own = folder(tmp_path / "own", data=data)
+    with Connection(*opened(own / "talk.yaml"), ledger=MemoryLedger("talk")) as con:
+        assert session(con).sql(WORDS).run(**SURE).rows == (("c", 300),)
 
 
 def test_no_key_is_shown(con: Connection, ledger: MemoryLedger) -> None:

@@ -26,7 +26,8 @@ class KeysFirst(StageThatFinds):
     """What shows the keys of a query's groups; its numbers are planned with them."""
 
     def with_shown(self, noisy: Sequence[NoisyRelease]) -> QuerySettings:
-        """The settings of what follows, with the keys that are shown."""
+        """The settings of what follows, with the keys that are shown; but for those that no text of SQL can name."""
         (found,) = noisy
         origin = f"{SHOWN_FIRST}, from {found.planned.measured.shown_from:,} units on"
-        return replace(self.settings, keys=KeySource(tuple(range(found.width)), tuple(found.keys), origin))
+        keys = tuple(key for key in found.keys if not any(isinstance(v, str) and "\0" in v for v in key))
+        return replace(self.settings, keys=KeySource(tuple(range(found.width)), keys, origin))
