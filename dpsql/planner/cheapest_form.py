@@ -69,7 +69,7 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
     if searching is None or not searching.wanted:
         return _told(plan_of_stages(rewritten, query), searching, query)
     plan = _told(with_limits_searched(rewritten, query, searching), searching, query)
-    if query.settings.family or plan.searches is None or not searching.rooted:
+    if query.settings.family or plan.searches is None or not (searching.rooted and query.settings.rooted):
         return plan
     # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
     gaussian = plan.searches.settings.family == DiscreteGaussian.name

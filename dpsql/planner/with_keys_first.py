@@ -60,11 +60,11 @@ def with_keys_first(plan: Plan, query: QueryToPlan, numbers: Callable[[QueryToPl
         if not node.outputs:
             whole = plan_of_stages(transform(plan.tree.node, Release, lambda _: keys), query)
             return whole if _needs_fewer(whole, plan) else plan
-        rest = numbers(replace(query, settings=_of_numbers(node, query)))
+        settings, rest = _numbers(node, query, numbers)
         first = _planned(keys, rest, query)
     except Rejected:
         return plan
-    return _together(first, rest, query) if _needs_fewer(first, plan) else plan
+    return _together(first, rest, settings, query) if _needs_fewer(first, plan) else plan
 
 
 def _private(plan: Plan, query: QueryToPlan) -> Tagged[Facts] | None:
@@ -94,13 +94,19 @@ def _keys_alone(private: Tagged[Facts]) -> Release:
     return Release(kept, node.keys, (SharedUnits(weight=WEIGHT),), (), 0, node.min_units, node.span)
 
 
-def _of_numbers(node: Release, query: QueryToPlan) -> QuerySettings:
-    """Settings under which the numbers are planned before any key is shown. What they cost depends on no key.
+def _numbers(node: Release, query: QueryToPlan, numbers: Callable[[QueryToPlan], Plan]) -> tuple[QuerySettings, Plan]:
+    """Settings under which the numbers are planned before any key is shown, and that plan. What it costs depends on no
+    key. An ε is converted to ρ as a whole, so that the noise is Gaussian like that of the keys.
 
-    An ε is converted to ρ as a whole, so that their noise is Gaussian like that of the keys.
+    Where an engine cannot compute roots, limits are on totals. Raises Rejected.
     """
     family = query.settings.family if query.policy.privacy.accountant == "zcdp" else DiscreteGaussian.name
-    return replace(query.settings, keys=_stand_ins(node.keys), half=True, family=family)
+    settings = replace(query.settings, keys=_stand_ins(node.keys), half=True, family=family)
+    try:
+        return settings, numbers(replace(query, settings=settings))
+    except Rejected:
+        settings = replace(settings, rooted=False)
+        return settings, numbers(replace(query, settings=settings))
 
 
 def _stand_ins(columns: Sequence[Column]) -> KeySource | None:
@@ -154,9 +160,8 @@ def _units(measured: MeasuredRelease) -> float:
     return math.log(Fraction(measured.threshold.threshold, measured.threshold.r))
 
 
-def _together(first: Plan, rest: Plan, query: QueryToPlan) -> Plan:
+def _together(first: Plan, rest: Plan, settings: QuerySettings, query: QueryToPlan) -> Plan:
     """Both as one plan: the keys, and behind them at their price the stages that have them as a list."""
-    settings = replace(_of_numbers(first.releases[0].measured.node, query), keys=None)
     if rest.searches is None:
         settings = replace(settings, search=False)  # what is drawn then must not cost more
     every = [r.measured for stage in rest.stages for r in stage.releases]

@@ -34,7 +34,7 @@ class QuerySettings:
     shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
     keys: of the groups, where they were shown before; None: the query has all its keys to find. half: of what it may
         lose, of an ε once it is converted to ρ, the other half is for its keys, or for its numbers. aside: the part
-        that searches have before.
+        that searches have before. rooted: whether limits may be on the root of a sum of squares.
     """
 
     epsilon: Fraction | None = None
@@ -59,3 +59,4 @@ class QuerySettings:
     keys: KeySource | None = None
     half: bool = False
     aside: Fraction = Fraction(0)
+    rooted: bool = True
