@@ -73,10 +73,10 @@ def _private(plan: Plan, query: QueryToPlan) -> Tagged[Facts] | None:
     asked = settings.coverage or settings.consistent_totals or settings.max_error or settings.unlisted or own.groups
     if asked or query.parsed.clause is not None or settings.search is not None or query.policy.search != "auto":
         return None
-    if len(plan.releases) != 1 or plan.releases[0].measured.threshold is None:
+    if len(plan.releases) != 1 or plan.releases[0].measured.threshold is None or plan.releases[0].measured.empty:
         return None
     node = plan.releases[0].measured.node
-    (found,) = {id(t): t for t in plan.tree.walk() if t.node == node}.values()
+    found = next(t for t in plan.tree.walk() if t.node == node)  # of several that are one
     is_listed = bool(keyed_by(node).within) or _stand_ins(node.keys) is None
     return found if found.inputs[0].fact.ids and not is_listed else None
 

@@ -198,6 +198,12 @@ def test_a_key_that_no_text_of_sql_can_name_is_left_out(tmp_path: Path) -> None:
         assert session(con).sql(WORDS).run(**SURE).rows == (("c", 300),)
 
 
+def test_a_release_that_is_read_twice(con: Connection) -> None:
+    sql = f"WITH w AS ({WORDS}) SELECT a.word, a.n + b.n AS m FROM w a JOIN w b ON a.word = b.word ORDER BY a.word"
+    assert planned(con, sql).keys_first is not None
+    assert list(session(con).sql(sql).run(**SURE).rows) == [(f"w{i}", 640) for i in range(9)]
+
+
 def test_no_key_is_shown(con: Connection, ledger: MemoryLedger) -> None:
     """All of it is charged all the same."""
     query = session(con).sql(WORDS)

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.core.ir.components import KeySource
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
@@ -89,20 +90,51 @@ def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings:
     except Rejected as refusal:
         assert refusal.diagnostics[0].code != "DP904", sql
         return
-    if plan.searches is None:
+    if plan.finding is None:
         return
-    found: Limits = {s.limit.label: found_limit(rng, s) for s in plan.searches.limits}
-    limited = _compiled(store, world, sql, replace(plan.searches.settings, found=found))
-    assert limited.searches is None, sql
-    both = cost_of([r.measured for r in (*plan.first.releases, *limited.releases)], world.policy)
-    assert all(loss.within(plan.cost[unit]) for unit, loss in both.items()), sql
-    for planned in (*plan.first.releases, *limited.releases):
+    first, drawn = plan, [*plan.first.releases]
+    if plan.keys_first is not None:
+        keys = [*exact(drawn[0], store)]
+        shown = rng.sample(keys, min(len(keys), rng.choice((0, 1, 2, 20))))
+        list_of = KeySource(tuple(range(len(drawn[0].measured.node.keys))), tuple(shown), "")
+        plan = _compiled(store, world, sql, replace(plan.keys_first.settings, keys=list_of))
+        assert plan.keys_first is None, sql
+    if plan.searches is not None:
+        drawn += plan.first.releases if plan is not first else ()
+        found: Limits = {s.limit.label: found_limit(rng, s) for s in plan.searches.limits}
+        plan = _compiled(store, world, sql, replace(plan.searches.settings, found=found))
+    assert plan.finding is None, sql
+    drawn += plan.releases
+    all_of_it = cost_of([r.measured for r in drawn], world.policy)
+    assert all(loss.within(first.cost[unit]) for unit, loss in all_of_it.items()), sql
+    for planned in drawn:
         vectors = []
         for db in range(world.neighbours + 1):
             store.show(db)
             vectors.append(exact(planned, store))
         for other in vectors[1:]:
             assert not [*violations(planned, vectors[0], other)], report(world, sql, planned)
+
+
+PRIVATE = (
+    "SELECT code, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY code",
+    "SELECT code, city, COUNT(DISTINCT pid) AS u, SUM(CLIP(x, 0, 1)) AS s FROM visits GROUP BY code, city",
+    "SELECT lower(city) AS c, COUNT(DISTINCT age) AS n FROM visits GROUP BY 1",
+    "SELECT age, code, COUNT(*) FILTER (WHERE x > 1) AS n, COUNT(*) AS m FROM visits GROUP BY age, code",
+    "SELECT code FROM visits GROUP BY code ORDER BY COUNT(DISTINCT pid) DESC LIMIT 2",
+    "SELECT DISTINCT code, city FROM visits",
+)
+
+
+@pytest.mark.parametrize("seed", range(2 * WORLDS, 2 * WORLDS + 8))
+def test_queries_of_private_keys(store: Store, seed: int) -> None:
+    """Keys that are shown first, in any number, and limits that are found of them: never more than was told."""
+    rng = random.Random(seed)
+    world = unasked(rng, id_world(rng, replace_one=seed % 2 == 1))
+    store.load(world)
+    for sql in PRIVATE:
+        settings = replace(_settings(rng), search=None)
+        _look_at(rng, store, world, sql, settings)
 
 
 def _compiled(store: Store, world: World, sql: str, settings: QuerySettings) -> Plan:
