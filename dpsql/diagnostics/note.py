@@ -18,7 +18,7 @@ class Rank(IntEnum):
     DANGER = 0
     """The answer is not what it seems: rows are left out, or nothing of it is real, or it will be forgotten."""
     BIAS = 1
-    """What limits and bounds take away, which no ± holds."""
+    """What limits and bounds take away: first what has no interval, or one end of it alone."""
     SOURCE = 2
     """Where numbers come from, and how they are made."""
     REMARK = 3
@@ -44,6 +44,8 @@ class Topic(Enum):
     PRICE = "what an answer cost, and what is left"
     WIDTH = "the ± of a column"
     LATER = "what is known of a limit before it is found"
+    GAP = "that numbers have no interval, because a limit cuts them"
+    ENDS = "which ends of intervals limits take away, or up to where they hold"
 
 
 OF_RELEASES = frozenset(
@@ -76,9 +78,24 @@ NOTHING_RAN: Final = Note("nothing was run and nothing was spent", topic=Topic.N
 """Of a refusal that says so itself, where its code alone would not."""
 
 
+BESIDE_NOTES: Final = frozenset({Topic.PRICE, Topic.WIDTH})
+"""What is told of every answer, and is none of its notes."""
+_FIRST: Final[dict[Topic | None, int]] = {Topic.GAP: 0, Topic.ENDS: 1}
+"""Of one rank."""
+MOST_TOLD: Final = 3
+"""Lines beside an answer: more are read by nobody who did not ask for them."""
+
+
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Each once, dangers first; within a rank as they are said."""
-    return tuple(sorted(dict.fromkeys(notes), key=lambda note: note.rank))
+    """Each once, dangers first; within a rank what is said of intervals, then as they are said."""
+    return tuple(sorted(dict.fromkeys(notes), key=lambda note: (note.rank, _FIRST.get(note.topic, len(_FIRST)))))
+
+
+def foremost(notes: Iterable[Note]) -> tuple[tuple[Note, ...], int]:
+    """What is shown beside an answer, all dangers among it, and how many more there are."""
+    found = in_order(notes)
+    most = max(MOST_TOLD, sum(note.rank is Rank.DANGER for note in found))
+    return found[:most], len(found[most:])
 
 
 def note_records(notes: Iterable[Note]) -> list[dict[str, str]]:

@@ -65,10 +65,20 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
 
     error: how the form of its sums is chosen; None: plain sums.
     """
-    rewritten, searching = _rewritten(query, error)
-    if searching is None or not searching.wanted:
-        return _told(plan_of_stages(rewritten, query), searching, query)
-    plan = _told(with_limits_searched(rewritten, query, searching), searching, query)
+    for in_rounds in (True, False):
+        searching = _searching(query, in_rounds)
+        try:
+            rewritten = _rewritten(query, error, searching)
+            if searching is None or not searching.wanted:
+                return _told(plan_of_stages(rewritten, query), searching, query)
+            plan = _told(with_limits_searched(rewritten, query, searching), searching, query)
+            break
+        except Rejected:
+            # What rows depend on may be nothing that a search can draw, as groups that need a δ: then these are not
+            # searched.
+            if searching is None or not searching.waits:
+                raise
+    assert searching is not None
     if query.settings.family or plan.searches is None or not (searching.rooted and query.settings.rooted):
         return plan
     # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
@@ -83,6 +93,32 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
     return roots if gaussian or error_of_limits(roots) < error_of_limits(plan) else plan
 
 
+def _searching(query: QueryToPlan, in_rounds: bool) -> Searching | None:
+    auto = says_auto(query.bound.root, query.parsed.source.text)
+    found = searching_of(query.settings, query.policy, auto, query.parsed.clause is not None)
+    return None if found is None else replace(found, in_rounds=in_rounds)
+
+
+def _rewritten(query: QueryToPlan, error: Error | None, searching: Searching | None) -> Node:
+    """One form of the query. searching: is told what it leaves to searches. Raises Rejected."""
+    draft = Derivation.begin(query.ctx, drafting=True)
+    try:
+        ctx = RewriteContext(
+            draft,
+            query.limits,
+            error,
+            searching,
+            query.settings.consistent_totals,
+            query.settings.keys,
+            query.settings.only,
+        )
+        return rewrite(query.bound.root, ctx)
+    except Rejected as refusal:
+        if searching is not None and searching.withheld:
+            refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
+        raise
+
+
 def _told(plan: Plan, searching: Searching | None, query: QueryToPlan) -> Plan:
     """With a note where a declared limit holds that a search might make smaller."""
     why = ""
@@ -95,21 +131,6 @@ def _told(plan: Plan, searching: Searching | None, query: QueryToPlan) -> Plan:
         if most >= WORTH_SEARCHING:
             why = f"a limit of {most:,} rows is declared: limits = 'auto' finds how many are needed, for the same price"
     return replace(plan, notes=in_order((*plan.notes, Note(why, Rank.BIAS)))) if why else plan
-
-
-def _rewritten(query: QueryToPlan, error: Error | None) -> tuple[Node, Searching | None]:
-    """One form of the query, and what it leaves to searches."""
-    settings, parsed = query.settings, query.parsed
-    auto = says_auto(query.bound.root, parsed.source.text)
-    searching = searching_of(settings, query.policy, auto, parsed.clause is not None)
-    draft = Derivation.begin(query.ctx, drafting=True)
-    try:
-        ctx = RewriteContext(draft, query.limits, error, searching, settings.consistent_totals, settings.keys)
-        return rewrite(query.bound.root, ctx), searching
-    except Rejected as refusal:
-        if searching is not None and searching.withheld:
-            refusal.diagnostics = tuple(map(not_searched, refusal.diagnostics))
-        raise
 
 
 def _to_be_shown(plan: Plan, settings: QuerySettings) -> Plan:

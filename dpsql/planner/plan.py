@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.fingerprint import Fingerprint
-from dpsql.core.ir.periods import Closed
+from dpsql.core.ir.periods import Closed, Span
 from dpsql.core.ir.public_facts import FrequencyOf, RowsOf
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.numbers.confidence import LEVEL
@@ -20,6 +20,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.note import Note
 from dpsql.planner.postprocessing.planning.steps import Coverage, PostProcessing
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
+from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.answering_rows import AnsweringRows
 from dpsql.planner.stages.covering import Covering
 from dpsql.planner.stages.keys_first import KeysFirst
@@ -68,9 +69,21 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """The parameters of a query's text, and its settings: with these it is planned again. finds: it has no text, and
+    finds limits of one that has.
+    """
+
+    parameters: Sequence[Any] | Mapping[str, Any] = ()
+    settings: QuerySettings = field(default_factory=QuerySettings)
+    finds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A query that may be run: what a run does, stage by stage, and its exact cost.
 
+    written: of what else than the text it was made.
     stages: in the order of a run. Those behind one that `finds` stand at their price. cost: privacy unit → loss of all
     stages, recomputed from the mechanisms, in the policy's accountant. notes: what was clipped or bounded, for the
     reader of the result, dangers first.
@@ -84,6 +97,7 @@ class Plan:
     bid: Bid
     basis: Basis
     identity: Fingerprint = field(compare=False)
+    written: Written = field(default=Written(), compare=False)
 
     # --- its stages --------------------------------------------------------------------------------------------------
 
@@ -183,7 +197,10 @@ class Plan:
     def later(self) -> tuple[PlannedRelease, ...]:
         """What is drawn after keys or searches: charged with them, and planned of what they find."""
         first = self.finding
-        return () if first is None else tuple(r for s in self.stages if s is not first for r in s.releases)
+        if first is None:
+            return ()
+        asked = () if self.searches is None else self.searches.asked[len(first.releases) * (first is self.searches) :]
+        return (*asked, *self.releases)
 
     @property
     def reads_nothing(self) -> bool:
@@ -211,12 +228,13 @@ class Charge:
     """What a run of a plan would charge an account now.
 
     by_unit: privacy unit → loss, where there is one. notes: which numbers are given from stored answers. new: the part
-    for new noise, which counts in the total, too.
+    for new noise, which counts in the total, too. days: of units with accounts by period, those that are charged.
     """
 
     by_unit: Mapping[str, PrivacyLoss]
     notes: tuple[Note, ...] = ()
     new: Mapping[str, PrivacyLoss] = field(default_factory=dict)
+    days: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_new(cls, plan: Plan) -> Charge:

@@ -10,7 +10,7 @@ from dpsql.diagnostics.note import in_order
 from dpsql.frontend import dialects
 from dpsql.planner.costs.privacy_cost import cost_within
 from dpsql.planner.notes.notes import drawn_by
-from dpsql.planner.plan import Basis, Bid, Plan
+from dpsql.planner.plan import Basis, Bid, Plan, Written
 from dpsql.planner.stages.all_stages import STAGES
 from dpsql.planner.stages.finished_tree import finished_tree
 from dpsql.planner.stages.noise_of_stages import NoiseOfStages, calibrated
@@ -36,6 +36,7 @@ def plan_of_stages(rewritten: Node, query: QueryToPlan) -> Plan:
         _bid(noise, query),
         Basis(query.policy.hash, dict(public.used), not public.missing, dict(public.read)),
         _identity(stages, noise, query),
+        Written(query.parameters, query.settings),
     )
 
 

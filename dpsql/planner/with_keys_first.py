@@ -73,6 +73,8 @@ def _private(plan: Plan, query: QueryToPlan) -> Tagged[Facts] | None:
     asked = settings.coverage or settings.consistent_totals or settings.max_error or settings.unlisted or own.groups
     if asked or query.parsed.clause is not None or settings.search is not None or query.policy.search != "auto":
         return None
+    if any(table.grows for table in query.policy.tables.values()):
+        return None  # what is kept of them is kept by their days
     if len(plan.releases) != 1 or plan.releases[0].measured.threshold is None or plan.releases[0].measured.empty:
         return None
     node = plan.releases[0].measured.node
@@ -164,12 +166,13 @@ def _together(first: Plan, rest: Plan, settings: QuerySettings, query: QueryToPl
     """Both as one plan: the keys, and behind them at their price the stages that have them as a list."""
     if rest.searches is None:
         settings = replace(settings, search=False)  # what is drawn then must not cost more
-    every = [r.measured for stage in rest.stages for r in stage.releases]
+    first = replace(first, written=replace(first.written, finds=True))
+    every = [r.measured for r in (*first.releases, *rest.first.releases, *rest.later)]
     stage = KeysFirst(first, settings, query.parameters, releases=first.releases)
     return replace(
         rest,
         stages=(stage, *(_with_warnings(s, first) for s in rest.stages)),
-        cost=cost_of([*(r.measured for r in first.releases), *every], query.policy),
+        cost=cost_of(every, query.policy),
         bid=replace(rest.bid, delta=first.bid.delta),
         identity=Fingerprint(rest.hash, first.hash, "keys first"),
         notes=_notes(first, rest),

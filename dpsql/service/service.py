@@ -103,6 +103,7 @@ class Service:
         return AnalystAccount(
             self.policy, analyst, ledger, store, order, charging, ceilings or {}, leaving, drawing, summaries, named,
             self._head, self.engine.data_identity if isinstance(self.engine, TellsItsData) else "",
+            self.planner.narrowed,
         )  # fmt: skip
 
     # --- the ledger ------------------------------------------------------------------------------------------------

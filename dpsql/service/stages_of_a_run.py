@@ -118,7 +118,7 @@ class StagesOfARun:
                 self._handed = stage.handed_on(self._handed, self._service.engine, self._service.scratch)
             if stage.finds:
                 follow = with_keys if isinstance(stage, KeysFirst) else with_limits
-                limited = follow(self._service, self.plan, self._handed.noisy, charged)
+                limited = follow(self._service, self.plan, self._handed.noisy, charged, self.charged.spent)
                 assert self._account is not None
                 charged = self._account.charge_reserved(limited, charged)
                 self.plan, self._handed, waiting = limited, HandedOn(), [*limited.stages]

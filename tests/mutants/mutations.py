@@ -31,6 +31,8 @@ POWER = "only power cuts at many moments show it"
 GROWING = ("tests/planner/test_growing.py",)
 CLOSINGS = ("tests/core/ledger/test_closings.py",)
 BY_PERIOD = ("tests/service/test_budgets_by_period.py",)
+PARTS = ("tests/core/analysis/test_period_parts.py",)
+STORED_DAYS = ("tests/answers/stored/test_stored_days.py",)
 
 MUTATIONS = (
     # --- tables that grow ---
@@ -80,8 +82,8 @@ MUTATIONS = (
             (
                 "periods-by-another-column",
                 "dpsql/core/analysis/rules/scan.py",
-                "grows is None or read.by != grows.by",
-                "grows is None",
+                "grows is None or (read.by, read.every) != (grows.by, grows.every)",
+                "grows is None or read.every != grows.every",
                 "a scan tells periods by another column than the policy says",
                 GROWING,
             ),
@@ -111,11 +113,67 @@ MUTATIONS = (
             ),
             (
                 "received-answers-without-periods",
-                "dpsql/core/release/charge.py",
+                "dpsql/core/release/draw_names.py",
                 "        regions,\n    )",
                 "        {u: () for u in regions},\n    )",
                 "what was received is charged in no period",
                 BY_PERIOD,
+            ),
+            (
+                "parts-of-pieces-of-periods",
+                "dpsql/core/analysis/period_parts.py",
+                "days = common(grows.whole(((value, last(value)),)), scan.periods.days)",
+                "days = common(((value, last(value)),), scan.periods.days)",
+                "a row that changes its day within a month is in two parts, each at a price of its own",
+                PARTS,
+            ),
+            (
+                "parts-that-share-a-period",
+                "dpsql/core/analysis/period_parts.py",
+                "        return None  # some lie in two",
+                "        pass",
+                "a row of a week in two months is in two parts",
+                PARTS,
+            ),
+            (
+                "parts-of-rows-with-limits",
+                "dpsql/core/analysis/period_parts.py",
+                "if release.threshold is not None or isinstance(release.input, BoundContributions):",
+                "if release.threshold is not None:",
+                "what an id has on another day decides what its rows of a day count for",
+                PARTS,
+            ),
+            (
+                "parts-of-two-scans",
+                "dpsql/core/analysis/period_parts.py",
+                "return isinstance(node, Release) or (isinstance(node, Scan) and node.periods is not None)",
+                "return isinstance(node, Release)",
+                "rows of a day count as often as rows of other days say",
+                PARTS,
+            ),
+            (
+                "stored-days-for-nothing",
+                "dpsql/core/release/given_answers.py",
+                "for own in (self.estimate, self.beside)",
+                "for own in (self.estimate,)",
+                "an account is given days that others have paid for, and pays for those that are drawn alone",
+                STORED_DAYS,
+            ),
+            (
+                "a-day-opened-again-is-served",
+                "dpsql/answers/stored/without_days.py",
+                "times = 0 if closed is None else closed.times(days)",
+                "times = 0",
+                "numbers of before a correction are served",
+                ("tests/answers/stored/test_day_addresses.py",),
+            ),
+            (
+                "conditions-of-some-days",
+                "dpsql/planner/rewrites/joins/read_periods.py",
+                "return found.only and covers(found.days, days)",
+                "return covers(found.days, days)",
+                "a day that is read in part has the address of the whole day",
+                ("tests/answers/stored/test_day_addresses.py",),
             ),
             *(
                 (
@@ -1123,9 +1181,9 @@ MUTATIONS = (
     ),
     Mutation(
         "summary-answers-not-charged",
-        "dpsql/core/release/noisy.py",
-        "*(() if self.estimate is None else self.estimate.answers), *more)",
-        "*more)",
+        "dpsql/core/release/given_answers.py",
+        "for own in (self.estimate, self.beside)",
+        "for own in (self.beside,)",
         "numbers are computed of stored ones that the account has not paid for",
         ("tests/core/release/test_define.py",),
     ),
@@ -3306,7 +3364,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a-draw-for-a-release",
-        "dpsql/core/release/charge.py",
+        "dpsql/core/release/draw_names.py",
         "uuid.uuid4().hex) for i in wanted",
         "sets[0][1] if sets else uuid.uuid4().hex) for i in wanted",
         "answers that are no slices of one set are received at the price of one",
@@ -4049,9 +4107,9 @@ MUTATIONS = (
     ),
     Mutation(
         "earlier-draws-for-nothing",
-        "dpsql/core/release/noisy.py",
-        "else self.estimate.answers), *more)",
-        "else self.estimate.answers))",
+        "dpsql/core/release/given_answers.py",
+        "return (*self.answers.values(), *others, *more)",
+        "return (*self.answers.values(), *others)",
         "draws of others are averaged with a new one, and not charged",
         ("tests/core/release/test_charge.py",),
     ),
@@ -4173,8 +4231,8 @@ MUTATIONS = (
     Mutation(
         "clip-dropped-above",
         "dpsql/core/printing/forms/clip.py",
-        "WHEN {full} > {high} THEN {high} END",
-        "WHEN {full} > {high} THEN {full} END",
+        "WHEN {full} > {high} THEN {high} ELSE",
+        "ELSE",
         "one row adds any amount",
         ("tests/core/printing/test_grid_integers.py",),
     ),
@@ -4569,6 +4627,30 @@ MUTATIONS = (
         "                self._account.charge_reserved(limited, charged)\n",
         "what follows a search is drawn under the entry of the search: no entry names its noise",
         ("tests/service/test_stages.py", "tests/service/test_searches.py"),
+    ),
+    Mutation(
+        "rounds-behind-a-search-not-reserved",
+        "dpsql/planner/plan.py",
+        "        return (*asked, *self.releases)\n",
+        "        return self.releases\n",
+        "the search of rows that read another number is not in the price",
+        ("tests/service/test_searches.py",),
+    ),
+    Mutation(
+        "rounds-with-the-whole-share-each",
+        "dpsql/planner/with_limits_searched.py",
+        "    share /= len(rounds)\n",
+        "    share *= 1\n",
+        "a query with two rounds of searches costs more than its ε",
+        ("tests/service/test_searches.py",),
+    ),
+    Mutation(
+        "rounds-end-with-the-first",
+        "dpsql/answers/stored/analyst_account.py",
+        "self._request(plan), charged, plan.first.releases, plan.later)",
+        "self._request(plan), charged, plan.first.releases)",
+        "a paid query ends behind its second search, without an answer",
+        ("tests/service/test_searches.py",),
     ),
     Mutation(
         "stages-that-are-not-priced",
@@ -5214,8 +5296,8 @@ MUTATIONS = (
     Mutation(
         "ceiling-of-received-answers-alone",
         "dpsql/answers/stored/resolve.py",
-        "charged = _price(plan, account, choice).whole.items()",
-        "charged = _price(plan, account, choice)._received.items()",
+        "charged = _price(drawn or plan, account, choice).whole.items()",
+        "charged = _price(drawn or plan, account, choice)._received.items()",
         "received answers and new noise are each within what was asked, and together above it",
         ("tests/answers/stored/test_ceiling.py",),
     ),
@@ -5527,8 +5609,8 @@ MUTATIONS = (
     Mutation(
         "roots-whatever-was-chosen-first",
         "dpsql/planner/searches/search_share.py",
-        "gaussian, everywhere = settings.family == DiscreteGaussian.name, ",
-        "gaussian, everywhere = False, ",
+        "gaussian = settings.rooted and settings.family == DiscreteGaussian.name",
+        "gaussian = False",
         "Gaussian noise follows the sum of an id's totals, and cuts more for nothing",
         ("tests/planner/test_roots_of_squares.py",),
     ),
@@ -5662,6 +5744,14 @@ MUTATIONS = (
         ("tests/core/printing/test_waist.py",),
     ),
     Mutation(
+        "part-of-another-text",
+        "dpsql/core/printing/repeated_parts.py",
+        """mark = self._marks[sql] = f"\\0p{len(self._marks)}\\0\"""",
+        """mark = self._marks[sql] = "\\0p0\\0\"""",
+        "a text is computed of another part than it reads",
+        ("tests/core/printing/test_waist.py",),
+    ),
+    Mutation(
         "text-above-the-waist",
         "dpsql/core/printing/waist.py",
         "    return spell(expr, names) if names.apart is None or type(expr) is Column else names.apart.text(expr)\n",
@@ -5680,7 +5770,7 @@ MUTATIONS = (
     Mutation(
         "sum-beyond-its-ends",
         "dpsql/core/printing/grid_integers.py",
-        "return y, [within(y, *_ends(names.dialect, c, left, type_))]",
+        "return y, [within(y, *_ends(names.dialect, c, 0, held_in(c)))]",
         "return y, []",
         "a sum rests on what a projection below computes",
         ("tests/core/printing/test_clip_of_columns.py",),
@@ -6202,7 +6292,7 @@ MUTATIONS = (
             (
                 "cuts-shared",
                 "postprocessing/planning/forms.py",
-                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return CUT",
+                "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return _cut(args)",
                 "    if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):\n        return WHOLE",
                 "a share of cut numbers has an interval",
             ),
@@ -6266,6 +6356,34 @@ MUTATIONS = (
                 "widths(noises, number.plus(cut_off), outside)",
                 "widths(noises, number, outside)",
                 "the noise of the octaves is not in the upper end",
+            ),
+            (
+                "found-cuts-of-one-sign",
+                "intervals/found_cuts.py",
+                "    return (-1 if low < 0 else 0), (1 if high > 0 else 0)",
+                "    return 0, 1",
+                "what is cut from a sum of negative values is looked for above it",
+            ),
+            (
+                "found-cuts-of-roots",
+                "intervals/found_cuts.py",
+                "        np.add.at(found, rows, each**2)",
+                "        np.maximum.at(found, rows, each**2)",
+                "several groups together lose no more than one, under a limit on a root",
+            ),
+            (
+                "found-cuts-of-averages",
+                "intervals/found_cuts.py",
+                "    return most / np.maximum(np.maximum(counted, 0.0) + most, 1e-300)",
+                "    return 0.0 * counted",
+                "an average has an interval that leaves out the rows that a limit cut",
+            ),
+            (
+                "found-cuts-of-quotients",
+                "intervals/found_cuts.py",
+                "        most = _most(noises, at, 1.0, outside / len(places))",
+                "        most = 0.0",
+                "a share has an interval that leaves out what a limit cut",
             ),
         )
     ),

@@ -285,5 +285,5 @@ def test_notes_do_not_tell_a_part_that_is_not_known() -> None:
     for roots in (True, False):
         octaves = Octaves("s", "COUNT(*)", "person", tuple(counts), measured.mechanism, 63, roots=roots)
         notes = list(search_notes([SearchResult(octaves, 8)]))
-        assert any("lie above it and were cut" in note for note in notes)
+        assert any("lie above the limit of COUNT(*)" in note for note in notes)
         assert any("it is not in the answer" in note for note in notes) is not roots

@@ -247,7 +247,7 @@ def test_killed_between_keys_and_numbers(
     assert ledger.spent("person").epsilon == price.epsilon + less.epsilon
 
 
-def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
+def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss) -> Plan:
     raise KeyboardInterrupt
 
 
@@ -256,11 +256,13 @@ def test_numbers_that_cost_more_than_was_reserved_are_not_drawn(
 ) -> None:
     original = searches.with_keys
 
-    def dearer(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
+    def dearer(
+        service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss
+    ) -> Plan:
         keys = plan.keys_first
         assert keys is not None
         changed = replace(keys, settings=replace(keys.settings, epsilon=keys.settings.epsilon * 2))  # type: ignore[operator]
-        return original(service, replace(plan, stages=(changed, *plan.stages[1:])), noisy, charged)
+        return original(service, replace(plan, stages=(changed, *plan.stages[1:])), noisy, charged, spent)
 
     monkeypatch.setattr(stages_of_a_run, "with_keys", dearer)
     with pytest.raises(AssertionError, match="cost more than was reserved"):

@@ -18,7 +18,9 @@ from dpsql.core.noise.mechanisms.laplace import DiscreteLaplace
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import NothingFound, Rejected, reject
+from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 from dpsql.planner.settings.query_settings import QuerySettings
@@ -173,11 +175,114 @@ def test_private_keys_have_a_limit_on_groups_too(con: Connection) -> None:
     assert [found.limit for found in answer.plan.found] == [8, 2048, 4]
 
 
-@pytest.mark.parametrize("what", ["COUNT(*)", "SUM(steps)", "AVG(steps)", "AVG(hours)", "SUM(CLIP(steps, AUTO))"])
-def test_what_reads_another_release_is_not_searched(con: Connection, what: str) -> None:
-    """Its numbers would have to be drawn before the search."""
+PART = "(SELECT COUNT(*) / 3000 FROM walks)"
+"""2 of 6,000 walks."""
+IN_ROUNDS = [
+    (f"SELECT COUNT(*) AS n FROM walks WHERE hours > {PART}", [(6000,)], [8, 8], [1, 2]),
+    (f"SELECT SUM(steps) AS s FROM walks WHERE hours > {PART}", [(1_800_000,)], [8, 2048], [1, 2]),
+    (f"SELECT AVG(hours) AS a FROM walks WHERE hours > {PART}", [(5,)], [8, 8], [1, 2]),
+    (f"SELECT SUM(CLIP(steps, AUTO)) AS s FROM walks WHERE hours > {PART}", [(1_800_000,)], [8, 2048], [1, 2]),
+    (
+        "SELECT place, COUNT(*) AS n FROM walks JOIN (SELECT place, COUNT(*) / 1000 AS m FROM walks GROUP BY place) p "
+        "USING (place) WHERE hours > m GROUP BY place ORDER BY place",
+        [("hill", 2000), ("lake", 2000), ("wood", 2000)],
+        [8, 8],
+        [1, 2],
+    ),
+    (
+        f"SELECT COUNT(*) AS n FROM walks WHERE hours > (SELECT COUNT(*) / 3000 FROM walks WHERE hours > {PART})",
+        [(6000,)],
+        [8, 8, 8],
+        [1, 2, 3],
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM walks WHERE hours > (SELECT COUNT(DISTINCT id) / 1000 FROM walks)",
+        [(6000,)],
+        [8],
+        [2],
+    ),
+]
+"""The answer, the limits in the order in which they are found, and how many releases each round draws."""
+
+
+@pytest.mark.parametrize(("sql", "rows", "limits", "asked"), IN_ROUNDS)
+def test_what_reads_another_release_is_searched_once_that_is_drawn(
+    con: Connection, ledger: MemoryLedger, sql: str, rows: list[tuple[object, ...]], limits: list[int], asked: list[int]
+) -> None:
+    """All rounds are reserved before the first, and the query's own numbers come last."""
+    query = session(con).sql(sql)
+    plan = query.plan(epsilon=SURE)
+    assert plan.searches is not None and [len(each.releases) for each in plan.searches.plans] == asked
+    assert plan.cost == {"walker": PrivacyLoss(Fraction(SURE))}
+    answer = query.run(epsilon=SURE)
+    assert [tuple(round(v) if isinstance(v, float) else v for v in row) for row in answer.rows] == rows
+    assert [found.limit for found in answer.plan.found] == limits
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)) == answer.spent
+    assert len(ledger.history()) == 1 + len(asked), "an entry names the noise of each round, and of the answer"
+    assert query.cost(epsilon=SURE) == PrivacyLoss() and query.run(epsilon=SURE).rows == answer.rows
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE))
+
+
+@pytest.mark.parametrize("sql", [sql for sql, _, _, asked in IN_ROUNDS if len(asked) == 2])
+def test_whatever_a_round_finds_the_rest_costs_what_was_reserved(con: Connection, sql: str) -> None:
+    for accounts in (1, 3):
+        settings = QuerySettings(epsilon=Fraction(accounts), search=True)
+        plan = pipeline.compile(con.service, WrittenQuery(sql), settings)
+        for k in (0, 1, 20, 62):
+            at, price = plan, [r.measured for r in plan.first.releases]
+            while at.searches is not None:
+                limits = {s.limit.label: _found(s, k) for s in at.searches.limits}
+                settings = replace(at.searches.settings, found={**at.searches.settings.found, **limits})
+                at = pipeline.compile(con.service, WrittenQuery(sql), settings)
+                price += [r.measured for r in at.first.releases]
+            assert cost_of(price, con.service.policy) == plan.cost
+
+
+def test_killed_between_two_rounds_everything_is_paid_and_what_was_found_stays(
+    con: Connection, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, original = session(con).sql(IN_ROUNDS[0][0]), searches.with_limits
+
+    def killed(
+        service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss
+    ) -> Plan:
+        assert plan.searches is not None
+        return (original if plan.searches.following else _killed)(service, plan, noisy, charged, spent)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stages_of_a_run, "with_limits", killed)
+        with pytest.raises(KeyboardInterrupt):
+            query.run(epsilon=SURE)
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE)), "all of it, before anything was asked"
+    assert query.cost(epsilon=SURE) == PrivacyLoss(Fraction(SURE * 3, 4)), "both searches are held"
+    assert [found.limit for found in query.run(epsilon=SURE).plan.found] == [8, 8]
+
+
+def test_a_second_round_that_finds_nothing_tells_what_the_whole_has_cost(con: Connection, ledger: MemoryLedger) -> None:
+    with pytest.raises(NothingFound, match=f"ε {SURE} was charged"):
+        session(con).sql(f"SELECT COUNT(*) AS n FROM walks WHERE hours < {PART}").run(epsilon=SURE)
+    assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE))
+
+
+def test_a_round_that_was_not_reserved_is_not_drawn(
+    con: Connection, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken twin, which forgets the second round until its turn comes."""
+    later = Plan.later.fget  # type: ignore[attr-defined]
+
+    def forgetful(plan: Plan) -> tuple[PlannedRelease, ...]:
+        return plan.releases if plan.searches is not None and plan.searches.following else later(plan)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Plan, "later", property(forgetful))
+    with pytest.raises(AssertionError, match="cost more than was reserved"):
+        session(con).sql(IN_ROUNDS[0][0]).run(epsilon=SURE)
+    assert len(ledger.history()) == 1 and ledger.spent("walker").epsilon < SURE
+
+
+@pytest.mark.parametrize("what", ["AVG(steps)", "AVG(CLIP(steps, AUTO))", "MEDIAN(steps)"])
+def test_bounds_of_values_are_not_searched_where_rows_read_another_release(con: Connection, what: str) -> None:
     with pytest.raises(Rejected, match=r"DP(201|211|101)") as refused:
-        session(con).plan(f"SELECT {what} FROM walks WHERE hours > (SELECT COUNT(*) FROM walks)", epsilon=1)
+        session(con).plan(f"SELECT {what} FROM walks WHERE hours > {PART}", epsilon=1)
     assert "depend on numbers of another aggregate" in str(refused.value)
 
 
@@ -488,11 +593,13 @@ def test_a_release_that_costs_more_than_was_reserved_is_not_drawn(
     query = session(con).sql(COUNT)
     original = searches.with_limits
 
-    def dearer(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
+    def dearer(
+        service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss
+    ) -> Plan:
         assert plan.searches is not None
         settings = replace(plan.searches.settings, epsilon=Fraction(2 * SURE))
         changed = replace(plan, stages=(replace(plan.searches, settings=settings), *plan.stages[1:]))
-        return original(service, changed, noisy, charged)
+        return original(service, changed, noisy, charged, spent)
 
     monkeypatch.setattr(stages_of_a_run, "with_limits", dearer)
     with pytest.raises(AssertionError, match="cost more than was reserved"):
@@ -515,7 +622,7 @@ def test_killed_between_the_two_releases_everything_is_paid_and_the_limit_stays(
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE * 7, 4))
 
 
-def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
+def _killed(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss) -> Plan:
     raise KeyboardInterrupt
 
 

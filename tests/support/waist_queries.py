@@ -53,7 +53,20 @@ REPEATING = [
     "SELECT SUM(DISTINCT x + 1) FROM ids",
     "SELECT o.land, SUM(i.x * 2) FROM ids i JOIN owners o ON i.id = o.id GROUP BY o.land",
     "SELECT AVG(s) FROM (SELECT id, CLIP(SUM(y * x), 0, 20) AS s FROM ids GROUP BY id) AS q",
+    *(
+        READ_TWICE := [
+            "SELECT SUM(SQRT(y * 7 + x)) FROM log",
+            "SELECT SUM(SQRT(SQRT(y * 7 + 9) + x)), SUM(x * 2) FROM log",
+            "SELECT t, AVG(SQRT(y * 7 + 9)) FROM ids GROUP BY t",
+            "SELECT AVG(s) FROM (SELECT id, CLIP(SUM(SQRT(y * 7 + x)), 0, 20) AS s FROM ids GROUP BY id) AS q",
+            """SELECT SUM(SQRT(y * 7 + x)), COUNT(*) FILTER (WHERE t = '(t1."y" * 7)') FROM log""",
+            "SELECT COUNT(*) FILTER (WHERE x * 7 % 3 = 0), SUM(p) FILTER (WHERE x * 7 % 3 = 1) FROM log",
+            "SELECT COUNT(*) FILTER (WHERE x * 7 IN (0, 7, 14, 21, 28, 35, 42, 49)), "
+            "COUNT(*) FILTER (WHERE NOT x * 7 IN (0, 7, 14, 21, 28, 35, 42, 49) AND x * 7 > 1) FROM log",
+        ]
+    ),
 ]
+"""The last of them read a part of a text several times: `* 7`."""
 WRITTEN_ONCE = [
     "SELECT COUNT(*) FILTER (WHERE x + 1 > 3) FROM log",
     "SELECT COUNT(DISTINCT x + 1) FROM log",

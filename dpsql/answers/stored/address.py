@@ -7,7 +7,8 @@ release with its columns numbered by occurrence (what else the query selects, an
 its group keys with their public lists, the bounding of contributions, the component with its clip, grid, center, weight
 and filter, and of a slice those before it in its set, in order, that a row may satisfy, too; the octaves that its
 limits were found in, by id: whether others found the same limit is told to nobody who has not got theirs; the rows of
-the releases that it reads, as values; and where the engine's order decides what is kept, whose order it is. Parameters
+the releases that it reads, as values; of a growing table's rows, the days that are read, and nothing that says them
+again (without_days.py); and where the engine's order decides what is kept, whose order it is. Parameters
 are constants of the plan. Of the policy it is what declares the rows: the database with its `data_version`, the tables
 that are scanned, and by name the columns that occur, each with the scan that it is of (rests_on.py). A column that
 occurs nowhere in what is hashed is read by no statement; those nodes whose statements order rows by all of their
@@ -29,7 +30,9 @@ from functools import cached_property
 from hashlib import sha256
 
 from dpsql.answers.stored.rests_on import of_column, of_data, of_table
+from dpsql.answers.stored.without_days import Held, held_conditions, said, without_days
 from dpsql.core.analysis.facts import Columns
+from dpsql.core.analysis.period_parts import PeriodPart, row_scan
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.analysis.stored_columns import stored_columns
 from dpsql.core.functions.domains.key_lists import LazyKeys
@@ -49,8 +52,10 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
     inputs,
+    keyed_by,
     output_columns,
 )
+from dpsql.core.ir.periods import Span
 from dpsql.core.ir.slice_sets import before
 from dpsql.core.ir.walk import walk, with_inputs
 from dpsql.core.policy.policy import Policy
@@ -95,7 +100,7 @@ class ReleaseAddress:
     """What the addresses of all components of one release have in common.
 
     columns: what each number of a column of a table stands for. ordered: the components for which an `order` decides
-    what is kept. octaves: label of a search → id of its noise.
+    what is kept. octaves: label of a search → id of its noise. days: of a growing table, what is read of it.
     """
 
     below: Node
@@ -106,14 +111,19 @@ class ReleaseAddress:
     ordered: tuple[Component, ...] = ()
     order: str = ""
     octaves: Mapping[str, str] = field(default_factory=dict)
+    days: str = ""
     _made: dict[str, ByIdentity[Component, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def address(self, component: Component, keys: str = "") -> str:
         """The address of one component; `keys`: the id of the answer that holds the private keys it is for."""
+        return self.on(self.days, component, keys)
+
+    def on(self, days: str, component: Component, keys: str = "") -> str:
+        """As `address`, of other days than its own."""
         made = self._made.setdefault(keys, ByIdentity())
         if component not in made:
             made[component] = self._address(component, keys)
-        return made[component]
+        return sha256(f"{made[component]} {days}".encode()).hexdigest() if days else made[component]
 
     def _address(self, component: Component, keys: str) -> str:
         order = f"kept in the order of {self.order}" if component in self.ordered else ""
@@ -155,7 +165,9 @@ class ReleaseAddress:
 
     @cached_property
     def name(self) -> str:
-        """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone."""
+        """One name for all questions about the same groups of the same rows, for whoever wants to ask them alone: of a
+        growing table of whichever days.
+        """
         return self._begun.ended(column=self._declared)
 
 
@@ -173,6 +185,26 @@ class Addresses:
         self._octaves = {f.octaves.label: f.drawn + ("" if f.by is None else f" {f.by.drawn}") for f in plan.found}
         self._lists = ByIdentity[KeySource, KeySource]()
         self._made: dict[int, ReleaseAddress] = {}
+        self._of_days: dict[tuple[int, Held, bool], ReleaseAddress] = {}
+
+    def of_part(self, place: int, days: Sequence[Span], part: PeriodPart | None = None) -> tuple[ReleaseAddress, str]:
+        """Of some of the days that a release of rows of one growing table reads, and how these are called there.
+
+        part: whose they are, of a release in parts. For all days of one period this is the address of any query that
+        asks the same of that period alone.
+        """
+        measured = self.plan.releases[place].measured
+        split, node = measured.parts, measured.node
+        held = held_conditions(node, days)
+        dropped = part is not None and part.constant
+        known = self._of_days.get((place, held, dropped))
+        if known is None:
+            key = None if part is None or split is None else split.place
+            apart = without_days(node, held, key, dropped=dropped)
+            known = self._of_days[place, held, dropped] = self._of(place, None, apart)
+        scan = row_scan(keyed_by(node).input)
+        assert scan is not None
+        return known, said(days, self.plan.basis.periods.get(scan.table), part)
 
     def reads(self, place: int) -> frozenset[int]:
         """The releases whose rows a release reads."""
@@ -196,24 +228,37 @@ class Addresses:
         if rows:
             return self._of(place, rows)
         if place not in self._made:
-            self._made[place] = self._of(place, rows)
+            self._made[place] = self._of_growing(place) or self._of(place, rows)
         return self._made[place]
 
-    def _of(self, place: int, rows: Mapping[int, Rows] | None) -> ReleaseAddress:
+    def _of_growing(self, place: int) -> ReleaseAddress | None:
+        """Of a release of rows of one growing table; what one in parts is found at, its parts say (`of_part`)."""
         measured = self.plan.releases[place].measured
-        below = measured.node.input if rows is None else self._with(measured.node.input, rows)
+        scan, split = row_scan(keyed_by(measured.node).input), measured.parts
+        if scan is None or scan.periods is None:
+            return None
+        found, days = self.of_part(place, scan.periods.days, None if split is None else split.parts[0])
+        if self.plan.written.finds:
+            return replace(found, days="any days: what was found is kept")
+        return replace(found, days=days if split is None else f"in {len(split.parts)} parts")
+
+    def _of(self, place: int, rows: Mapping[int, Rows] | None, apart: Release | None = None) -> ReleaseAddress:
+        """apart: the release in place of the plan's."""
+        measured = self.plan.releases[place].measured
+        node = measured.node if apart is None else apart
+        below = node.input if rows is None else self._with(node.input, rows)
         units = sorted(measured.contributions)
         # What has no limit of its own may stand above any limit that was found.
         totals = {r.of_unit.label for p in self.plan.releases for r in p.measured.node.components if r.of_unit}
         others = sorted(drawn for label, drawn in self._octaves.items() if label not in totals)
         setting = (f"rules {RULES}", of_data(self._policy), *units, *others)
         found = {i for s in self.plan.releases[place].statements if s.ordered for i in s.components}
-        ordered = tuple(measured.node.components[i] for i in sorted(found))
+        ordered = tuple(node.components[i] for i in sorted(found))
         scans = [node for node in walk(below) if isinstance(node, Scan)]
         columns = {c.uid: (at, scan.table, c.name) for at, scan in enumerate(scans) for c in scan.columns}
         assert len(columns) == sum(len(scan.columns) for scan in scans), "two scans share a column"
         return ReleaseAddress(
-            self._plain(below), measured.node, setting, self._policy, columns, ordered, self._order, self._octaves
+            self._plain(below), node, setting, self._policy, columns, ordered, self._order, self._octaves
         )
 
     def _with(self, node: Node, rows: Mapping[int, Rows]) -> Node:

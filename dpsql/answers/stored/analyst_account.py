@@ -14,7 +14,7 @@ from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
 from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
-from dpsql.core.ir.periods import beside, canonical
+from dpsql.core.ir.periods import Span, beside, canonical
 from dpsql.core.ledger.failures import LOOK, too_many
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
@@ -41,7 +41,8 @@ class AnalystAccount:
     summaries: those that a plan could be answered from, and what to say of others; None: none is asked for.
     named: whether somebody said who asks; too many failures refuse his private queries, and are told others. head: the
     file beside which runs are marked (core/ledger/underway.py); None: they are not. data: what the data are now, as
-    their engine identifies them; empty: nobody can tell.
+    their engine identifies them; empty: nobody can tell. narrowed: plans a question of some days of growing tables
+    alone.
     """
 
     policy: Policy
@@ -57,6 +58,7 @@ class AnalystAccount:
     named: bool = False
     head: Path | None = None
     data: str = ""
+    narrowed: Callable[[Plan, Mapping[str, tuple[Span, ...]]], Plan] | None = None
     _addresses: dict[str, Addresses] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -178,7 +180,7 @@ class AnalystAccount:
                 yield f"WHERE {day} >= DATE '{first}'{end}: these have {left} left"
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
-        """What a charge has reserved, for the releases of this plan. Raises CannotOpen."""
+        """What a charge has reserved, for what a run of this plan draws next. Raises CannotOpen."""
         return charge_reserved(self.ledger, self._request(plan), charged, plan.first.releases, plan.later)
 
     def _request(self, plan: Plan, begin: Callable[[str], object] | None = None) -> ChargeRequest:

@@ -49,13 +49,14 @@ class Refinement:
     choice: ChosenAnswers
     improved: tuple[StoredAnswer, ...] = ()
 
-    def note(self, costs: object, asked: object) -> Note:
+    def told(self, costs: object, asked: object) -> tuple[Note, ...]:
         """What the reader is told. costs: of the run; asked: of new noise for all of it."""
         earlier = (a for own in self.choice.given for draws in own.earlier.values() for a in draws)
         days = sorted({a.made_at.date().isoformat() for a in earlier})
         if not self.improved:
-            return Note(f"the mean of draws, those of {', '.join(days)} among them; {EACH_LOOK}", Rank.SOURCE)
-        return Note(f"improves answers of {', '.join(days)}: {costs} in place of {asked}; {EACH_LOOK}", Rank.SOURCE)
+            return (Note(f"the mean of draws, those of {', '.join(days)} among them; {EACH_LOOK}", Rank.SOURCE),)
+        said = f"improves answers of {', '.join(days)}: {costs} in place of {asked}; {EACH_LOOK}"
+        return (Note(said, Rank.SOURCE),)
 
 
 def refined(
@@ -140,7 +141,11 @@ def _draws_more(found: tuple[PlannedRelease, GivenAnswers], component: int) -> b
 
 
 def combined(noisy: NoisyRelease, given: GivenAnswers) -> NoisyRelease:
-    """The numbers with the earlier draws of each: their mean, rounded to whole ones; arithmetic with what is public."""
+    """The numbers with stored ones of other groups, or with the earlier draws of each: their mean, rounded to whole
+    ones; arithmetic with what is public.
+    """
+    if given.beside is not None:
+        return given.beside.with_drawn(noisy)
     if not given.earlier:
         return noisy
     height, begin = len(noisy.keys), 0

@@ -10,15 +10,17 @@ charges. *Tested by* tests/deep/answers/stored/test_ceiling.py, tests/answers/st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Protocol
 
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.choosing import ChosenAnswers, choose
 from dpsql.answers.stored.from_summaries import with_summaries
 from dpsql.answers.stored.refining import Refinement, refined
 from dpsql.answers.stored.store.store import AnswerStore
+from dpsql.answers.stored.stored_days import DaysGiven, with_stored_days
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ledger.losses.regions import Region, within
 from dpsql.core.ledger.released import StoredAnswer
@@ -50,13 +52,13 @@ class Resolution:
     price: Price
     notes: tuple[Note, ...]
     printed: Resolution | None = field(default=None, compare=False)
-    refinement: Refinement | None = field(default=None, compare=False, repr=False)
+    refinement: Refinement | DaysGiven | None = field(default=None, compare=False, repr=False)
     _store: _ReadOnce | None = field(default=None, compare=False, repr=False)
 
     @property
     def charge(self) -> Charge:
         """As EXPLAIN and `cost` tell it."""
-        return Charge(self.price.in_account, self.notes, self.price.new)
+        return Charge(self.price.in_account, self.notes, self.price.new, self.price.days)
 
     @property
     def to_draw(self) -> Plan:
@@ -152,7 +154,9 @@ def _resolved(
         choice, notes = with_summaries(
             plan, account, _useful(plan, choice, held), held, lambda c: _price(plan, account, c), fits
         )
-        refinement = refined(plan, account, store, choice, held)
+        refinement = refined(plan, account, store, choice, held) or with_stored_days(
+            plan, account, store, choice, held, paid, fits, dearer=dearer
+        )
         found = replace(_priced(plan, account, choice, notes, refinement), _store=store)
         # He may have bought something since, in another process: he does not receive that, he has it.
         if found.is_held or paid(account.analyst) == held:
@@ -185,14 +189,14 @@ def _priced(
     account: AnalystAccount,
     choice: ChosenAnswers,
     notes: tuple[Note, ...] = (),
-    refinement: Refinement | None = None,
+    refinement: Refinement | DaysGiven | None = None,
 ) -> Resolution:
     asked = cost = _price(plan, account, choice)
     if refinement is not None:
         choice = refinement.choice
         cost = _price(refinement.plan, account, choice)
         told = (largest(price.in_account.values()) for price in (cost, asked))
-        notes = (*notes, refinement.note(*told))
+        notes = (*notes, *refinement.told(*told))
     told_of = (*notes_of_given(plan.first, choice, cost.received), *notes)
     return Resolution(plan, account, choice.given, choice.received, cost, told_of, refinement=refinement)
 
@@ -202,7 +206,15 @@ def _price(plan: Plan, account: AnalystAccount, choice: ChosenAnswers) -> Price:
     return price(releases, given, choice.received, account.policy.privacy.accountant)
 
 
-def _ceiling(plan: Plan, account: AnalystAccount, dearer: bool) -> Callable[[ChosenAnswers], bool]:
+class Fits(Protocol):
+    """Whether an account may be charged for a choice. drawn: the plan with the noise that is drawn, if another one."""
+
+    def __call__(self, choice: ChosenAnswers, drawn: Plan | None = None) -> bool:
+        """See the class."""
+        ...
+
+
+def _ceiling(plan: Plan, account: AnalystAccount, dearer: bool) -> Fits:
     """Whether all that the account is charged for a choice is within what was asked, unless it allows dearer answers,
     and within its own limits.
     """
@@ -213,8 +225,8 @@ def _ceiling(plan: Plan, account: AnalystAccount, dearer: bool) -> Callable[[Cho
 
     left = cache(account.left)
 
-    def fits(choice: ChosenAnswers) -> bool:
-        charged = _price(plan, account, choice).whole.items()
+    def fits(choice: ChosenAnswers, drawn: Plan | None = None) -> bool:
+        charged = _price(drawn or plan, account, choice).whole.items()
         if not dearer and not all(within(region, asked().get(unit, ())) for unit, region in charged):
             return False
         return all(

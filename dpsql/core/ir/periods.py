@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from typing import Literal as OneOf
 
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.types import BOOLEAN, DATE
@@ -24,12 +25,14 @@ DAY = dt.timedelta(days=1)
 class ReadPeriods:
     """by: the column whose value says of which period a row is. days: whole periods, as `canonical` has them.
 
-    reopened: how often any of these days was opened again, so that an answer of before is another one.
+    reopened: how often any of these days was opened again, so that an answer of before is another one. every: how long
+    a period is.
     """
 
     by: str
     days: tuple[Span, ...]
     reopened: int = 0
+    every: OneOf["day", "week", "month"] = "day"
 
     def condition(self, columns: Sequence[Column]) -> Expr:
         """What a row of the scan with these columns has to satisfy."""

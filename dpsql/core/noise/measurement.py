@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.core.analysis.facts import Contribution, most_changed
+from dpsql.core.analysis.period_parts import PeriodParts, period_parts
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.nodes import Node, Release, Scan, inputs
 from dpsql.core.ir.periods import Span, canonical
@@ -103,6 +104,15 @@ class MeasuredRelease:
         """
         table = self.growing.get(unit)
         return None if table is None else days_read(self.node, table)
+
+    @property
+    def parts(self) -> PeriodParts | None:
+        """Its groups by the days that they read, each part with an id and a price of its own; None: it is one. Only
+        where all that reads private rows has accounts by period; found anew from the node at every look.
+        """
+        tables = {self.growing.get(unit) for unit in self.contributions}
+        found = period_parts(self.node) if len(self.contributions) == 1 and None not in tables else None
+        return found if found is not None and found.scan.table in tables else None
 
     def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:
         """What one privacy unit loses by all parts, the threshold's δ included.

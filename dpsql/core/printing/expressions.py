@@ -30,6 +30,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 
 if TYPE_CHECKING:
+    from dpsql.core.printing.repeated_parts import RepeatedParts
     from dpsql.core.printing.waist import WaistColumns
 
 MOST_TEXT = 50_000
@@ -52,12 +53,14 @@ class Names:
     """How columns are printed, what is known of their values, and in which dialect they are computed with.
 
     apart: gets what is to be a column of a projection, where there is one above the columns (waist.py).
+    parts: gets what is printed of the columns, where what is read twice is computed once (repeated_parts.py).
     """
 
     sql: Mapping[int, str]
     env: Mapping[int, Value]
     dialect: Dialect
     apart: WaistColumns | None = None
+    parts: RepeatedParts | None = None
 
 
 @dataclass(slots=True)
@@ -93,7 +96,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                 sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
-            return sql, known, _of_type(known)
+            return _as_part(sql, known, names), known, _of_type(known)
         case Call(function=name, args=args):
             spelled = [_part(a, names) for a in args]
             values, held = tuple(v for _, v, _ in spelled), [h for _, _, h in spelled]
@@ -109,12 +112,16 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             except CannotSpell as refusal:
                 raise cannot_compute(name, names.dialect, expr.span, str(refusal)) from None
             take(1 + len(args) + len(printed) // 16, expr.span)
-            if len(printed) > MOST_TEXT:
+            if (len(printed) if names.parts is None else names.parts.length(printed)) > MOST_TEXT:
                 raise too_large(
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
             tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
-            return tried, result, _held(name, held, result)
+            return _as_part(tried, result, names), result, _held(name, held, result)
+
+
+def _as_part(sql: str, known: Value, names: Names) -> str:
+    return sql if names.parts is None or known.is_constant else names.parts.mark(sql)
 
 
 def _of_type(known: Value) -> Interval:

@@ -57,14 +57,21 @@ def quantized(c: OnGrid, names: Names) -> str:
 
 def addend(c: ValueSum | ProductSum, names: Names) -> tuple[str, list[str]]:
     """What a SUM adds, and which rows it leaves out: SQL of a number, and conditions."""
-    if isinstance(c, ProductSum) or c.units is not None or c.counts_every_row or not names.dialect.computes_apart:
+    y = None if isinstance(c, ProductSum) else clipped_below(c, names)
+    if y is None:
         return quantized(c, names), []
+    return y, [within(y, *_ends(names.dialect, c, 0, held_in(c)))]
+
+
+def clipped_below(c: ValueSum | QuantileChoice, names: Names) -> str | None:
+    """`quantized` as a column of the projection below, but for what makes sure that it lies between the ends.
+
+    Of a DOUBLE: what lies beyond them was made one of them before it was rounded. None if it has to be clipped here.
+    """
+    if c.units is not None or c.counts_every_row or not names.dialect.computes_apart:
+        return None
     sql, value = _argument(c, names)
-    if value.type.kind is not Kind.DOUBLE:
-        return _clip(c, sql, value, names), []
-    # Below, what lies beyond the ends was made one of them before it was rounded.
-    y, left, type_ = _near(c, sql, value, names)
-    return y, [within(y, *_ends(names.dialect, c, left, type_))]
+    return _near(c, sql, value, names)[0] if value.type.kind is Kind.DOUBLE else None
 
 
 def clipped_column(c: OnGrid, names: Names) -> str:

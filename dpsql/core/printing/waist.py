@@ -1,6 +1,7 @@
 """The waist: what a statement computes of an analyst's texts are columns of projections, and aggregates read these.
 
-    e: texts: arguments, conditions, keys     i: integers, of columns of e     c: clipped integers, which are multiplied
+    o: parts of texts that are read twice (repeated_parts.py)     e: texts: arguments, conditions, keys
+    i: integers, of columns of e     c: clipped integers, which are multiplied
 
 *Claim.* No text that an analyst wrote stands in the SELECT that adds up: it reads columns, each with one value for each
 row. *Why.* What is no bare column and no constant is asked for with the name of its projection, and the SELECT is
@@ -10,7 +11,7 @@ spelled over the names of the SELECT instead of being asked for; an engine that 
 at each place where its column is named: DuckDB does not (engines/duckdb/locked/optimizers.py), PostgreSQL not beyond an
 OFFSET, and for Spark the forms name a column once (forms/clip.py). *Tested by* tests/core/printing/test_waist.py,
 tests/engines_elsewhere/postgres/test_waist.py, tests/engines_elsewhere/spark/test_waist.py. Example: `SELECT
-SUM(CASE WHEN i.a0 BETWEEN 0 AND 9 …) FROM (SELECT CAST(… e.a0 …) AS a0 FROM (SELECT x * 2 AS a0 FROM t) AS e) AS i`.
+SUM(CASE WHEN i.a0 < 0 THEN 0 …) FROM (SELECT CAST(… e.a0 …) AS a0 FROM (SELECT x * 2 AS a0 FROM t) AS e) AS i`.
 
 What reads a projection is printed once, with a mark in place of each column's name: which projections there are, and
 so what their columns are called, is known afterwards.
@@ -30,6 +31,7 @@ from dpsql.core.ir.types import VARCHAR
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.repeated_parts import RepeatedParts
 
 
 class Level(IntEnum):
@@ -74,7 +76,10 @@ class WaistColumns(dict[int, str]):
 
     def __init__(self, block: Block) -> None:
         super().__init__()
+        names = block.names
         self.block = block
+        self.parts = RepeatedParts(names.sql) if names.dialect.computes_apart else None
+        self.below = names if self.parts is None else Names(self.parts, names.env, names.dialect, parts=self.parts)
         self._marks: tuple[dict[str, str], ...] = ({}, {}, {})
         self._texts: dict[str, str] = {}
         self._spelled: dict[int, tuple[Expr, str, Value]] = {}
@@ -83,8 +88,8 @@ class WaistColumns(dict[int, str]):
 
     def __missing__(self, uid: int) -> str:
         names = self.block.names
-        sql = names.sql[uid]
-        found = self[uid] = self.column(Level.TEXTS, sql, not _is_column(sql, names.dialect))
+        own = not _is_column(names.sql[uid], names.dialect)
+        found = self[uid] = self.column(Level.TEXTS, self.below.sql[uid], own)
         return found
 
     def column(self, level: Level, sql: str, own: bool = True) -> str:
@@ -102,7 +107,7 @@ class WaistColumns(dict[int, str]):
         """A column that holds an expression; itself, if it is constant."""
         found = self._spelled.get(id(expr))
         if found is None:
-            sql, known = spell(expr, self.block.names)
+            sql, known = spell(expr, self.below)
             # It is held, so that no other expression gets its number.
             mark = sql if known.is_constant else self.column(Level.TEXTS, sql)
             found = self._spelled[id(expr)] = expr, mark, known
@@ -118,6 +123,8 @@ class WaistColumns(dict[int, str]):
             names.append((alias, shown))
         lists[-1] = [_named(sql, self._texts) if "\0" in sql else sql for sql in lists[-1]]
         block = self.block
+        if self.parts is not None:
+            lists[-1], block = self.parts.placed(lists[-1], block)
         for (alias, shown), texts in zip(reversed(names), reversed(lists), strict=False):
             take(1 + sum(map(len, texts)) // 64)
             columns = [f"{sql} AS {name}" for sql, name in zip(texts, shown.values(), strict=True)]

@@ -21,23 +21,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpsql.core.ir.periods import Span, canonical
 from dpsql.core.ledger.accountant import Accountant, cost
 from dpsql.core.ledger.chain.acceptance import CUSTODIAN
 from dpsql.core.ledger.ledger import Caps, Entry, EntryKind, Ledger, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
 from dpsql.core.ledger.losses.regions import Region, beyond, dearest, everywhere, of_days, pointwise, within
-from dpsql.core.ledger.paid import Terms, draw_from, draw_of, named, paid
+from dpsql.core.ledger.paid import draw_of, paid
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
-from dpsql.core.noise.mechanisms import Calibrated
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
+from dpsql.core.release.draw_names import Ids, ids_of
 from dpsql.core.release.noisy import GivenAnswers, wanted
 from dpsql.core.release.planned import PlannedRelease
 
 Losses = Mapping[str, Sequence[Region]]
 """Privacy unit → losses by period that add up."""
-Ids = Mapping[tuple[int, int], str]
-"""(release, component) → the id of the noise that will be drawn for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,12 @@ class Price:
     def in_account(self) -> dict[str, PrivacyLoss]:
         """What is charged to the account, in the dearest period."""
         return {unit: dearest(region) for unit, region in self.whole.items()}
+
+    @property
+    def days(self) -> dict[str, tuple[Span, ...]]:
+        """Unit → the days that are charged, where not all are."""
+        found = {u: canonical((s.first, s.last) for s in own if s.first is not None) for u, own in self.whole.items()}
+        return {unit: days for unit, days in found.items() if days}
 
     @property
     def received(self) -> dict[str, PrivacyLoss]:
@@ -237,7 +242,7 @@ def charge(
     answers = paid(ledger, request.analyst, [a for g in given for a in g.every])
     parts = _parts(releases, given, answers.received)
     cost_of = parts.with_parts(_all_new(later)).price(request.accountant)
-    ids, account = _ids(releases, given, request.data), (ledger, request.analyst, request.accountant)
+    ids, account = ids_of(releases, given, request.data), (ledger, request.analyst, request.accountant)
     if cost_of.is_nothing:
         return Charged(None, tuple(given), ids, Reserved(account, None, cost_of, parts) if later else None)
     entry = cost_of.charging(
@@ -278,7 +283,7 @@ def charge_reserved(
     if not parts.with_parts(_all_new(later)).price(request.accountant).within(limit):
         raise AssertionError("releases that cost more than was reserved for them")
     given = tuple(GivenAnswers() for _ in releases)
-    ids = _ids(releases, given, request.data)
+    ids = ids_of(releases, given, request.data)
     rest = Reserved(account, receipt, limit, parts) if later else None
     if not ids:
         return Charged(receipt, given, ids, rest)
@@ -320,38 +325,6 @@ def change_budget(ledger: Ledger, policy_hash: str, statement: str, fixing: Call
 
 def _all_new(releases: Sequence[PlannedRelease]) -> _Parts:
     return _parts(releases, [GivenAnswers() for _ in releases], ())
-
-
-def terms_of(measured: MeasuredRelease, place: int) -> Terms:
-    """What is known of the noise of a component before it is drawn."""
-    losses = {unit: measured.loss_of(place, unit) for unit in measured.contributions}
-    decided = measured.threshold if place == measured.node.threshold else None
-    noise = measured.measurements[place].mechanism
-    assert isinstance(noise, Calibrated)
-    regions = {u: of_days(days, loss) for u, loss in losses.items() if (days := measured.days(u)) and loss != NO_LOSS}
-    return Terms(
-        noise.name,
-        noise.parameter,
-        losses,
-        measured.conversion_delta if any(loss.rho for loss in losses.values()) else Fraction(0),
-        None if decided is None else (decided.threshold, decided.r, decided.g, decided.delta),
-        regions,
-    )
-
-
-def _ids(releases: Sequence[PlannedRelease], given: Sequence[GivenAnswers], data: str) -> Ids:
-    return {
-        (at, i): name
-        for at, (release, own) in enumerate(zip(releases, given, strict=True))
-        for i, name in _names(release.measured, own, data).items()
-    }
-
-
-def _names(measured: MeasuredRelease, given: GivenAnswers, data: str) -> dict[int, str]:
-    """Those of one slice set have one draw, and no others: what was drawn together may be received together."""
-    sets = [(each.members, uuid.uuid4().hex) for each in measured.node.slices]
-    draws = {i: next((draw for own, draw in sets if i in own), uuid.uuid4().hex) for i in wanted(measured, given)}
-    return {i: named(draw_from(draw, data), i, terms_of(measured, i)) for i, draw in draws.items()}
 
 
 def _drawn(releases: Sequence[MeasuredRelease], given: Sequence[GivenAnswers]) -> Losses:

@@ -14,7 +14,7 @@ from dpsql.answers.results.cell_texts import Cell, cell, plain
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
 from dpsql.diagnostics.layout import inert, one_line, printable
-from dpsql.diagnostics.note import Note, in_order, note_records
+from dpsql.diagnostics.note import Note, foremost, note_records
 from dpsql.faces.cli.exits import say
 from dpsql.faces.cli.json_text import document, dumps
 from dpsql.faces.cli.options import Format, Intervals
@@ -212,10 +212,12 @@ def footer_of(
     remarks: tuple[Note, ...] = (),
     level: Fraction | None = LEVEL,
     ends: str = "±",
+    more: str = "--format json",
 ) -> str:
-    """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; ± at 95 %`, and below it a line for each note, dangers first.
+    """`(4 rows)  spent ε 0.2 δ 1e-9, left ε 2.15; ± at 95 %`, and below it at most three notes, dangers first.
 
-    level: the confidence of the intervals; None if none are shown. ends: what is shown of them.
+    level: the confidence of the intervals; None if none are shown. ends: what is shown of them. more: what shows the
+    other notes.
     """
     count = len(release)
     rows = f"({count} row{'' if count == 1 else 's'})"
@@ -229,7 +231,9 @@ def footer_of(
         b is not None for t in column_intervals(release, level).values() for b in t.bounds
     )
     about = f"; {ends} at {float(100 * (level or 0)):g} %" if around else ""
-    return "\n".join([price + about, *(f"  {inert(note)}" for note in in_order((*remarks, *release.notes)))])
+    shown, others = foremost((*remarks, *release.notes))
+    about += f"; {others} more note{'s' * (others != 1)}: {more}" if others else ""
+    return "\n".join([price + about, *(f"  {inert(note)}" for note in shown)])
 
 
 def loss_json(loss: PrivacyLoss) -> Mapping[str, Any]:

@@ -99,6 +99,16 @@ class Ratio(Formula):
         return spread[self.sum] + squared((self.hi - self.lo) / 2) / 3 * spread[self.count]
 
     @property
+    def rows(self) -> int:
+        """Its count."""
+        return self.count
+
+    def with_missing(self, ends: tuple[Floats, Floats], part: Floats, counted: Floats) -> tuple[Floats, Floats]:
+        """1 - f times what is there, and f times one within the bounds."""
+        low, high = ends
+        return low - part * (low - below(self.lo)), high + part * (above(self.hi) - high)
+
+    @property
     def as_mean(self) -> tuple[int, Fraction]:
         """The sum, in half the bounds."""
         return self.sum, (self.hi - self.lo) / 2

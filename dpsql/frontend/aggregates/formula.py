@@ -12,6 +12,7 @@ from dpsql.core.ir.recipes import Output, Recipe
 from dpsql.core.ir.types import SqlType
 
 if TYPE_CHECKING:
+    from dpsql.core.noise.integer_columns import Floats
     from dpsql.core.release.noisy import NoisyRelease
 
 Bounds = tuple[float, float]
@@ -66,6 +67,15 @@ class Formula(Recipe):
     def as_mean(self) -> tuple[int, Fraction] | None:
         """Of a quotient by a count the component above, and half the range that it can have; else None."""
         return None
+
+    @property
+    def rows(self) -> int | None:
+        """The component that counts the rows of what has a distribution of theirs: see `with_missing`; else None."""
+        return None
+
+    def with_missing(self, ends: tuple[Floats, Floats], part: Floats, counted: Floats) -> tuple[Floats, Floats]:
+        """The interval, if up to this part of its rows is missing. counted: at least so many are there."""
+        raise TypeError(f"{type(self).__name__} has no distribution of rows")
 
     def with_count(self, centred: Callable[[int], tuple[int, int] | None]) -> Self:
         """The same number of a centred sum and a count.

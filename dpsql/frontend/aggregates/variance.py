@@ -89,6 +89,27 @@ class Variance(Formula):
         s, q, n = (noisy.columns[i] for i in self.components)
         return holding(VarianceIntervals(total, squares, count, self, level)(s, q, n), self._shown(noisy))
 
+    @property
+    def rows(self) -> int:
+        """Its count."""
+        return self.count
+
+    def with_missing(self, ends: tuple[Floats, Floats], part: Floats, counted: Floats) -> tuple[Floats, Floats]:
+        """v is (1 - f)·v₁ + f·v₂ + f·(1 - f)·(m₁ - m₂)², with v₂ ≤ R²/4 and |m₁ - m₂| ≤ R, R the width of the bounds.
+
+        Of a sample each is n/(n - 1) times that of all, which is most for the least n.
+        """
+        import numpy as np
+
+        low, high = (end**2 if self.root else end for end in ends)
+        most, part = float((self.hi - self.lo) ** 2), np.minimum(part, 0.5)  # from there on R²/4 is less
+        factor = counted / np.maximum(counted - 1, 1e-9) if self.sample else np.ones(len(counted))
+        few = self.sample & (counted < 2)
+        low = np.where(few, 0.0, (1 - part) * low / factor)
+        high = np.minimum(most / 4, (1 - part) * high + part * most / 4 + part * (1 - part) * most)
+        high = np.minimum(float(self.top), np.where(few, float(self.top), high * factor))
+        return (np.sqrt(low), np.sqrt(high)) if self.root else (low, high)
+
     def nonnegative(self, components: Sequence[Component]) -> bool:
         """Always."""
         return True

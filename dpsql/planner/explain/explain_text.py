@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dpsql.core.ir.periods import canonical, words
+from dpsql.core.ir.periods import Span, canonical, words
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -42,7 +42,7 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None, 
 
 def _parts(plan: Plan, engine_sql: bool, charge: Charge) -> list[Part]:
     keys = () if plan.keys_first is None else plan.keys_first.releases
-    searches = () if plan.searches is None else plan.searches.releases
+    searches = () if plan.searches is None else plan.searches.asked
     lines: list[Part] = [*_goal(plan), PlanTree(tuple(plan_rows(plan)))]
     for i, release in enumerate(keys):
         lines += ["", *_release_lines(release, i, "shows the keys")]
@@ -215,14 +215,15 @@ def _cost(plan: Plan, charge: Charge) -> str:
     each = [", ".join(f"{loss} of each {unit}" for unit, loss in c.items()) for c in (asked, charge.by_unit)]
     if charge.by_unit == asked:
         only = f"nothing: {'no rows are asked for' if plan.unread else 'only public data'}"
-        return f"{each[0]}{_of_days(plan)}" if each[0] else only
-    return f"{each[1] or 'nothing'} (asked: {each[0]}{_of_days(plan)})"
+        return f"{each[0]}{_of_days(plan, charge.days)}" if each[0] else only
+    return f"{each[1] or 'nothing'} (asked: {each[0]}{_of_days(plan, {})})"
 
 
-def _of_days(plan: Plan) -> str:
-    """Of which days each row loses it, where units have accounts by period."""
+def _of_days(plan: Plan, charged: Mapping[str, Sequence[Span]]) -> str:
+    """Of which days each row loses it, where units have accounts by period. charged: those that are not stored."""
     units = dict.fromkeys(u for r in plan.releases for u in r.measured.growing if u in r.measured.contributions)
-    found = [canonical(d for r in plan.releases for d in r.measured.days(unit) or ()) for unit in units]
+    read = {unit: canonical(d for r in plan.releases for d in r.measured.days(unit) or ()) for unit in units}
+    found = [charged.get(unit) or days for unit, days in read.items()]
     return "".join(f" of {words(days)}, nothing of other days" for days in found if days)
 
 

@@ -82,19 +82,20 @@ def _searches_json(plan: Plan) -> dict[str, Any]:
     """The releases that find limits first, each with what it finds."""
     if plan.searches is None:
         return {}
-    octaves, limits = plan.searches.plan, plan.searches.limits
+    limits, places = plan.searches.every, plan.searches.places
+    each = ((plan, at) for plan in plan.searches.plans for at in range(len(plan.releases)))
     return {
         "searches": [
             {
-                **_release_json(octaves, i),
+                **_release_json(octaves, at),
                 "name": f"s{i}",
                 "finds": [
                     {"limit": s.limit.what, "rule": s.limit.rule.value, "at_most": s.limit.at_most}
                     for s in limits
-                    if s.release == i
+                    if places[s.limit.label] == i
                 ],
             }
-            for i in range(len(octaves.releases))
+            for i, (octaves, at) in enumerate(each)
         ]
     }
 

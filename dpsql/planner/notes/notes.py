@@ -39,9 +39,8 @@ from dpsql.planner.costs.expected_error import expected_error
 from dpsql.planner.notes.enforced_limits import missed
 from dpsql.planner.rewrites.rewrite_context import SHOWN_FIRST
 
-BIAS: Final = Note(
-    "what lies beyond these limits and bounds is missing: a bias, which no ± holds", Rank.BIAS, Topic.NUMBERS
-)
+BIAS: Final = Note("what lies beyond these bounds is missing: a bias, which no ± holds", Rank.BIAS, Topic.NUMBERS)
+"""Of limits the intervals say themselves what they hold."""
 
 
 def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[Note, ...]:
@@ -50,9 +49,10 @@ def notes_of(releases: Sequence[MeasuredRelease], source: Source) -> tuple[Note,
     for place, release in enumerate(releases):
         if release.empty:
             continue  # nothing was clipped or left out
-        taken = [*_limits(release), *_own(release, source), *_clips(release, source)]
+        clips = [*_clips(release, source)]
+        taken = [*_limits(release), *_own(release, source), *clips]
         found += [*_public(release), *taken, *_keys(release), *_choices(release), *off_told(release, place)]
-        biased = biased or bool(taken)
+        biased = biased or bool(clips)
     return (*dict.fromkeys(found), *([BIAS] if biased else []))
 
 

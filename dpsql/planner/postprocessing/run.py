@@ -19,7 +19,7 @@ from dpsql.core.release.noisy import NoisyRelease, with_texts
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.consistency.totals import Consistent, with_totals
 from dpsql.planner.postprocessing.intervals.answer_intervals import AnswerIntervals, Trace
-from dpsql.planner.postprocessing.intervals.found_cuts import NO_CUT, Cut
+from dpsql.planner.postprocessing.intervals.linear import NO_CUT, Cut
 from dpsql.planner.postprocessing.planning.cut_statements import public_table
 from dpsql.planner.postprocessing.planning.forms import Sources
 from dpsql.planner.postprocessing.planning.steps import PostProcessing, Step

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from dpsql.core.analysis.context import Derivation
@@ -27,6 +27,7 @@ from dpsql.core.ir.nodes import (
     Values,
     Window,
 )
+from dpsql.core.ir.periods import Span
 from dpsql.core.ir.walk import walk
 from dpsql.planner.searches.limits_to_search import Searching
 
@@ -56,6 +57,7 @@ class RewriteContext:
     searching: the limits that searches may find; None: all are declared or the query is refused.
     consistent: totals of several sets of groups count the same rows.
     shown: the keys of the groups, where private ones were shown before; None: they were not.
+    only: growing table → the days of it that are read at most.
     """
 
     analysis: Derivation
@@ -64,18 +66,23 @@ class RewriteContext:
     searching: Searching | None = None
     consistent: bool = False
     shown: KeySource | None = None
+    only: Mapping[str, Sequence[Span]] = field(default_factory=dict)
 
     @property
     def reads_copies(self) -> bool:
         """Whether any table is read from a prepared copy."""
         return any(table.copied is not None for table in self.analysis.policy.tables.values())
 
-    def searching_in(self, rows: Node) -> Searching | None:
+    def searching_in(self, rows: Node, *, of_rows: bool = False) -> Searching | None:
         """Who finds limits of a release of these rows; None where nobody asks for any.
 
-        Nor where they depend on another release: its numbers would have to be drawn before the search.
+        Nor where they depend on another release, unless what is searched is a limit `of_rows`: its numbers have to be
+        drawn before the search. (Bounds of values are searched of rows whose releases are not rewritten yet.)
         """
         if self.searching is None or not any(map(self._is_release, walk(rows))):
+            return self.searching
+        if of_rows and self.searching.in_rounds:
+            self.searching.waits = True
             return self.searching
         self.searching.withheld = True
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from dpsql.core.ir.nodes import Node
 from dpsql.planner.rewrites.bounds.bound_contributions import bound_contributions
@@ -72,4 +73,13 @@ def rewrite(root: Node, ctx: RewriteContext) -> Node:
     """The plan in which every aggregate over private rows is a release. Raises Rejected."""
     for rule in RULES:
         root = rule(root, ctx)
+    if ctx.searching is not None and ctx.searching.waits:
+        ctx.searching.finish(partial(_with_forms, ctx=ctx))
     return root
+
+
+def _with_forms(rows: Node, ctx: RewriteContext) -> Node:
+    """Rows that a search counts, as they were once their releases were limited: what is done to these afterwards."""
+    for rule in RULES[RULES.index(bound_contributions) + 1 :]:
+        rows = rule(rows, ctx)
+    return rows

@@ -6,18 +6,22 @@ all are found, the same question is compiled again with the numbers, as an ordin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from itertools import count
+from operator import is_
 from typing import Final
 
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, UnitCount, ValueSum
 from dpsql.core.ir.contributions import Norm
 from dpsql.core.ir.expressions import Call, Expr
+from dpsql.core.ir.expressions import walk as parts_of
 from dpsql.core.ir.fingerprint import fingerprint
-from dpsql.core.ir.nodes import GroupKeys, Release
+from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release, Scan, inputs
+from dpsql.core.ir.walk import walk, with_inputs
+from dpsql.core.value_classes import replace as replace_node
 
 SHARE: Final = Fraction(1, 4)
 """Of all searches of a query together."""
@@ -85,7 +89,7 @@ class SearchedLimit:
     together, for each unit of the limit. largest: the highest octave whose limit can be measured. follow: the (release,
     component) of the query whose noise is a multiple of the limit. threshold: of private keys that one group of a unit
     would have, where their number has to be guessed from the octaves; 0 for public ones. below: labels of the limits of
-    what is at least as large for every unit.
+    what is at least as large for every unit. round: in which of those to come it is found.
     """
 
     limit: LimitToSearch
@@ -95,6 +99,7 @@ class SearchedLimit:
     follow: tuple[tuple[int, int], ...] = ()
     threshold: int = 0
     below: tuple[str, ...] = ()
+    round: int = 0
 
 
 @dataclass(slots=True)
@@ -105,10 +110,11 @@ class Searching:
     and declared ones that are worth it. asked: sums of these arguments get one all the same.
     values_everywhere: and so do all values that have no bounds, as in GoogleSQL, where bounds may be left out.
     found: label → limit. numbers: of new columns, which no query reaches. clips: label → what is clipped to bounds that
-    are found. withheld: whether some rows cannot be searched, because they depend on other released numbers. kept:
-    whether therefore a declared limit holds that would have been a cap. gaussian:
-    whether the noise of the query is Gaussian, which follows the root of a sum of squares. rooted: whether a limit is
-    on such a root, or would be under such noise.
+    are found. in_rounds: whether rows that depend on another released number may be searched once it is drawn. waits:
+    whether some are. withheld: whether some rows cannot be searched, because they depend on other released numbers.
+    kept: whether therefore a declared limit holds that would have been a cap. gaussian: whether the noise of the query
+    is Gaussian, which follows the root of a sum of squares. rooted: whether a limit is on such a root, or would be
+    under such noise.
     """
 
     everywhere: bool
@@ -119,6 +125,8 @@ class Searching:
     wanted: dict[str, LimitToSearch] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(2**40))
     clips: dict[str, Call] = field(default_factory=dict)
+    in_rounds: bool = True
+    waits: bool = False
     withheld: bool = False
     kept: bool = False
     gaussian: bool = False
@@ -137,7 +145,7 @@ class Searching:
         counts: Component | None = None,
     ) -> tuple[str, int]:
         """The label of a limit, and the limit as far as it is known."""
-        label = fingerprint((rule.value, at_most), octaves, numbered=True)[:16]
+        label = _label((rule.value, at_most), octaves)
         wanted = LimitToSearch(
             label, octaves, of, what, rule, at_most, grid, norm=norm, quantiles=quantiles, counts=counts,
             unasked=self.undeclared,
@@ -151,7 +159,7 @@ class Searching:
         self, octaves: Release, what: str, rule: Rule, grid: Fraction, within: tuple[int | None, int | None]
     ) -> tuple[str, tuple[int, int]]:
         """The label of bounds of values, and the bounds as far as they are known."""
-        label = fingerprint((rule.value, within), octaves, numbered=True)[:16]
+        label = _label((rule.value, within), octaves)
         wanted = LimitToSearch(label, octaves, None, what, rule, None, grid, within, unasked=self.undeclared)
         self.wanted.setdefault(label, wanted)
         known = self.found.get(label, (0, 1))
@@ -175,6 +183,31 @@ class Searching:
         ranges = (limit.octaves for limit in self.wanted.values() if limit.rule.of_values)
         return {octaves.outputs[0].column.uid: Fraction(2) for octaves in ranges}
 
+    def finish(self, rewritten: Callable[[Node], Node]) -> None:
+        """Rewrite to their end the releases that searched rows depend on: they were wanted before."""
+        for label, limit in self.wanted.items():
+            if releases_below(limit.octaves):
+                rows, of = rewritten(limit.octaves.input), None if limit.of is None else rewritten(limit.of)
+                assert of is None or isinstance(of, GroupKeys)
+                self.wanted[label] = replace(limit, octaves=replace_node(limit.octaves, input=rows), of=of)
+
+    @property
+    def rounds(self) -> tuple[tuple[LimitToSearch, ...], ...]:
+        """The limits in the order in which they can be found: each behind those of the releases that its rows read."""
+        places: dict[str, int] = {}
+        for label, limit in self.wanted.items():  # those of inner releases were wanted first
+            inner = releases_below(limit.octaves)
+            read = [at for other, at in places.items() if any(self.follows(self.wanted[other], r) for r in inner)]
+            places[label] = 1 + max(read, default=-1)
+        each = range(1 + max(places.values(), default=-1))
+        return tuple(tuple(self.wanted[label] for label, at in places.items() if at == place) for place in each)
+
+    def follows(self, limit: LimitToSearch, release: Release, component: Component | None = None) -> bool:
+        """Whether the noise of a release, or of one of its components, is a multiple of a limit."""
+        own = release.components if component is None else (component,)
+        clip = self.clips.get(limit.label)
+        return any(_follows(c, release, limit, clip) for c in own)
+
     @property
     def missing(self) -> tuple[LimitToSearch, ...]:
         """What is left to find."""
@@ -186,7 +219,40 @@ class Searching:
         return not self.missing
 
 
+def releases_below(octaves: Release) -> list[Release]:
+    """The releases that the rows of a search depend on."""
+    return [node for node in walk(octaves.input) if isinstance(node, Release)]
+
+
+def _follows(c: Component, node: Release, limit: LimitToSearch, clip: Call | None) -> bool:
+    """Whether the noise of a component is a multiple of the limit, or its cells are. clip: of bounds that are found."""
+    if limit.rule is Rule.QUANTILE:
+        return isinstance(c, QuantileChoice) and any(e == clip for e in parts_of(c.arg))
+    if limit.rule is Rule.RANGE:
+        return c.arg == clip and isinstance(c, ValueSum | ProductSum)
+    if limit.rule is Rule.SUM:
+        return c.of_unit is not None and c.of_unit.label == limit.label
+    if c.of_unit is not None or not isinstance(node.input, BoundContributions) or node.input.input != limit.of:
+        return False
+    if isinstance(c, UnitCount) and node.input.rows is None:
+        return limit.rule is Rule.GROUPS
+    return limit.rule is Rule.AVERAGE and not (isinstance(c, UnitCount) and node.input.few_groups)
+
+
 def share_of(rules: Collection[Rule]) -> Fraction:
     """Of all searches of a query together; more where averages and quantiles need a limit on rows and bounds, too."""
     both = Rule.AVERAGE in rules and any(rule.of_values for rule in rules)
     return MOST_SHARE if both else SHARE
+
+
+def _label(how: object, octaves: Release) -> str:
+    """Of some days of a growing table the limit is the same as of others: what is missing is asked under it."""
+    return fingerprint(how, _of_any_days(octaves), numbered=True)[:16]
+
+
+def _of_any_days(node: Node) -> Node:
+    if isinstance(node, Scan) and node.periods is not None:
+        return replace_node(node, periods=replace(node.periods, days=(), reopened=0))
+    below = inputs(node)
+    found = tuple(map(_of_any_days, below))
+    return node if all(map(is_, below, found)) else with_inputs(node, found)

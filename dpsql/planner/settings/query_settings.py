@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpsql.core.ir.components import KeySource
+from dpsql.core.ir.periods import Span
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 
@@ -35,6 +36,7 @@ class QuerySettings:
     keys: of the groups, where they were shown before; None: the query has all its keys to find. half: of what it may
         lose, of an ε once it is converted to ρ, the other half is for its keys, or for its numbers. aside: the part
         that searches have before. rooted: whether limits may be on the root of a sum of squares.
+    only: growing table → the days of it that are read at most: what of a plan is not stored.
     """
 
     epsilon: Fraction | None = None
@@ -60,3 +62,4 @@ class QuerySettings:
     half: bool = False
     aside: Fraction = Fraction(0)
     rooted: bool = True
+    only: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dpsql.core.engine import Engine
 from dpsql.core.release.planned import PlannedRelease
@@ -34,7 +35,7 @@ class AnsweringRows(Stage):
         """The statements that make the answer. Raises Rejected."""
         columns = query.bound.columns
         cuts = {
-            place: missing_of(tree, m.contribution, query.ctx.table, query.clips)
+            place: missing_of(tree, m.contribution, query.ctx.table, query.clips, query.counted)
             for place, (tree, m) in enumerate(zip(noise.found.distinct, noise.measured, strict=True))
             if not m.known
         }
@@ -49,7 +50,7 @@ class AnsweringRows(Stage):
     def told(self, noise: NoiseOfStages, query: QueryToPlan) -> Iterator[Note]:
         """Where numbers have no interval, and why."""
         assert self.post is not None
-        yield from interval_notes(query.bound.columns, self.post, noise.releases)
+        yield from interval_notes(query.bound.columns, self.post, noise.releases, _search(noise, query))
 
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """The answer's rows."""
@@ -59,3 +60,12 @@ class AnsweringRows(Stage):
         return replace(
             before, rows=post_process(self.post, before.noisy, engine, scratch, before.consistent, before.cut)
         )
+
+
+def _search(noise: NoiseOfStages, query: QueryToPlan) -> str:
+    """What would tell how much limits cut, with its price: that of the question now. Empty where there is none."""
+    settings = query.settings
+    if query.policy.search == "refuse" or settings.search or settings.found or settings.max_error:
+        return ""
+    price = replace(noise.request.budget, delta=Fraction(0))
+    return "limits=search" if settings.nominal else f"limits=search ({price})"

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.ir.expressions import Call
+from dpsql.core.ir.nodes import GroupKeys
 from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import TableNames
@@ -32,7 +33,7 @@ class QueryToPlan:
     """settings: with the query's comments and privacy clause. limits: with the policy's fewest units of a private key.
 
     weights: number of an output column → its weight, beside those that the settings name. clips: what is clipped to
-    bounds that a search finds.
+    bounds that a search finds. counted: rows of which a search finds how many of a unit count.
     """
 
     parsed: Parsed
@@ -45,6 +46,7 @@ class QueryToPlan:
     parameters: Parameters = ()
     weights: Mapping[int, Fraction] = field(default_factory=dict)
     clips: frozenset[Call] = frozenset()
+    counted: tuple[GroupKeys, ...] = ()
 
     @property
     def policy(self) -> Policy:

@@ -11,29 +11,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
-from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, RowCount, UnitCount, ValueSum
-from dpsql.core.ir.expressions import Call, walk
-from dpsql.core.ir.fingerprint import Fingerprint, fingerprint
-from dpsql.core.ir.nodes import BoundContributions, Release, key_sources
+from dpsql.core.ir.components import Component, RowCount
+from dpsql.core.ir.expressions import walk
+from dpsql.core.ir.fingerprint import Fingerprint
+from dpsql.core.ir.nodes import key_sources
 from dpsql.core.measures.measure_rule import groups_of_a_unit
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import FAMILIES, Additive, Exponential, Mechanism
 from dpsql.core.noise.scale import LARGEST_SCALE
+from dpsql.core.privacy_loss import largest as largest_loss
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import one_line
 from dpsql.diagnostics.note import Note, Rank, Topic, in_order
 from dpsql.planner.costs.expected_error import amount_of, expected_error
 from dpsql.planner.costs.privacy_cost import cost_of
-from dpsql.planner.notes.notes import off_told
+from dpsql.planner.notes.notes import BIAS, off_told
 from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
-from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching
+from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching, releases_below
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.stage import HandedOn, Stage
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
     from dpsql.engines.scratch import Scratch
     from dpsql.planner.plan import Plan
 
+AGAIN: Final = Note(
+    "limits of rows that depend on another number are found with that number drawn for the search", Rank.SOURCE
+)
 OF_LIMITS: Final = frozenset({"DP305", "DP501", "DP502", "DP503", "DP504", "DP507"})
 """Warnings that come of limits, which are not known yet."""
 LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE: MOST, Rule.QUANTILE: MOST}
@@ -56,15 +61,43 @@ class Searches(StageThatFinds):
     """What finds the limits of a query; the stages behind it are planned anew with them.
 
     plan: of the octaves. cells: how many there are of all searches together. settings: of the query, whose noise stays
-    of the family that it is of now.
+    of the family that it is of now. waiting: limits of rows that depend on other numbers, and what finds them once the
+    limits of those are found, each `plan` at its price, with limits of 1. earlier: what was found before.
+
+    Rows that depend on another number are searched with that number drawn for the search, at a part of its price: the
+    query's own is drawn once all limits are known.
     """
 
     limits: tuple[SearchedLimit, ...]
     cells: int
+    waiting: tuple[SearchedLimit, ...] = ()
+    following: tuple[Plan, ...] = ()
+    earlier: tuple[SearchResult, ...] = ()
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Of this search and of those behind it."""
+        return (self.plan, *self.following)
+
+    @property
+    def every(self) -> tuple[SearchedLimit, ...]:
+        """The limits that are not known yet."""
+        return (*self.limits, *self.waiting)
+
+    @property
+    def asked(self) -> tuple[PlannedRelease, ...]:
+        """The releases of this search and of those behind it."""
+        return tuple(release for plan in self.plans for release in plan.releases)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Label of a limit → the place of its octaves among `asked`."""
+        before = [0, *accumulate(len(plan.releases) for plan in self.plans)]
+        return {each.limit.label: before[each.round] + each.release for each in self.every}
 
     def limit_of(self, release: int, component: int) -> SearchedLimit | None:
         """What the noise of a component of the query is a multiple of."""
-        return next((limit for limit in self.limits if (release, component) in limit.follow), None)
+        return next((limit for limit in self.every if (release, component) in limit.follow), None)
 
     def found(self, noisy: Sequence[NoisyRelease], ids: Sequence[str] = ()) -> tuple[SearchResult, ...]:
         """What the octaves say, in the order of the limits. ids: by release, of the noise of its octaves."""
@@ -103,7 +136,8 @@ class LimitsFound(Stage):
         cut = {
             place: result[limit.label]
             for limit, places in self.followed
-            if limit.rule is Rule.SUM and limit.label in result
+            if (limit.rule is Rule.SUM or (limit.rule is Rule.AVERAGE and not limit.quantiles))
+            and limit.label in result
             for place in places
         }
         told = (*search_notes(self.results), *reach_notes(tuple(cut.values())))
@@ -116,26 +150,48 @@ def with_limits_followed(plan: Plan, searching: Searching) -> Plan:
     return replace(plan, stages=(LimitsFound(followed), *plan.stages))
 
 
-def with_searches(rest: Plan, octaves: Plan, searching: Searching, forms: Sequence[str], query: QueryToPlan) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What can be found at one time. places: the release of each limit's octaves among those of the plan."""
+
+    plan: Plan
+    limits: tuple[LimitToSearch, ...]
+    places: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """How many there are of all searches together."""
+        return sum(_groups(self.plan.releases[place].measured) for place in set(self.places))
+
+
+def with_searches(rest: Plan, rounds: Sequence[Round], searching: Searching, query: QueryToPlan) -> Plan:
     """The plan of a query with the searches that come first.
 
-    rest: of its releases, with limits of 1. octaves: of the searches. forms: their fingerprints, in order.
+    rest: of its releases, with limits of 1. rounds: of the searches, in order.
     """
-    limits = tuple(
-        _searched(limit, forms.index(fingerprint(limit.octaves, numbered=True)), rest, searching)
-        for limit in searching.missing
+    plans = tuple(replace(each.plan, written=replace(each.plan.written, finds=True)) for each in rounds)
+    first, *behind = (
+        tuple(
+            replace(_searched(*limit, rest, plans, searching), round=number)
+            for limit in zip(each.limits, each.places, strict=True)
+        )
+        for number, each in enumerate(rounds)
     )
+    waiting = tuple(limit for own in behind for limit in own)
     rest = rest.with_releases(tuple(_with_most_delta(r, rest) for r in rest.releases))
     noisy = [m.mechanism for r in rest.releases for m in r.measured.measurements if m.known is None]
     settings = replace(query.settings, family=_family(noisy))
-    cells = sum(_groups(r.measured) for r in octaves.releases)
-    search = Searches(octaves, settings, query.parameters, limits, cells, releases=octaves.releases)
+    octaves, releases = plans[0], [r.measured for plan in (*plans, rest) for r in plan.releases]
+    search = Searches(
+        octaves, settings, query.parameters, first, rounds[0].cells, waiting, plans[1:], releases=octaves.releases
+    )
+    named = [(s.limit.label, s.noise, s.largest) for s in search.every]
     return replace(
         rest,
         stages=(search, *map(_without_warnings_of_limits, rest.stages)),
-        cost=cost_of([r.measured for r in (*octaves.releases, *rest.releases)], query.policy),
-        identity=Fingerprint(rest.hash, octaves.hash, [(s.limit.label, s.noise, s.largest) for s in limits]),
-        notes=_notes(rest, octaves, limits),
+        cost=cost_of(releases, query.policy),
+        identity=Fingerprint(rest.hash, *(plan.hash for plan in plans), named),
+        notes=_notes(rest, search, query),
     )
 
 
@@ -172,9 +228,14 @@ def _with_most_delta(release: PlannedRelease, rest: Plan) -> PlannedRelease:
     return replace(release, measured=replace(release.measured, reserved_delta=most))
 
 
-def _searched(limit: LimitToSearch, release: int, rest: Plan, searching: Searching) -> SearchedLimit:
+def _searched(
+    limit: LimitToSearch, release: int, rest: Plan, plans: Sequence[Plan], searching: Searching
+) -> SearchedLimit:
+    """plans: of all searches; some draw numbers of the query, too, whose noise is a multiple of limits found before."""
     follow = _following(limit, rest, searching)
     below = tuple(other.label for other in searching.missing if is_at_most(limit, other))
+    if not follow and releases_below(limit.octaves):
+        raise reject("DP101", "no search finds a limit of rows that depend on another number")
     if limit.rule.of_values:
         clip = searching.clips[limit.label]
         for m in (m for r in rest.releases for m in r.measured.measurements if m.known is None):
@@ -198,17 +259,21 @@ def _searched(limit: LimitToSearch, release: int, rest: Plan, searching: Searchi
             largest.append(largest_octave(m.noise, weight, partial(weighed, weight=weight)))
         else:
             _require_room(m, limit)
+    for m in (m for plan in plans for m in _following(limit, plan, searching).values()):
+        if limit.rule is Rule.SUM and isinstance(m.mechanism, Additive):
+            largest.append(largest_octave(m.noise, m.component.weight, partial(weighed, weight=m.component.weight)))
+        else:
+            _require_room(m, limit)
     return SearchedLimit(limit, release, noise, min(largest), tuple(follow), threshold, below)
 
 
 def _following(limit: LimitToSearch, plan: Plan, searching: Searching) -> dict[tuple[int, int], Measurement]:
     """(release, component) → its measurement, of what is a multiple of the limit."""
-    clip = searching.clips.get(limit.label)
     return {
         (at, i): m
         for at, r in enumerate(plan.releases)
         for i, m in enumerate(r.measured.measurements)
-        if m.known is None and _follows(m.component, r.measured.node, limit, clip)
+        if m.known is None and searching.follows(limit, r.measured.node, m.component)
     }
 
 
@@ -244,28 +309,15 @@ def _widths(mechanism: Mechanism) -> tuple[Fraction, Fraction]:
     return mechanism.laplace, mechanism.gaussian
 
 
-def _follows(c: Component, node: Release, limit: LimitToSearch, clip: Call | None) -> bool:
-    """Whether the noise of a component is a multiple of the limit, or its cells are. clip: of bounds that are found."""
-    if limit.rule is Rule.QUANTILE:
-        return isinstance(c, QuantileChoice) and any(e == clip for e in walk(c.arg))
-    if limit.rule is Rule.RANGE:
-        return c.arg == clip and isinstance(c, ValueSum | ProductSum)
-    if limit.rule is Rule.SUM:
-        return c.of_unit is not None and c.of_unit.label == limit.label
-    if c.of_unit is not None or not isinstance(node.input, BoundContributions) or node.input.input != limit.of:
-        return False
-    if isinstance(c, UnitCount) and node.input.rows is None:
-        return limit.rule is Rule.GROUPS
-    return limit.rule is Rule.AVERAGE and not (isinstance(c, UnitCount) and node.input.few_groups)
-
-
 def _groups(measured: MeasuredRelease) -> int:
     """How many numbers are released: of the key lists, never of rows that were fetched."""
     return math.prod(len(source.keys) for source in key_sources(measured.node) or ())
 
 
-def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[Note, ...]:
+def _notes(rest: Plan, search: Searches, query: QueryToPlan) -> tuple[Note, ...]:
     """What the reader should know before anything is found."""
+    limits, plans = search.every, search.plans
+    price = largest_loss(cost_of([r.measured for plan in plans for r in plan.releases], query.policy).values())
     clipped = {one_line(s.limit.what) for s in limits if s.limit.rule.of_values}
     follow = _follow(limits)
 
@@ -280,11 +332,15 @@ def _notes(rest: Plan, octaves: Plan, limits: Sequence[SearchedLimit]) -> tuple[
     # How far quantiles are off whatever bounds are found, where no limit is.
     off = _follow([s for s in limits if s.limit.rule is Rule.QUANTILE])
     off -= _follow([s for s in limits if s.limit.rule is Rule.AVERAGE])
+    known = [note for note in rest.notes if not is_unknown(note)]
+    if not any(note.topic is Topic.CLIP for note in known):
+        known = [note for note in known if note != BIAS]
     return in_order(
         (
-            Note(f"{octaves.loss} of the price find the limits; then the rest is spent at these, whatever they are"),
+            Note(f"{price} of the price find the limits; then the rest is spent at these, whatever they are"),
+            *([AGAIN] if len(search.releases) > len({s.release for s in search.limits}) or search.following else ()),
             *_known_before(rest, limits),
-            *(note for note in rest.notes if not is_unknown(note)),
+            *known,
             *sorted(note for at in off for note in off_told(rest.releases[at].measured, at, any_bounds=True)),
         )
     )

@@ -128,7 +128,7 @@ def examine(
         return Examined(further(with_fixes(refusal.diagnostics, source, dialect), source, look), None)
     warnings = plan.warnings
     if plan.searches is not None:
-        what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.limits))
+        what = "the limit of " + " and of ".join(dict.fromkeys(each.limit.what for each in plan.searches.every))
         warnings = (*warnings, found_at_run_time(what, source))
     return _fitting(plan, policy, source, warnings, _says_epsilon(source, dialect))
 

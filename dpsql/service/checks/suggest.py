@@ -145,7 +145,7 @@ def _planned(session: Session, target: Target, epsilon: Fraction, parts: int = 1
 def _alone(session: Session, target: Target, epsilon: Fraction, parts: int) -> Plan | None:
     """The plan of a question, of whose searches the one that is wanted is left, at this ε; None if it has none."""
     plan = _asked(session, target.sql, epsilon, 1 / (SHARE * parts))
-    limits = () if plan.searches is None else tuple(s.limit for s in plan.searches.limits)
+    limits = () if plan.searches is None else tuple(s.limit for s in plan.searches.every)
     wanted = next((limit for limit in limits if limit.rule.of_values == (target.column is not None)), None)
     if wanted is None:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dpsql.core.ir.periods import Span
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
@@ -56,6 +57,11 @@ class Planner:
                 assert plan is not None
                 self.kept.keep(asked, self.facts.changes, policy, names, plan)
             return plan
+
+    def narrowed(self, plan: Plan, days: Mapping[str, tuple[Span, ...]]) -> Plan:
+        """A plan of the same question that reads these days of growing tables alone. Raises Rejected."""
+        settings = replace(plan.written.settings, only=days)
+        return self.plan(WrittenQuery(plan.source.text, plan.written.parameters, settings.dialect), settings)
 
     def preview(self, question: WrittenQuery, settings: QuerySettings) -> Plan:
         """As `plan`, but where no ε or δ is known anywhere a nominal one is used, so that EXPLAIN always shows.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.resolve import resolve
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.core.release.charge import Charged
 from dpsql.core.release.noisy import NoisyRelease, assembled
 from dpsql.diagnostics.diagnostic import Mark
@@ -24,27 +25,30 @@ from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.searches.found import nothing_found
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.keys_first import KeysFirst
-from dpsql.planner.stages.searching import LimitsFound
+from dpsql.planner.stages.searching import LimitsFound, Searches
+from dpsql.planner.stages.stage import Stage
 from dpsql.service.planning.planning import WrittenQuery
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 
-def with_limits(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
-    """The plan of a question, with the limits that its searches have found. charged: for these.
+def with_limits(
+    service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss
+) -> Plan:
+    """The plan of a question, with the limits that its searches have found. charged: for these. spent: by the run.
 
     Raises NothingFound: DP212, or DP409 if a public table has changed meanwhile.
     """
     assert plan.searches is not None
-    ids = [g.answers[0].id if g.answers else charged.ids[at, 0] for at, g in enumerate(charged.given)]
+    ids = [g.answers[0].id if 0 in g.answers else charged.ids.get((at, 0), "") for at, g in enumerate(charged.given)]
     found = plan.searches.found(noisy, ids)
     if any(each.limit is None for each in found):
-        raise nothing_found(plan.searches.limits, found, plan.source, plan.loss)
-    return _as_charged(service, plan, charged, "octaves", lambda: _compiled(service, plan, found))
+        raise nothing_found(plan.searches.limits, found, plan.source, spent)
+    return _as_charged(service, plan, spent, "octaves", lambda: _compiled(service, plan, found))
 
 
-def _as_charged(service: Service, plan: Plan, charged: Charged, kept: str, compiled: Callable[[], Plan]) -> Plan:
+def _as_charged(service: Service, plan: Plan, spent: PrivacyLoss, kept: str, compiled: Callable[[], Plan]) -> Plan:
     """What follows, of the same rows as what was charged. kept: what was drawn. Raises NothingFound: DP409."""
     try:
         limited = compiled()
@@ -52,8 +56,8 @@ def _as_charged(service: Service, plan: Plan, charged: Charged, kept: str, compi
             raise reject("DP409", "periods were closed meanwhile", source=plan.source, help=["ask again: it goes on"])
         service.facts.check_again(limited)
     except Rejected as refusal:
-        spent = f"{charged.spent} was charged; the noisy {kept} are kept"
-        told = [replace(d, notes=(*d.notes, spent), mark=Mark.SAYS_CHARGE) for d in refusal.diagnostics]
+        said = f"{spent} was charged; the noisy {kept} are kept"
+        told = [replace(d, notes=(*d.notes, said), mark=Mark.SAYS_CHARGE) for d in refusal.diagnostics]
         raise NothingFound(told) from None
     return limited
 
@@ -76,16 +80,18 @@ def with_held_limits(
             plan = _with_shown(service, plan, finding, held)
             continue
         assert plan.searches is not None
-        ids = [given.answers[0].id for given in resolution.given]
-        return _compiled(service, plan, plan.searches.found(held, ids), settings)
+        ids = [given.answers[0].id if 0 in given.answers else "" for given in resolution.given]
+        plan = _compiled(service, plan, plan.searches.found(held, ids), settings)
     return plan
 
 
-def with_keys(service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged) -> Plan:
-    """The plan of a question over the keys that are shown. charged: for these. Raises NothingFound: DP409."""
+def with_keys(
+    service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss
+) -> Plan:
+    """The plan of a question over the keys that are shown. spent: by the run. Raises NothingFound: DP409."""
     assert plan.keys_first is not None
     keys = plan.keys_first
-    return _as_charged(service, plan, charged, "keys", lambda: _with_shown(service, plan, keys, noisy))
+    return _as_charged(service, plan, spent, "keys", lambda: _with_shown(service, plan, keys, noisy))
 
 
 def _with_shown(service: Service, plan: Plan, keys: KeysFirst, noisy: Sequence[NoisyRelease]) -> Plan:
@@ -100,16 +106,22 @@ def _compiled(
     settings = settings or plan.searches.settings
     limits = {each.octaves.label: each.limit for each in found if each.limit is not None}
     limited = _with(service, plan, limits, replace(settings, family=plan.searches.settings.family))
-    if limited.searches is not None:
+    if (limited.searches is not None) != bool(plan.searches.following):
         raise AssertionError("a question that asks for other limits than it did before")
-    told = (replace(s, results=tuple(found)) if isinstance(s, LimitsFound) else s for s in limited.stages)
-    return replace(limited, stages=tuple(told))
+    told = (*plan.searches.earlier, *found)
+    return replace(limited, stages=tuple(_with_results(stage, told) for stage in limited.stages))
+
+
+def _with_results(stage: Stage, found: tuple[SearchResult, ...]) -> Stage:
+    if isinstance(stage, Searches):
+        return replace(stage, earlier=found)
+    return replace(stage, results=found) if isinstance(stage, LimitsFound) else stage
 
 
 def one_search(service: Service, plan: Plan, label: str) -> Plan:
     """The plan in which one search is left: what the others would find stands as 1. Raises Rejected."""
     assert plan.searches is not None
-    others = [s.limit for s in plan.searches.limits if s.limit.label != label]
+    others = [s.limit for s in plan.searches.every if s.limit.label != label]
     known = {limit.label: (0, 1) if limit.rule.of_values else 1 for limit in others}
     return _with(service, plan, known, plan.searches.settings) if known else plan
 

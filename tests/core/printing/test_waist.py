@@ -15,11 +15,12 @@ from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.forms import sliced
+from dpsql.core.printing.repeated_parts import RepeatedParts
 from dpsql.core.printing.shapes import cells, direct, weighted
 from dpsql.core.printing.waist import Level, WaistColumns
 from dpsql.engines.duckdb.locked.optimizers import restrict
 from tests.support.planning import planned
-from tests.support.waist_queries import POLICY, REPEATING, WRITTEN_ONCE, of_dialect
+from tests.support.waist_queries import POLICY, READ_TWICE, REPEATING, WRITTEN_ONCE, of_dialect
 
 PLAIN = [
     "SELECT COUNT(*), SUM(x) FROM log",
@@ -137,10 +138,27 @@ def test_the_clip_stands_above_and_reads_a_column() -> None:
     (statement,) = statements("SELECT SUM(x * 2 + 1) FROM log")
     above, below = statement.split("\nFROM (")
     assert above == (
-        "SELECT COALESCE(SUM(CAST(CASE WHEN e.a0 BETWEEN 1 AND 21 THEN e.a0 WHEN e.a0 < 1 THEN 1 "
-        "WHEN e.a0 > 21 THEN 21 END AS INTEGER)), 0) AS m0"
+        "SELECT COALESCE(SUM(CAST(CASE WHEN e.a0 < 1 THEN 1 WHEN e.a0 > 21 THEN 21 ELSE e.a0 END AS INTEGER)), 0) AS m0"
     )
     assert below.count("* 2") == 1 and below.endswith('FROM "log" AS t1) AS e')
+
+
+@pytest.mark.parametrize("sql", READ_TWICE)
+def test_what_a_text_reads_twice_is_computed_once(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def times() -> int:
+        (statement,) = statements(sql)
+        return statement.count("* CAST(7 ") + statement.replace("* 7)'", "").count("* 7")
+
+    assert times() == 1
+    monkeypatch.setattr(RepeatedParts, "_levels", lambda self, texts: {})
+    assert times() > 1, "the broken twin"
+
+
+def test_a_long_list_of_slices_is_a_column() -> None:
+    """Within a CASE DuckDB compares one value after the other."""
+    kinds = ", ".join(map(str, range(9)))
+    (statement,) = statements(f"SELECT COUNT(*) FILTER (WHERE x IN ({kinds})), COUNT(*) FILTER (WHERE x > 9) FROM log")
+    assert "CASE WHEN o.a0 THEN 0" in statement
 
 
 @pytest.mark.parametrize("sql", PLAIN)

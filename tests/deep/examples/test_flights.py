@@ -297,7 +297,7 @@ def test_three_rows_near_the_truth(sessions: Sessions, flights_tables: duckdb.Du
         "at most 30 rows per aircraft and group counted",
         "dep_delay is clipped to [-30, 180]",
         "rows with another origin than the 3 listed are left out",
-        "what lies beyond these limits and bounds is missing: a bias, which no ± holds",
+        "what lies beyond these bounds is missing: a bias, which no ± holds",
     }
 
 

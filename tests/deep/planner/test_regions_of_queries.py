@@ -91,7 +91,7 @@ def answers(seeds: range) -> tuple[int, int]:
             try:
                 plan = town.plan(sql)
                 with pytest.MonkeyPatch.context() as patched:
-                    patched.setattr(read_periods, "_possible", lambda term, day: read_periods.ALL)
+                    patched.setattr(read_periods, "_possible", lambda term, day: read_periods.PossibleDays())
                     whole = town.plan(sql)
             except Rejected:
                 continue
@@ -116,8 +116,8 @@ def test_a_guess_from_both_sides_of_an_or_is_noticed(monkeypatch: pytest.MonkeyP
         if isinstance(term, Call) and term.function == "or":
             found = read_periods.ALL
             for arg in term.args:
-                found = common(found, true(arg, day))
-            return found
+                found = common(found, true(arg, day).days)
+            return read_periods.PossibleDays(found)
         return true(term, day)
 
     monkeypatch.setattr(read_periods, "_possible", wrong)

@@ -90,24 +90,26 @@ def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings:
     except Rejected as refusal:
         assert refusal.diagnostics[0].code != "DP904", sql
         return
-    if plan.finding is None:
-        return
-    first, drawn = plan, [*plan.first.releases]
+    asked, at, most = [*plan.first.releases], plan, 3
     if plan.keys_first is not None:
-        keys = [*exact(drawn[0], store)]
+        keys = [*exact(asked[0], store)]
         shown = rng.sample(keys, min(len(keys), rng.choice((0, 1, 2, 20))))
-        list_of = KeySource(tuple(range(len(drawn[0].measured.node.keys))), tuple(shown), "")
-        plan = _compiled(store, world, sql, replace(plan.keys_first.settings, keys=list_of))
-        assert plan.keys_first is None, sql
-    if plan.searches is not None:
-        drawn += plan.first.releases if plan is not first else ()
-        found: Limits = {s.limit.label: found_limit(rng, s) for s in plan.searches.limits}
-        plan = _compiled(store, world, sql, replace(plan.searches.settings, found=found))
-    assert plan.finding is None, sql
-    drawn += plan.releases
-    all_of_it = cost_of([r.measured for r in drawn], world.policy)
-    assert all(loss.within(first.cost[unit]) for unit, loss in all_of_it.items()), sql
-    for planned in drawn:
+        list_of = KeySource(tuple(range(len(asked[0].measured.node.keys))), tuple(shown), "")
+        at = _compiled(store, world, sql, replace(plan.keys_first.settings, keys=list_of))
+        asked += at.first.releases
+    while at.searches is not None:  # a round for each number that other rows read
+        settings = at.searches.settings
+        found: Limits = {**settings.found, **{s.limit.label: found_limit(rng, s) for s in at.searches.limits}}
+        at, most = _compiled(store, world, sql, replace(settings, found=found)), most - 1
+        assert most >= 0, sql
+        asked += at.first.releases
+    if at is plan:
+        return
+    both = cost_of([r.measured for r in asked], world.policy)
+    assert all(loss.within(plan.cost[unit]) for unit, loss in both.items()), sql
+    for planned in asked:
+        if any(s.reads(other.label) for s in planned.statements for other in asked):
+            continue  # noisy numbers that are not drawn here
         vectors = []
         for db in range(world.neighbours + 1):
             store.show(db)

@@ -12,15 +12,18 @@ from itertools import combinations
 
 import pytest
 
+from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.planner.compile import compile_query
 from dpsql.planner.plan import Plan
+from dpsql.planner.postprocessing.noisy_rows import as_query
 from dpsql.planner.searches.limits_to_search import Rule
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.public_facts import FactStore
 from tests.deep.core.analysis.test_contribution_bounding import _worlds
-from tests.support.neighbour_oracle import Vector, change, exact, violations
+from tests.support.neighbour_oracle import SALT, Vector, change, exact, violations
 from tests.support.random_databases import Store, World
 
 QUERIES = {
@@ -109,3 +112,60 @@ def test_a_chain_tells_what_is_paid_and_no_more(query: str) -> None:
 def test_where_units_are_replaced(query: str) -> None:
     most, halved, broken = chains(query, "replace_one")
     assert not broken and Fraction(1, 2) <= most <= 1 < halved
+
+
+IN_ROUNDS = {
+    "rows that read a number": "SELECT COUNT(*) FROM t WHERE x > (SELECT COUNT(*) FROM t)",
+    "totals that read a number": "SELECT g, SUM(x) FROM t WHERE x >= (SELECT COUNT(*) FROM t) GROUP BY g",
+}
+NUMBERS = (-1, 1, 2)
+"""What the inner number may be drawn as: all rows are above it, some, or none."""
+
+
+def shown(
+    store: Store, databases: Sequence[int], releases: Sequence[PlannedRelease], number: int
+) -> list[list[Vector]]:
+    """The vectors of two releases, of which the second reads the first, as that was drawn."""
+    first, second = releases
+    free = NoisyRelease.of_rows(first, {(): [number]}, [[number]])
+    earlier, found = {first.label: as_query(free, DUCKDB)}, []
+    for db in databases:
+        store.show(db)
+        found.append([exact(first, store), exact_totals(second, store, SALT, earlier)])
+    return found
+
+
+@pytest.mark.parametrize("query", IN_ROUNDS)
+def test_rounds_tell_what_is_paid_and_no_more(query: str) -> None:
+    """Four statements, whatever the two numbers and both limits are: the search, the inner number with the second
+    search, and both numbers of the answer."""
+    store, most, halved, broken = Store(), Fraction(0), Fraction(0), list[str]()
+    sql = IN_ROUNDS[query]
+    for world, count in _worlds({}, 2):
+        store.load(world)
+        databases = range(count + 1)
+        plan = compiled(store, world, sql)
+        octaves = vectors(store, databases, plan.first.releases)
+        for k in range(OCTAVES + 1):
+            inner = {s.limit.label: 2**k for s in plan.searches.limits} if plan.searches is not None else {}
+            between = compiled(store, world, sql, dict(inner))
+            assert between.searches is not None
+            outer = {s.limit.label: 2**k for s in between.searches.limits}
+            last = compiled(store, world, sql, {**inner, **outer})
+            less = compiled(store, world, sql, {**inner, **{label: max(1, 2 ** (k - 1)) for label in outer}})
+            for number in NUMBERS:
+                second = shown(store, databases, between.first.releases, number)
+                third = shown(store, databases, last.releases, number)
+                for i in range(1, count + 1):
+                    before = told(plan.first.releases, octaves[0], octaves[i])
+                    before += told(between.first.releases, second[0], second[i])
+                    most = max(most, before + told(last.releases, third[0], third[i]))
+                    halved = max(halved, before + told(less.releases, third[0], third[i]))
+                    each = (*plan.first.releases, *between.first.releases, *last.releases)
+                    one, other = (octaves[j] + second[j] + third[j] for j in (0, i))
+                    for planned, a, b in zip(each, one, other, strict=True):
+                        broken += violations(planned, a, b)
+    store.close()
+    assert not broken
+    assert Fraction(9, 10) <= most <= 1, "ε is 1, and it is reached"
+    assert halved > 1, "noise for half the limit is told apart"

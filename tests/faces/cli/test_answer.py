@@ -19,7 +19,7 @@ from dpsql.core.ir.nodes import Values
 from dpsql.core.ir.types import DOUBLE
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import PrivacyLoss, left_text
-from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.cli.answer_text import Style, answer_text, as_csv, as_json, footer_of
 from dpsql.faces.cli.options import Format, Intervals
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals
@@ -86,7 +86,18 @@ def test_what_has_no_interval_says_why() -> None:
 def test_dangers_stand_first_and_each_note_has_a_line() -> None:
     notes = (Note("drawn"), Note("clipped", Rank.BIAS), Note("beyond is missing", Rank.BIAS), Note("cut", Rank.DANGER))
     lines = footer_of(answer(("n",), ((1,),), notes=notes), None).splitlines()
-    assert lines == ["(1 row)  spent ε 0.2", "  cut", "  clipped", "  beyond is missing", "  drawn"]
+    assert lines == ["(1 row)  spent ε 0.2; 1 more note: --format json", "  cut", "  clipped", "  beyond is missing"]
+
+
+def test_three_notes_are_shown_and_all_dangers() -> None:
+    dangers = [Note(f"danger {n}", Rank.DANGER) for n in range(4)]
+    gap, ends = Note("no interval", Rank.BIAS, Topic.GAP), Note("at least", Rank.BIAS, Topic.ENDS)
+    shown = answer(("n",), ((1,),), notes=(Note("clipped", Rank.BIAS), ends, gap, dangers[0]))
+    first, *rest = footer_of(shown, None, more="\\notes").splitlines()
+    assert first == "(1 row)  spent ε 0.2; 1 more note: \\notes"
+    assert rest == ["  danger 0", "  no interval", "  at least"]
+    shown = answer(("n",), ((1,),), notes=(gap, *dangers, ends))
+    assert footer_of(shown, None).splitlines()[1:] == [f"  {note}" for note in dangers]
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,14 @@ def test_a_table_ends_with_price_rest_notes_and_level(dpsql: Call, clinic: Clini
     sql = "SELECT region, COUNT(*) AS n FROM visits JOIN patients USING (patient_id) GROUP BY region ORDER BY region"
     done = dpsql("query", clinic.policy, sql, "--epsilon", "0.2", "--analyst", "ana")
     assert done.status == 0 and done.err == ""
-    header, rule, *rows, footer, left_out, limit, bias, ends = done.out.splitlines()
+    header, rule, *rows, footer, left_out, ends, limit = done.out.splitlines()
     assert header.split() == ["region", "|", "n"] and set(rule) == {"-", "+"}
     assert [row.split()[0] for row in rows] == ["east", "north", "south", "west"]
     assert all(" ≥ " in row and row.endswith(" (cut by an unknown amount)") for row in rows)
     assert footer == "(4 rows)  spent ε 0.2, left ε 2.8 δ 1e-7; ± at 95 %"
     assert left_out == "  rows with another region than the 4 listed are left out"
-    assert limit == "  at most 12 rows per patient counted" and bias == f"  {BIAS}"
-    assert ends == "  n: at least the lower end; how much limits cut is unknown, limits=search tells"
+    assert ends == "  n: at least the lower end; how much limits cut is unknown: limits=search (ε 0.2) tells"
+    assert limit == "  at most 12 rows per patient counted"
     assert "\x1b" not in done.out
 
 

@@ -142,6 +142,16 @@ def test_looking_spends_nothing_and_makes_no_ledger(dpsql: Call, clinic: Clinic)
     assert "would cost ε 0.5" in dpsql("shell", clinic.policy, "-c", f"\\cost {COUNT}").out
 
 
+def test_notes_of_the_last_answer(dpsql: Call, clinic: Clinic) -> None:
+    """Three stand below it; \\notes has all of them."""
+    sql = "SELECT region, COUNT(*) AS n, AVG(age) AS a FROM patients JOIN visits USING (patient_id) GROUP BY region"
+    done = dpsql("shell", clinic.policy, "-c", "\\notes", "-c", sql, "-c", "\\notes", "--ledger", ":memory:")
+    assert done.status == 0 and done.err == "there are no notes: no answer has any yet\n"
+    footer, *notes = done.out[done.out.index("(4 rows)") :].splitlines()
+    assert footer.endswith("; 1 more note: \\notes"), done.out
+    assert [line.strip() for line in notes[:3]] == notes[3:6] and len(notes) == 7
+
+
 def test_a_ledger_that_was_removed_is_noticed_at_the_start(dpsql: Call, clinic: Clinic) -> None:
     assert dpsql("shell", clinic.policy, "-c", COUNT).status == 0
     clinic.ledger.unlink()

@@ -14,7 +14,7 @@ import pytest
 import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.mechanisms import DiscreteLaplace
-from dpsql.planner.postprocessing.intervals import found_cuts
+from dpsql.planner.postprocessing.intervals import found_cuts, linear
 from dpsql.planner.postprocessing.planning.forms import OF_CUT
 from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, WhatIsCut, what_is_cut
 
@@ -24,12 +24,18 @@ CAP = 40
 
 @pytest.fixture(scope="module")
 def data() -> duckdb.DuckDBPyConnection:
-    """2,000 customers with 4 rows, 200 with 60, and 40 with 90."""
+    """2,000 customers with 4 rows, 200 with 60, and 40 with 90, who are late and in debt. In `visits` 2,000 have one of
+    each of four kinds, and 100 have sixteen."""
     found = duckdb.connect()
     found.execute(
         "CREATE TABLE orders AS SELECT c AS customer, ['a', 'b', 'c'][i % 3 + 1] AS kind,"
-        " CAST(i % 11 AS INTEGER) AS price"
+        " CAST(i % 11 AS INTEGER) AS price, -CAST(i % 11 AS INTEGER) AS debt,"
+        " CAST(IF(c < 2000, 0, 10) AS INTEGER) AS late, CAST(IF(c < 2000, i - 2, -10) AS INTEGER) AS balance"
         " FROM range(2240) t(c), range(90) u(i) WHERE i < CASE WHEN c < 2000 THEN 4 WHEN c < 2200 THEN 60 ELSE 90 END"
+    )
+    found.execute(
+        "CREATE TABLE visits AS SELECT c AS customer, ['a', 'b', 'c', 'd'][i % 4 + 1] AS kind"
+        " FROM range(2100) t(c), range(64) u(i) WHERE i < IF(c < 2000, 4, 64)"
     )
     return found
 
@@ -44,6 +50,9 @@ def con(data: duckdb.DuckDBPyConnection) -> Iterator[dpsql.Connection]:
                 "customer": {"type": "bigint", "nullable": False},
                 "kind": {"type": "varchar", "domain": ["a", "b", "c"], "nullable": False},
                 "price": {"type": "integer", "bounds": [0, 10], "nullable": False},
+                "debt": {"type": "integer", "bounds": [-10, 0], "nullable": False},
+                "late": {"type": "integer", "bounds": [0, 10], "nullable": False},
+                "balance": {"type": "integer", "bounds": [-10, 10], "nullable": False},
             },
         }},
         "budgets": {"total": {"epsilon": 1_000_000}},
@@ -94,12 +103,12 @@ def test_the_number_without_limits_is_in_the_interval(
         return None if told is None else WhatIsCut(told.octaves, {k: n for k, n in told.each.items() if k > from_}, 1)
 
     for twin in (nothing, late):
-        monkeypatch.setattr(found_cuts, "what_is_cut", twin)
+        monkeypatch.setattr(linear, "what_is_cut", twin)
         assert covered(con, data, 10, epsilon=400)[0] == 0
 
 
 def test_all_groups_together_lost_it_once(con: dpsql.Connection, data: duckdb.DuckDBPyConnection) -> None:
-    """A total of groups, and each of them, lies at most B + q above; a share of them has no interval."""
+    """A total of groups, and each of them, lies at most B + q above; a share as if one group had lost it all."""
     shares = "COUNT(*) / SUM(COUNT(*)) OVER () AS s"
     sql = f"SELECT kind, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t, {shares} FROM orders GROUP BY 1"
     answer = con.sql(sql).run(epsilon=400, fresh=True)
@@ -107,13 +116,17 @@ def test_all_groups_together_lost_it_once(con: dpsql.Connection, data: duckdb.Du
     one = max(row["n"][1] - number for (_, number, *_), row in pairs(answer))
     for (kind, _, total, _), row in pairs(answer):
         (_, group_high), (_, total_high) = row["n"], row["t"]
-        assert group_high >= truths[kind] and total_high >= sum(truths.values()) and row["s"] is None
+        assert group_high >= truths[kind] and total_high >= sum(truths.values())
+        most, share = total_high - total, truths[kind] / sum(truths.values())
+        own = next(number for k, number, *_ in answer.rows if k == kind)
+        low, high = row["s"]
+        assert low <= share <= high and low == pytest.approx(own / (total + most), rel=0.02)
+        assert high == pytest.approx((own + most) / (total + most), rel=0.02)
         assert total_high - total < 1.5 * one  # and not three times
 
 
 def test_what_the_octaves_do_not_tell() -> None:
-    """Little evidence, roots of squares and octaves that end at a cap tell no upper end; a limit that nobody is above
-    cuts nothing."""
+    """Little evidence and octaves that end at a cap tell no upper end; a limit that nobody is above cuts nothing."""
     noise = DiscreteLaplace(Fraction(5))
 
     def of(counts: dict[int, int], limit: int, number: int = 63, **others: Any) -> WhatIsCut | None:
@@ -124,7 +137,7 @@ def test_what_the_octaves_do_not_tell() -> None:
     assert told is not None and told.each == {6: 24, 7: 88} and told.reach == 128
     assert (of({3: 900}, 32) or pytest.fail()).each == {}
     assert of({3: 40}, 8, at_most=8) is None and of({3: 60}, 8, at_most=8) is not None
-    assert of({}, 8, at_most=8) is None and of({3: 900}, 4, roots=True) is None
+    assert of({}, 8, at_most=8) is None and of({3: 900}, 4, roots=True) is not None
     assert of({3: 900, 5: 80}, 8, number=6, at_most=32) is None
 
 
@@ -158,6 +171,101 @@ def discrete(drawn: np.random.Generator, scale: float, size: int) -> Any:
     """A reference: the difference of two geometric numbers is a discrete Laplace one."""
     p = 1 - np.exp(-1 / scale)
     return (drawn.geometric(p, size) - drawn.geometric(p, size)).astype(float)
+
+
+MADE = {
+    "debt": "SELECT SUM(debt) AS x FROM orders",
+    "both signs": "SELECT SUM(balance) AS x FROM orders",
+    "an average": "SELECT AVG(late) AS x FROM orders",
+    "a deviation": "SELECT STDDEV_SAMP(late) AS x FROM orders",
+    "a variance": "SELECT VAR_POP(late) AS x FROM orders",
+    "averages": "SELECT AVG(late) - AVG(price) AS x FROM orders",
+    "a ratio": "SELECT SUM(late) * 1.0 / COUNT(*) AS x FROM orders",
+    "a rounded share": "SELECT ROUND(100.0 * COUNT(*) FILTER (WHERE late > 5) / COUNT(*), 2) AS x FROM orders",
+    "a difference": "SELECT SUM(late) - SUM(price) AS x FROM orders",
+    "a comparison": "SELECT CASE WHEN SUM(late) > 100000 THEN 1 ELSE 0 END AS x FROM orders",
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_what_is_made_of_cut_numbers_holds_the_one_without_limits(
+    made: str, con: dpsql.Connection, data: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least 14 of 20: of fewer P < 1e-4 at 95 %. Never where B is 0."""
+    sql = MADE[made]
+    ((truth,),) = data.execute(sql).fetchall()
+
+    def held(runs: int, epsilon: int) -> int:
+        found = [con.sql(sql).run(epsilon=epsilon + Fraction(run, 100), fresh=True) for run in range(runs)]
+        return sum(holds(answer.intervals()[0]["x"], float(truth)) for answer in found)
+
+    assert held(20, 4) >= 14
+
+    def nothing(found: SearchResult) -> WhatIsCut | None:
+        told = what_is_cut(found)
+        return None if told is None else WhatIsCut(told.octaves, {}, told.reach)
+
+    if made != "a comparison":  # which is false in the twin and beside it
+        monkeypatch.setattr(linear, "what_is_cut", nothing)
+        assert held(5, 400) == 0
+
+
+@pytest.mark.parametrize("made", ["debt", "both signs"])
+def test_the_side_to_which_values_are_cut_is_that_of_their_signs(
+    made: str, con: dpsql.Connection, data: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((truth,),) = data.execute(MADE[made]).fetchall()
+    asked = con.sql(MADE[made])
+    assert holds(asked.run(epsilon=401, fresh=True).intervals()[0]["x"], truth)
+    monkeypatch.setattr(found_cuts, "_signs", lambda noises, at: (0, 1))
+    assert not holds(asked.run(epsilon=402, fresh=True).intervals()[0]["x"], truth)
+
+
+@pytest.fixture(scope="module")
+def in_rho(data: duckdb.DuckDBPyConnection) -> Iterator[dpsql.Connection]:
+    """Limits are on the root of the sum of squares: 8·√4, half of what those with 16 visits of each kind have."""
+    policy: dict[str, Any] = {
+        "version": 1, "name": "roots", "units": {"customer": {}}, "search": "auto", "privacy": {"accountant": "zcdp"},
+        "tables": {"visits": {
+            "unit": {"column": "customer"}, "max_rows_per_group": 8, "max_groups_per_unit": 4,
+            "columns": {
+                "customer": {"type": "bigint", "nullable": False},
+                "kind": {"type": "varchar", "domain": ["a", "b", "c", "d"], "nullable": False},
+            },
+        }},
+        "budgets": {"total": {"rho": 1_000_000_000}},
+    }  # fmt: skip
+    opened = dpsql.Policy.from_dict(policy)
+    with dpsql.connect(data, policy=opened, ledger=MemoryLedger("roots", "zcdp"), optimizers="ours") as connection:
+        yield connection
+
+
+def test_of_roots_several_groups_lost_the_root_of_their_number_times_as_much(
+    in_rho: dpsql.Connection, data: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT kind, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t, COUNT(*) / SUM(COUNT(*)) OVER () AS s"
+    asked = in_rho.sql(f"{sql} FROM visits GROUP BY kind")
+    lost, truth = 100 * 8, 4 * (2000 + 1600)
+
+    def ends() -> tuple[float, float]:
+        answer = asked.run(rho=10_000, fresh=True)
+        assert [f.octaves.roots for f in answer.plan.found] == [True]
+        for (_, own, total, _), row in pairs(answer):
+            assert own == pytest.approx(truth / 4 - lost, abs=10) and holds(row["n"], truth / 4)
+            assert total == pytest.approx(truth - 4 * lost, abs=40) and holds(row["s"], 0.25)
+        return answer.intervals()[0]["t"]  # type: ignore[return-value]
+
+    low, high = ends()
+    assert low <= truth <= high < truth + 400
+
+    def alone(noises: Any, at: Any, rows: Any, each: Any, height: int) -> Any:
+        found = np.zeros(height)
+        np.maximum.at(found, rows, each)
+        return found
+
+    monkeypatch.setattr(found_cuts, "_together", alone)
+    low, high = ends()
+    assert high < truth
 
 
 # --- bounds that were found ------------------------------------------------------------------------------------------

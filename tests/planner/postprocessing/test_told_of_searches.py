@@ -112,26 +112,27 @@ def test_the_notes_of_a_limit() -> None:
     limit = limit_of_sum(search, Fraction(5, 3))
     assert limit == 8192, "30 units in the octave above the highest of which noise could not be a part"
     assert list(search_notes([SearchResult(search, limit)]))[1] == (
-        "about 0 ± 126 customer units lie above it and were cut"
+        "about 0 ± 126 customer units lie above the limit of SUM(amount) and were cut"
     )
     limit = limit_of_sum(search, Fraction(50))
     assert limit == 4096
     assert list(search_notes([SearchResult(search, limit, PAID)])) == [
         "limit of SUM(amount) found: 4,096 per customer (search ε 0.2, kept for later queries)",
-        "about 23 ± 126 customer units lie above it and were cut",
-        "with them about 0 to 122,880 of SUM(amount) in total: it is not in the answer",
+        "about 23 ± 126 customer units lie above the limit of SUM(amount) and were cut",
+        "about 0 to 122,880 of SUM(amount) lies above the limit in total: it is not in the answer",
     ]
     # What an octave above holds is told, and never added to the answer.
     assert list(search_notes([SearchResult(search, 2048)])) == [
         "limit of SUM(amount) found: 2,048 per customer",
-        "about 9,023 ± 126 customer units lie above it and were cut",
-        "with them about 61,440 to 18,616,320 of SUM(amount) in total: it is not in the answer",
+        "about 9,023 ± 126 customer units lie above the limit of SUM(amount) and were cut",
+        "about 61,440 to 18,616,320 of SUM(amount) lies above the limit in total: it is not in the answer",
     ]
 
 
 def test_what_was_cut_has_no_upper_end_where_totals_lie_beyond_the_last_octave() -> None:
     *_, told = search_notes([SearchResult(octaves({10: 900, 62: 60}), 1024)])
-    assert told == f"with them about {60 * (2**61 - 1024):,} or more of SUM(amount) in total: it is not in the answer"
+    least = f"about {60 * (2**61 - 1024):,} or more of SUM(amount)"
+    assert told == f"{least} lies above the limit in total: it is not in the answer"
 
 
 def test_the_notes_of_bounds_and_grids() -> None:
@@ -142,7 +143,7 @@ def test_the_notes_of_bounds_and_grids() -> None:
     assert found.limit == (-4, 512)
     assert list(search_notes([found])) == [
         "bounds of amount found: -0.04 to 5.12",
-        "about 0 ± 398 customer units lie outside them and were cut",
+        "about 0 ± 398 customer units lie outside the bounds of amount and were cut",
     ]
     (told,) = bounds([found])
     assert told.limit == (-0.04, 5.12) and told.beyond == (0, 398)

@@ -67,7 +67,7 @@ def scan(node: Scan, ctx: Context) -> Facts:
 def _of_periods(node: Scan, known: Facts, grows: Growth | None, ctx: Context) -> Facts:
     """Facts of the rows that are read of a growing table. Raises AssertionError: it is not said, or is not allowed."""
     read = node.periods
-    if read is None or grows is None or read.by != grows.by:
+    if read is None or grows is None or (read.by, read.every) != (grows.by, grows.every):
         raise AssertionError(f"a scan of {node.table} that says nothing, or something else, of its periods")
     allowed = grows.readable(ctx.public.closed(node.table))
     if not read.days or read.days != grows.whole(read.days) or not covers(allowed, read.days):

@@ -1,17 +1,17 @@
 """The clip (F1): each integer that is added lies between two ends.
 
 *Claim.* What a row adds is an integer of [low, high], or nothing. *Why.* The clip stands outermost and reads a column
-of integers: of one value one branch gives that value where it lies between the ends, or an end. Engines that merge
-projections may compute what it reads at each place where it is named: there GREATEST and LEAST name it once, and
+of integers: of one value one branch gives an end, or that value, which lies between the ends or is NULL. Engines that
+merge projections may compute what it reads at each place where it is named: there GREATEST and LEAST name it once, and
 whether it is NULL is asked beside them. *When it would be false.* A clip of an analyst's text, which is computed at
 each place; an operation above it that is not of integers; a column of floating-point numbers, whose arithmetic rounds.
 *Tested by* tests/core/printing/test_clip_of_columns.py, tests/core/printing/test_grid_integers.py,
-tests/deep/core/analysis/test_value_intervals.py. Example: `CASE WHEN i.a0 BETWEEN 0 AND 9 THEN i.a0 WHEN i.a0 < 0
-THEN 0 WHEN i.a0 > 9 THEN 9 END`.
+tests/deep/core/analysis/test_value_intervals.py. Example: `CASE WHEN i.a0 < 0 THEN 0 WHEN i.a0 > 9 THEN 9 ELSE i.a0
+END`.
 
-What is clipped already, as it is meant to be, by the projection below, is in a SUM better asked to lie between the ends
-than clipped anew: FILTER (WHERE y BETWEEN low AND high) costs 1.05 of the sum, CASE 1.3 (DuckDB, measured). A value
-beyond them would add nothing.
+What is clipped already, as it is meant to be, by the projection below, is in a SUM or a histogram better asked to lie
+between the ends than clipped anew: FILTER (WHERE y BETWEEN low AND high) costs 1.05 of the sum, CASE 1.3 (DuckDB,
+measured). A value beyond them would add nothing.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def clipped(d: Dialect, c: Component, y: str, low: str, high: str) -> str:
         # One comparison of each end, of one mention: whatever the value is at another place.
         held = d.greatest(d.least(full, high), low)
         return held if c.counts_every_row else f"CASE WHEN {y} IS NOT NULL THEN {held} END"
-    inside = f"WHEN {full} BETWEEN {low} AND {high} THEN {full}"
-    return f"CASE {inside} WHEN {full} < {low} THEN {low} WHEN {full} > {high} THEN {high} END"
+    return f"CASE WHEN {full} < {low} THEN {low} WHEN {full} > {high} THEN {high} ELSE {full} END"
 
 
 def within(y: str, low: str, high: str) -> str:

@@ -8,7 +8,7 @@ a product that is cut after it has overflowed; a sum that is cast to the type of
 that type holds 2⁴⁰ rows of the argument's. *Tested by* tests/core/analysis/test_aggregate.py,
 tests/core/printing/test_spreads.py, tests/deep/core/analysis/test_operators.py.
 
-    SUM(CASE WHEN i.a0 BETWEEN … END)                               DuckDB: of integers a HUGEINT
+    SUM(CASE WHEN i.a0 < … END)                                     DuckDB: of integers a HUGEINT
     SUM(CAST(GREATEST(LEAST(i.a0, …), …) AS numeric))               PostgreSQL: exact
     SUM(…a0 >> 44) * 2⁴⁴ + SUM(…) * 2²² + SUM(…)                    Spark: three sums of 64 bits
 """

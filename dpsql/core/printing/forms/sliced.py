@@ -38,8 +38,8 @@ from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms, of_any_slice
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names
-from dpsql.core.printing.waist import Level, Listed, apart, text, waist
+from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.waist import Level, Listed, text, waist
 from dpsql.core.value_classes import replace
 
 LONG = 8
@@ -103,15 +103,18 @@ def places(sets: Sets) -> dict[int, tuple[int, int]]:
 
 
 def _number(each: SliceSet, components: Sequence[Component], names: Names) -> str:
-    """A slice's number as a column; of conditions with long lists, of columns that hold these.
+    """A slice's number as a column.
 
-    Within a CASE DuckDB compares a list value by value: 20 times the whole query, of 300 texts. Columns of ten short
-    conditions cost 1.4 times what their CASE does.
+    Within a CASE DuckDB compares a list value by value, 20 times the whole query, of 300 texts: long lists are columns.
     """
-    lists = (e for c in each.conditions(components) for e in walk(c) if isinstance(e, Call) and e.function == "in")
-    if names.apart is None or any(len(e.args) > LONG for e in lists):
-        return apart(names, Level.INTEGERS, number(each, components, names))
-    return names.apart.column(Level.TEXTS, number(each, components, names.apart.block.names))
+    if names.apart is None:
+        return number(each, components, names)
+    below, parts = names.apart.below, names.apart.parts
+    if parts is not None:
+        for e in (e for c in each.conditions(components) for e in walk(c)):
+            if isinstance(e, Call) and e.function == "in" and len(e.args) > LONG:
+                parts.keep(spell(e, below)[0])
+    return names.apart.column(Level.TEXTS, number(each, components, below))
 
 
 def with_numbers(listed: Listed, sets: Sets, components: Sequence[Component]) -> Listed:

@@ -18,10 +18,10 @@ from dpsql.core.numbers.cells import Cells
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Names
-from dpsql.core.printing.forms.clip import only_if
+from dpsql.core.printing.forms.clip import only_if, within
 from dpsql.core.printing.forms.key_lists import member
 from dpsql.core.printing.forms.sliced import Sets, unfiltered, with_numbers
-from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.grid_integers import clipped_below, quantized
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.printing.waist import conditions, text, waist
 
@@ -52,6 +52,7 @@ def histogram(
         cells, cell = c.choices, "r.y"
     ids = rule(c).counts == "ids"
     unit = unit if weighed is not None or ids else ()
+    held: list[str] = []
 
     def counting(over: Names) -> list[str]:
         assert c.arg is not None
@@ -63,7 +64,12 @@ def histogram(
 
     def listed(over: Names) -> list[str]:
         assert c.arg is not None
-        value = d.cast(quantized(c, over), BIGINT) if isinstance(c, QuantileChoice) else text(c.arg, over)[0]
+        if isinstance(c, QuantileChoice):
+            near = clipped_below(c, over)
+            value = d.cast(quantized(c, over) if near is None else near, BIGINT)
+            held.append("r.y IS NOT NULL" if near is None else within("r.y", str(c.lo), str(c.hi)))
+        else:
+            value = text(c.arg, over)[0]
         shown = [f"{over.sql[k.uid]} AS {name}" for k, name in zip(node.keys, names, strict=True)]
         shown += [f"{over.sql[-1]} AS s"] if sets else []
         # Rows that do not count have weights, too: they are rows of their id.
@@ -81,7 +87,7 @@ def histogram(
         head, source, counted = "", f"({rows}) AS r", "COUNT(DISTINCT r.u)" if ids else "COUNT(*)"
     groups = [*(f"r.{name}" for name in names), *(["r.s"] if sets else []), f"{cell} AS c"]
     shown, by = [*groups, f"{counted} AS m"], ", ".join(str(i + 1) for i in range(len(groups)))
-    present = "" if ids else "\nWHERE r.y IS NOT NULL"  # NULL can be a key, and no value
+    present = "" if ids else f"\nWHERE {held[0] if held else 'r.y IS NOT NULL'}"  # NULL can be a key, and no value
     slices = tuple(sets[0].members[i] for i in numbers) if sets else ()
     present += f" AND r.s IN ({', '.join(map(str, sorted(set(slices))))})" if slices else ""
     sql = f"{head}SELECT {', '.join(shown)}\nFROM {source}{present}\nGROUP BY {by}"

@@ -87,8 +87,7 @@ _STATEMENTS: Final = (
     ("SELECT COUNT(*) FROM h AS one JOIN h AS other ON one.x = other.x", 4),
     ("SELECT COUNT(DISTINCT x) FROM h", 4),
     (
-        "SELECT SUM(CASE WHEN y BETWEEN 0 AND 10 THEN y WHEN y < 0 THEN 0 WHEN y > 10 THEN 10 END) "
-        "FROM (SELECT TRY(i + 1) AS y FROM h)",
+        "SELECT SUM(CASE WHEN y < 0 THEN 0 WHEN y > 10 THEN 10 ELSE y END) FROM (SELECT TRY(i + 1) AS y FROM h)",
         20,
     ),
 )

@@ -74,7 +74,7 @@ def _of_plan(plan: Plan) -> Measures:
     names = _shown_names(plan)
     limits: dict[str, int] = {}
     clips: dict[str, tuple[Fraction, Fraction]] = {}
-    searched = {place for limit in (plan.searches.limits if plan.searches else ()) for place in limit.follow}
+    searched = {place for limit in (plan.searches.every if plan.searches else ()) for place in limit.follow}
     for i, release in enumerate(plan.releases):
         measured = release.measured
         known = all(place[0] != i for place in searched)  # else some limits stand as 1 until they are found
@@ -99,7 +99,7 @@ def _of_plan(plan: Plan) -> Measures:
             if any((i, c) in searched for c in output.recipe.components):
                 columns[name] = ColumnMeasure(None, None)
     cost = {u: loss for u, loss in plan.cost.items() if loss != PrivacyLoss()}
-    whose = () if plan.searches is None else tuple(dict.fromkeys(each.limit.what for each in plan.searches.limits))
+    whose = () if plan.searches is None else tuple(dict.fromkeys(each.limit.what for each in plan.searches.every))
     return Measures((), rows, columns, cost, limits, clips, whose)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpsql.api.session_statements import SETTINGS, setting_text
 from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.note import Note
 from dpsql.faces.cli.shell.input.items import Feed, InputPlace
 from dpsql.faces.cli.shell.looks import Looks
 from dpsql.faces.cli.shell.output.output import TerminalOutput
@@ -27,7 +28,7 @@ class Shell:
     that are shown. fresh: queries pay for new noise. yes: nothing is asked. confirm: how it is asked. last: what
     ran last. query: the last one that was no SET, RESET or SHOW. feed: the input that is being read. depth: how
     many files are open within one another. done: it is to be left. edit: what the next prompt begins with.
-    crossed: the columns by which the answer is to be crossed; None: it is shown as it is.
+    crossed: the columns by which the answer is to be crossed; None: it is shown as it is. notes: of the last answer.
     """
 
     connection: Connection
@@ -49,6 +50,7 @@ class Shell:
     done: bool = False
     edit: str = ""
     crossed: list[str] | None = None
+    notes: Sequence[Note] = ()
     confirm: Callable[[str], bool] | None = None
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from dpsql.diagnostics.note import Rank
+from dpsql.diagnostics.note import BESIDE_NOTES, Note, Rank, foremost
 from dpsql.faces.server.front import error_fields as errors
 from dpsql.faces.server.front.client_link import ClientLink
 from dpsql.faces.server.front.error_fields import Fields, ProtocolFault
@@ -65,7 +65,7 @@ class Sender:
         if variables.tells_warnings:
             for diagnostic in answer.warnings:
                 self.send(replies.notice_response(errors.warning(diagnostic, offset)))
-        for note in answer.notices if wanted else ():
+        for note in _beside(answer.notices, variables.tells_all) if wanted else ():
             is_danger = note.rank is Rank.DANGER
             if variables.tells_warnings if is_danger else variables.tells_notices:
                 self.send(replies.notice_response(errors.notice(note, is_danger)))
@@ -76,3 +76,12 @@ class Sender:
             if self._told.get(name) != value:
                 self._told[name] = value
                 self.send(replies.parameter_status(name, value))
+
+
+def _beside(notices: Sequence[Note], tells_all: bool) -> Sequence[Note]:
+    """Price and ±, and at most three notes besides; then how to see the others."""
+    shown, others = foremost(note for note in notices if note.topic not in BESIDE_NOTES)
+    if tells_all or not others:
+        return notices
+    more = Note(f"{others} more note{'s' * (others != 1)}: SET client_min_messages = log")
+    return (*(note for note in notices if note.topic in BESIDE_NOTES or note in shown), more)

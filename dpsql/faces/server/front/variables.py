@@ -203,6 +203,11 @@ class Variables:
         return _LEVELS.index(self._least) <= _LEVELS.index("notice")
 
     @property
+    def tells_all(self) -> bool:
+        """Whether all notes of an answer are sent, and not the foremost alone."""
+        return _LEVELS.index(self._least) <= _LEVELS.index("log")
+
+    @property
     def tells_warnings(self) -> bool:
         """Whether WARNING is sent."""
         return self._least != "error"

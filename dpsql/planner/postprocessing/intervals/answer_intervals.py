@@ -25,11 +25,20 @@ from dpsql.planner.postprocessing.intervals.derived_columns import (
     as_quotient,
     whole_output,
 )
-from dpsql.planner.postprocessing.intervals.found_cuts import NO_CUT, Cut, told_by, with_what_is_cut
 from dpsql.planner.postprocessing.intervals.gathered_rows import Gathered
-from dpsql.planner.postprocessing.intervals.linear import LaidOut, LinearColumn, Noises, Places, Spans, TooMany
+from dpsql.planner.postprocessing.intervals.linear import (
+    NO_CUT,
+    Cut,
+    LaidOut,
+    LinearColumn,
+    Noises,
+    Places,
+    Spans,
+    TooMany,
+)
 from dpsql.planner.postprocessing.intervals.shown_intervals import ShownIntervals, shown_intervals, simultaneous
 from dpsql.planner.postprocessing.planning.forms import (
+    OF_CUT,
     WHOLE,
     Called,
     Constant,
@@ -83,7 +92,13 @@ class AnswerIntervals:
 
     @cached_property
     def _noises(self) -> Noises:
-        return Noises(self._releases, {f.octaves.label: f.octaves for f in told_by(self._cut)})
+        return Noises(self._releases, NO_CUT if self._consistent else self._cut)
+
+    @cached_property
+    def _of_what_limits_leave(self) -> AnswerIntervals:
+        if not self._cut:
+            return self
+        return AnswerIntervals(self._steps, self.traces, self._releases, self._consistent)
 
     def intervals(self, uid: int, values: Sequence[Any], level: Fraction, bounded: bool = False) -> ShownIntervals:
         """Of column `uid`, which shows these values in the first rows of the answer.
@@ -92,7 +107,8 @@ class AnswerIntervals:
         """
         key = uid, level, len(values), bounded
         if key not in self._intervals:
-            self._intervals[key] = self._found(uid, values, level, bounded)
+            of = self._of_what_limits_leave if bounded else self
+            self._intervals[key] = of._found(uid, values, level, bounded)
         return self._intervals[key]
 
     def _found(self, uid: int, values: Sequence[Any], level: Fraction, bounded: bool) -> ShownIntervals:
@@ -104,12 +120,13 @@ class AnswerIntervals:
         column = self._column(form, last)
         if len(column) > height:
             column = column.taken(np.arange(height))
+        if form.lost.told:
+            if all(at in self._noises.cut for at in form.sources if at in self._cut):
+                form = replace(form, lost=WHOLE)  # the intervals hold what is cut
+            elif form.lost.low and form.lost.high:
+                return ShownIntervals.nothing(height, OF_CUT)
         outside = (1 - level) * self._share(form.sources, last)
-        found = simultaneous(column, outside)
-        if form.lost and form.lost.told and not self._consistent and form.kind is IntervalMethod.LINEAR:
-            found, lost = with_what_is_cut(self._noises, column.linear(), found, self._cut, outside)
-            form = replace(form, lost=lost)
-        return shown_intervals(column, found, values, form)
+        return shown_intervals(column, simultaneous(column, outside), values, form)
 
     def _share(self, sources: Sources, at: int) -> Fraction:
         """The part of the rows that is left where these noisy numbers chose them."""

@@ -23,7 +23,7 @@ from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.release.noisy import NoisyRelease
-from dpsql.frontend.aggregates.formula import output_intervals
+from dpsql.frontend.aggregates.formula import formula, output_intervals
 from dpsql.planner.postprocessing.consistency.totals import Consistent
 from dpsql.planner.postprocessing.intervals.column_enclosures import (
     ELSEWHERE,
@@ -36,6 +36,12 @@ from dpsql.planner.postprocessing.intervals.column_enclosures import (
 )
 from dpsql.planner.postprocessing.intervals.consistent_numbers import estimated
 from dpsql.planner.postprocessing.intervals.fieller import linear_bounds, quotient_bounds
+from dpsql.planner.postprocessing.intervals.found_cuts import (
+    is_cut,
+    part_that_is_cut,
+    quotient_with_what_is_cut,
+    with_what_is_cut,
+)
 from dpsql.planner.postprocessing.intervals.linear import Flags, LinearColumn, Noises, Places, Stretch, TooMany, chosen
 
 Atoms = Mapping[object, "NDArray[np.int64] | int"]
@@ -130,6 +136,31 @@ class OutputColumn(IntervalColumn):
     def bounds(self, outside: Fraction) -> Bounds:
         if self.release.estimate is not None or any((self.place, n) in self.consistent for n, _ in self._terms or ()):
             return TotalColumn(self.noises, self.linear()).bounds(outside)
+        output = self.release.planned.measured.node.outputs[self.at]
+        if not any((self.place, i) in self.noises.cut for i in output.recipe.components):
+            return self._of_what_limits_leave(outside)
+        try:
+            if self._terms is not None:
+                found = self._of_what_limits_leave(outside)
+                return with_what_is_cut(self.noises, self.linear(), found, outside)
+            return self._with_rows_that_are_cut(outside / 3)
+        except TooMany:
+            return nothing(len(self), MANY, self.missing)
+
+    def _with_rows_that_are_cut(self, outside: Fraction) -> Bounds:
+        """outside: of the interval of what is left, of the count, and of what is cut, each. Raises TooMany."""
+        measured = self.release.planned.measured
+        made_by = formula(measured.node.outputs[self.at])
+        assert made_by.rows is not None
+        m = measured.measurements[made_by.rows]
+        counts = (self.release.columns[made_by.rows].floats() - (m.noise.half_width(1 - outside) + 1)) * float(m.unit)
+        counted = counts[np.where(self.missing, 0, self.rows)] if len(counts) else np.zeros(len(self))
+        part = part_that_is_cut(self.noises, (self.place, made_by.rows), counted, outside)
+        found = self._of_what_limits_leave(outside)
+        low, high = made_by.with_missing((found.low, found.high), part, counted)
+        return replace(found, low=low, high=high)
+
+    def _of_what_limits_leave(self, outside: Fraction) -> Bounds:
         found = np.full((len(self), 2), np.nan)
         there = np.flatnonzero(~self.missing)
         if len(there):
@@ -207,9 +238,9 @@ class TotalColumn(IntervalColumn):
     def bounds(self, outside: Fraction) -> Bounds:
         try:
             low, high = linear_bounds(self.noises, self.sum, outside)
+            return with_what_is_cut(self.noises, self.sum, Bounds.of(low, high, self.missing), outside)
         except TooMany:
             return nothing(len(self), MANY, self.missing)
-        return Bounds.of(low, high, self.missing)
 
     @property
     def noisy(self) -> Flags:
@@ -240,11 +271,27 @@ class Quotient(IntervalColumn):
 
     def bounds(self, outside: Fraction) -> Bounds:
         try:
+            if is_cut(self.noises, self.above, self.below):
+                return self._with_what_is_cut(outside)
             low, high, zero = quotient_bounds(self.noises, self.above, self.below, outside, self.nonnegative)
         except TooMany:
             return nothing(len(self), MANY, self.missing)
         why = np.where(zero, ZERO, FINE).astype(np.int8)
         return Bounds.of(np.where(zero, np.nan, low), np.where(zero, np.nan, high), self.missing, why)
+
+    def _with_what_is_cut(self, outside: Fraction) -> Bounds:
+        """Half of the doubt is of the quotient that limits leave, a quarter of its divisor. Raises TooMany."""
+        low, high, zero = quotient_bounds(self.noises, self.above, self.below, outside / 2, self.nonnegative)
+        least, _ = linear_bounds(self.noises, self.below, outside / 4)
+        zero = zero | (least <= 0)
+        if self.nonnegative:
+            why = np.where(zero, ZERO, FINE).astype(np.int8)
+            found = Bounds.of(np.where(zero, np.nan, low), np.where(zero, np.nan, high), self.missing, why)
+            least = np.where(zero, 1.0, least)
+            if cut := quotient_with_what_is_cut(self.noises, self.above, self.below, found, least, outside / 4):
+                return cut
+        sides = [TotalColumn(self.noises, side).bounds(outside / 2) for side in (self.above, self.below)]
+        return enclosed("div", (), sides, (False, self.nonnegative))
 
     @property
     def noisy(self) -> Flags:

@@ -11,7 +11,7 @@ from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.noise.mechanisms import Additive
 from dpsql.core.release.noisy import NoisyRelease, Sums
-from dpsql.planner.postprocessing.searches.octaves import Octaves
+from dpsql.planner.postprocessing.searches.octaves import SearchResult, WhatIsCut, what_is_cut
 
+Place = tuple[int, int]
+"""(release, component)."""
+Cut = Mapping[Place, SearchResult]
+"""The searches that found limits."""
+NO_CUT: Final[Cut] = MappingProxyType({})
 Places = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 Made = TypeVar("Made")
@@ -39,12 +44,14 @@ class Noises:
     """All noise of an answer. Each noise has a number: those of a component stand together, in its release's order.
 
     law: of each noise which of `laws` it has; `copies` of them together are one noise here. values: the noisy
-    integer that it is in. What a release is computed of has its noise once, whatever is computed of it.
+    integer that it is in. What a release is computed of has its noise once, whatever is computed of it. cut: what
+    limits cut, as far as octaves tell, whose noise is in the intervals of that.
     """
 
-    def __init__(self, releases: Listed[NoisyRelease], octaves: Mapping[str, Octaves] = MappingProxyType({})) -> None:
-        """octaves: of searches, by their labels: their noise is in the intervals of what their limits cut."""
+    def __init__(self, releases: Listed[NoisyRelease], cut: Cut = NO_CUT) -> None:
         self.releases = releases
+        told = {at: what_is_cut(found) for at, found in cut.items()}
+        self.cut: dict[Place, WhatIsCut] = {at: each for at, each in told.items() if each is not None}
         self.laws: list[Additive] = []
         self.copies: list[int] = []
         self._starts: dict[tuple[int, int], int] = {}
@@ -64,9 +71,9 @@ class Noises:
             for i, sums in estimate.sums.items():
                 estimated[place, i] = stored[id(estimate.sources)], sums
         self._octaves: dict[str, int] = {}
-        for label, each in octaves.items():
-            self._octaves[label] = self._height
-            self._append(each.noise, 1, np.array([float(n) for n in each.counts]))
+        for octaves in {each.octaves.label: each.octaves for each in self.cut.values()}.values():
+            self._octaves[octaves.label] = self._height
+            self._append(octaves.noise, 1, np.array([float(n) for n in octaves.counts]))
         self.law, self.values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         self.every = Sequence(self, np.arange(self._height), np.ones(self._height))
         self._estimated = {

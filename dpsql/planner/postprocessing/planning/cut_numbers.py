@@ -23,6 +23,7 @@ from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
+    GroupKeys,
     Join,
     JoinKind,
     Release,
@@ -39,7 +40,7 @@ from dpsql.core.policy.tables import Table
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.interval_end import End
-from dpsql.planner.postprocessing.planning.forms import CUT, WHOLE, Lost
+from dpsql.planner.postprocessing.planning.forms import WHOLE, Lost
 from dpsql.planner.promised_rows import promised_rows
 
 TableOf = Callable[[str], Table]
@@ -63,14 +64,21 @@ NO_CUTS: Final[Cuts] = MappingProxyType({})
 
 
 def missing_of(
-    release: Tagged[Facts], limits: Contribution, table: TableOf, clips: Collection[Call] = ()
+    release: Tagged[Facts],
+    limits: Contribution,
+    table: TableOf,
+    clips: Collection[Call] = (),
+    counted: Collection[GroupKeys] = (),
 ) -> tuple[Shortfall, ...]:
-    """Of each component of a release. limits: as they were derived for it. clips: to bounds that a search finds."""
+    """Of each component of a release. limits: as they were derived for it. clips: to bounds that a search finds.
+    counted: rows with their group columns, of which a search finds how many of a unit count.
+    """
     node = release.node
     assert isinstance(node, Release)
     below = _missing_rows(release.inputs[0], table)
+    is_counted = isinstance(node.input, BoundContributions) and node.input.input in counted
     return tuple(
-        _by_limits(c, node.input, limits)
+        _by_limits(c, node.input, limits, is_counted)
         | below
         | _by_inner_limits(c, release.inputs[0], table)
         | _by_found_bounds(c, clips)
@@ -86,12 +94,14 @@ def lost_of(output: Output, components: Sequence[Component], missing: Sequence[S
     made_by = formula(output)
     made_by = made_by.of if isinstance(made_by, End) else made_by
     terms = made_by.terms(components)
-    if found is Shortfall.ANYTHING or terms is None:
-        return CUT
     told = found is Shortfall.TOLD
+    if found is Shortfall.ANYTHING or terms is None:
+        return Lost(low=True, high=True, told=told and made_by.rows is not None)
+    told = told and all(components[i].of_unit is not None for i, _ in terms)
     if made_by.nonnegative(components):
         return Lost(high=True, told=told)
-    return Lost(low=True, told=told) if _never_positive(components, [i for i, _ in terms]) else CUT
+    signed = not _never_positive(components, [i for i, _ in terms])
+    return Lost(low=True, high=signed, told=told)
 
 
 def lost_ends(releases: Sequence[PlannedRelease], cuts: Cuts) -> frozenset[tuple[int, int]]:
@@ -112,15 +122,15 @@ def _never_positive(components: Sequence[Component], places: Sequence[int]) -> b
     return len(places) == 1 and isinstance(own, OnGrid) and own.ends[1] + own.center <= 0
 
 
-def _by_limits(c: Component, bounding: object, limits: Contribution) -> Shortfall:
-    """What the limits of the release take away, and the component's own."""
+def _by_limits(c: Component, bounding: object, limits: Contribution, is_counted: bool) -> Shortfall:
+    """What the limits of the release take away, or its own. is_counted: whether a search found the first."""
     if c.per_group is not None:
         low, high = c.per_group
         return Shortfall.SOME if low <= 0 <= high else Shortfall.ANYTHING
     if c.of_unit is not None:
         b = bounding
         cut = isinstance(b, BoundContributions) and bool(b.keys) and b.groups is not None and not b.few_groups
-        return Shortfall.SOME if cut or c.of_unit.norm != "l1" or not c.of_unit.label else Shortfall.TOLD
+        return Shortfall.SOME if cut or not c.of_unit.label else Shortfall.TOLD
     if not isinstance(bounding, BoundContributions):
         return Shortfall.NOTHING
     b, counts = bounding, rule(c).counts
@@ -131,6 +141,8 @@ def _by_limits(c: Component, bounding: object, limits: Contribution) -> Shortfal
     if counts == "values" and b.few_groups and c.values is not None:
         cut = rule(c).kept(c, limits) < limits.most_groups * c.values
     elif b.rows is not None or b.per_group is not None:
+        if is_counted and counts == "rows" and not cut and not b.spare_rows:
+            return Shortfall.TOLD
         cut = cut or not b.spare_rows
     return Shortfall.SOME if cut else Shortfall.NOTHING
 

@@ -190,8 +190,7 @@ class Form:
         """Why it has no interval, if that is known beforehand; empty where it needs no words."""
         if self.kind in (IntervalMethod.EXACT, IntervalMethod.NONE):
             return self.why
-        of_sums = self.lost.told and self.kind is IntervalMethod.LINEAR
-        return OF_CUT if self.lost.low and self.lost.high and not of_sums else None
+        return OF_CUT if self.lost.low and self.lost.high and not self.lost.told else None
 
 
 _COMPARES = "it compares noisy numbers"
@@ -262,7 +261,7 @@ def called(function: str, args: tuple[Form, ...], values: tuple[Value, ...], res
     function = REGISTRY[function].name
     sources = _all(args)
     if function in _CONDITIONS:
-        lost = CUT if any(f.lost for f in args) else WHOLE
+        lost = _cut(args) if any(f.lost for f in args) else WHOLE
         return Form(
             IntervalMethod.CONDITION, Called(function, values), args, sources, settled=_settled(args), lost=lost
         )
@@ -436,7 +435,7 @@ def _lost(
     if not any(f.lost for f in args):
         return WHOLE
     if kind is IntervalMethod.QUOTIENT or any(f.lost for f in conditions):
-        return CUT
+        return _cut(args)
     match function:
         case "neg":
             return -args[0].lost
@@ -450,9 +449,9 @@ def _lost(
         case "div" if args[1].exact:
             return _scaled(args[0].lost, args[1])
         case "clip":
-            return args[0].lost if all(f.exact for f in args[1:]) else CUT
+            return args[0].lost if all(f.exact for f in args[1:]) else _cut(args)
         case _:
-            return _either(chosen) if function in _RISING else CUT
+            return _either(chosen) if function in _RISING else _cut(args)
 
 
 def _scaled(lost: Lost, by: Form) -> Lost:
@@ -460,7 +459,12 @@ def _scaled(lost: Lost, by: Form) -> Lost:
     if by.nonnegative:
         return lost
     known = isinstance(by.maker, Constant) and isinstance(by.maker.value, (int, float, Decimal))
-    return -lost if known else CUT
+    return -lost if known else Lost(low=True, high=True, told=lost.told)
+
+
+def _cut(forms: Sequence[Form]) -> Lost:
+    """Both ends, of what is made of these."""
+    return Lost(low=True, high=True, told=_either(forms).told)
 
 
 def _either(forms: Sequence[Form]) -> Lost:

@@ -7,10 +7,11 @@ from typing import Any
 
 from dpsql.core.ir.expressions import Column
 from dpsql.core.release.planned import PlannedRelease
-from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.planner.postprocessing.planning.forms import (
     EXACT,
     NOTHING,
+    OF_CUT,
     Form,
     IntervalMethod,
     Lost,
@@ -27,9 +28,12 @@ _WORDS = {
 
 
 def interval_notes(
-    columns: Sequence[Column], post: PostProcessing, releases: Sequence[PlannedRelease]
+    columns: Sequence[Column], post: PostProcessing, releases: Sequence[PlannedRelease], search: str
 ) -> Iterator[Note]:
-    """Columns without an interval, and those whose rows noisy numbers chose; by the query and the policy alone."""
+    """Columns without an interval, and those whose rows noisy numbers chose; by the query and the policy alone.
+
+    search: how a search is asked for that tells what limits cut, and its price; empty where there can be none.
+    """
     if not post.steps:
         return
     forms = [(c.name, post.steps[-1].forms[c.uid]) for c in columns]
@@ -38,10 +42,12 @@ def interval_notes(
         if form.gap:
             without.setdefault(form.gap, []).append(name)
     for why, names in without.items():
-        yield Note(f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}")
+        told = f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}"
+        yield Note(told, Rank.BIAS, Topic.GAP) if why == OF_CUT else Note(told)
     for at, lost, end in (("at least", Lost(high=True), "lower"), ("at most", Lost(low=True), "upper")):
         if cut := _listed([name for name, form in forms if form.lost == lost and form.gap is None]):
-            yield Note(f"{cut}: {at} the {end} end; how much limits cut is unknown, limits=search tells", Rank.BIAS)
+            told = f"{cut}: {at} the {end} end; how much limits cut is unknown"
+            yield Note(f"{told}: {search} tells" if search else told, Rank.BIAS, Topic.ENDS)
     selected = _selected(post.steps, len(post.steps) - 1)
     if told := _of(forms, selected):
         wider = f"the fewer are left, the wider is the ± of {told}, so that it holds as often"

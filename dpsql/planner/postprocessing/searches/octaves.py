@@ -194,7 +194,7 @@ def what_is_cut(found: SearchResult) -> WhatIsCut | None:
     if own.evidence.highest is None and found.by is not None:
         own = found.by.octaves
     seen = own.evidence
-    if not isinstance(found.limit, int) or own.signed or own.roots or seen.highest is None or seen.is_weak:
+    if not isinstance(found.limit, int) or own.signed or seen.highest is None or seen.is_weak:
         return None
     top = seen.highest + 1
     if top >= own.keys[-1]:

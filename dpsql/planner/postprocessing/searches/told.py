@@ -15,7 +15,7 @@ from fractions import Fraction
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.layout import one_line
-from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.planner.postprocessing.coverage import Covered, Units
 from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, cut_part, what_is_cut
 
@@ -86,10 +86,10 @@ def _notes(f: SearchResult) -> Iterator[Note]:
             return
         case (low, high):
             yield Note(f"bounds of {what} found: {_shown(low, o)} to {_shown(high, o)}{paid}", Rank.SOURCE)
-            where = "outside them" + ": they count as the nearest one" * o.ordered
+            where = f"outside the bounds of {what}" + ": they count as the nearest one" * o.ordered
         case limit:
             yield Note(f"limit of {what} found: {_shown(limit, o)} per {unit}{paid}", Rank.SOURCE)
-            where = "above it"
+            where = f"above the limit of {what}"
     number = beyond(o, f.limit)
     if not o.seen:
         wide = not isinstance(f.limit, int) and f.limit[1] - f.limit[0] > 1
@@ -106,21 +106,25 @@ def _notes(f: SearchResult) -> Iterator[Note]:
     if isinstance(f.limit, int) and not o.roots and any(cut := cut_part(o, f.limit)):
         # What is larger than the last octave's end was counted with it.
         most = "or more" if o.keys[-1] in o.seen else f"to {_shown(cut[1], o)}"
-        yield Note(f"with them about {_shown(cut[0], o)} {most} of {what} in total: it is not in the answer", Rank.BIAS)
+        told = f"about {_shown(cut[0], o)} {most} of {what} lies above the limit in total: it is not in the answer"
+        yield Note(told, Rank.BIAS)
 
 
 def reach_notes(found: Sequence[SearchResult]) -> Iterator[Note]:
     """Up to where intervals of what has these limits hold; or that they have no end to the side of what is cut."""
+    reached: dict[str, list[str]] = {}
     for f in distinct(found):
         what, unit = one_line(f.octaves.what), one_line(f.octaves.unit)
         told = what_is_cut(f)
         if told is None:
-            yield Note(
-                f"how much the limit of {what} cuts is unknown: its interval has an end to one side only", Rank.BIAS
-            )
-            continue
-        who = f"some {unit} has more than {_shown(told.reach, told.octaves)} of {what} in all groups together"
-        yield Note(f"intervals are 95 % sure unless {who}, which no private answer can rule out", Rank.BIAS)
+            one = f"how much the limit of {what} cuts is unknown: its interval has an end to one side only"
+            yield Note(one, Rank.BIAS, Topic.ENDS)
+        else:
+            reached.setdefault(unit, []).append(f"{_shown(told.reach, told.octaves)} of {what}")
+    for unit, amounts in reached.items():
+        who = f"some {unit} has more than {' or '.join(amounts)} in all groups together"
+        told_once = f"intervals are 95 % sure unless {who}, which no private answer can rule out"
+        yield Note(told_once, Rank.BIAS, Topic.ENDS)
 
 
 def found_coverage(found: Sequence[SearchResult]) -> Iterator[Covered]:

@@ -87,7 +87,8 @@ def bounded(node: Release, ctx: RewriteContext) -> Release:
     if bounding is None:
         return node
     most = bounding.rows if bounding.rows is not None else bounding.per_group if limits.for_all else None
-    if ctx.searching is not None and ctx.searching.withheld and most is not None and most >= WORTH_SEARCHING:
+    withheld = ctx.searching is not None and ctx.searching.withheld and searched is None
+    if ctx.searching is not None and withheld and most is not None and most >= WORTH_SEARCHING:
         ctx.searching.kept = True
     bounding = _with_spare_limits(bounding, limits, seem)
     return replace(node, input=bounding, components=tuple(_within(c, most, facts) for c in node.components))
@@ -225,7 +226,7 @@ def _searched(
     """Who finds limits of a release; None where nobody asks for that, or where single aggregates bring their own."""
     keyed = node.input
     assert isinstance(keyed, GroupKeys)
-    searching = ctx.searching_in(keyed)
+    searching = ctx.searching_in(keyed, of_rows=True)
     if searching is None or any(c.per_group is not None for c in node.components):
         return None
     searching = searching.aside() if facts.empty else searching

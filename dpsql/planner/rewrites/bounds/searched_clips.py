@@ -41,7 +41,7 @@ def searched_clips(root: Node, ctx: RewriteContext) -> Node:
             return node
         facts = derive_once(node.input, ctx.analysis).fact
         private = ctx.private(node.input) and not node.inner and bool(facts.ids)
-        searching = ctx.searching_in(node.input) if private else None
+        searching = ctx.searching_in(node.input, of_rows=True) if private else None
         return replace(node, calls=tuple(_opened(call, facts, searching, ctx) for call in node.calls))
 
     return transform(root, Aggregate, change)

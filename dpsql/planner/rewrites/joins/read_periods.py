@@ -11,15 +11,17 @@ Example:
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from dpsql.core.analysis.expression_values import evaluate
+from dpsql.core.analysis.period_parts import last_of
 from dpsql.core.functions.value import MISSING
 from dpsql.core.ir.conditions import conjuncts
-from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
+from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Filter, Join, JoinKind, Node, Project, Scan, Unnest, inputs
-from dpsql.core.ir.periods import DAY, ReadPeriods, common, words
+from dpsql.core.ir.periods import DAY, ReadPeriods, common, covers, words
 from dpsql.core.ir.periods import Span as Days
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import with_inputs
@@ -32,7 +34,6 @@ from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 ALL: Sequence[Days] = ((dt.date.min, None),)
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-_TRUNCATED = {"day": "day", "week": "week", "month": "month"}
 
 
 def read_periods(root: Node, ctx: RewriteContext) -> Node:
@@ -57,7 +58,7 @@ def _read(node: Node, terms: tuple[Expr, ...], ctx: RewriteContext) -> Node:
             day = next(c for c in node.columns if c.name == table.grows.by)
             days = ALL
             for term in terms:
-                days = common(days, _possible(term, day))
+                days = common(days, _possible(term, day).days)
             return replace(node, periods=_periods(table, table.grows, days, node.span, ctx))
         case Filter(input=child, predicate=predicate):
             return with_inputs(node, (_read(child, (*terms, *conjuncts(predicate)), ctx),))
@@ -85,8 +86,9 @@ def _periods(table: Table, grows: Growth, days: Sequence[Days], span: Span | Non
     closed = ctx.analysis.public.closed(table.name)
     readable = grows.readable(closed)
     found = common(grows.whole(common(days, ((grows.first, None),))), readable)
+    found = common(found, ctx.only.get(table.name, ALL))
     if found:
-        return ReadPeriods(grows.by, found, 0 if closed is None else closed.times(found))
+        return ReadPeriods(grows.by, found, 0 if closed is None else closed.times(found), grows.every)
     if not readable:
         raise reject(
             "DP017", f"{table.name}: no period is closed yet", span=span, help=[close_first(table.name)]
@@ -100,62 +102,67 @@ def _periods(table: Table, grows: Growth, days: Sequence[Days], span: Span | Non
 # --- one condition ----------------------------------------------------------------------------------------------------
 
 
-def _possible(term: Expr, day: Column) -> Sequence[Days]:
-    """The days on which a condition may be true, whatever other columns hold."""
+@dataclass(frozen=True, slots=True)
+class PossibleDays:
+    """The days on which a condition may be true, whatever other columns hold. only: it is true on all of these."""
+
+    days: Sequence[Days] = ALL
+    only: bool = False
+
+
+def holds(term: Expr, day: Column, days: Sequence[Days]) -> bool:
+    """Whether a condition is known to be true of every row of these days."""
+    found = _possible(term, day)
+    return found.only and covers(found.days, days)
+
+
+def _possible(term: Expr, day: Column) -> PossibleDays:
     match term:
         case Call(function="and", args=args):
-            found = ALL
-            for arg in args:
-                found = common(found, _possible(arg, day))
+            found = PossibleDays(only=True)
+            for each in (_possible(arg, day) for arg in args):
+                found = PossibleDays(common(found.days, each.days), found.only and each.only)
             return found
         case Call(function="or", args=args):
-            return [span for arg in args for span in _possible(arg, day)]
+            return _either(_possible(arg, day) for arg in args)
         case Call(function="in", args=(subject, *rest)):
-            return [span for each in rest for span in _compared("eq", subject, each, day)]
+            return _either(_compared("eq", subject, each, day) for each in rest)
         case Call(function=name, args=(left, right)) if name in _FLIPPED:
             if columns_of(right):
                 return _compared(_FLIPPED[name], right, left, day)
             return _compared(name, left, right, day)
-    return ALL
+    return PossibleDays()
 
 
-def _compared(name: str, subject: Expr, bound: Expr, day: Column) -> Sequence[Days]:
+def _either(each: Iterable[PossibleDays]) -> PossibleDays:
+    found = list(each)
+    return PossibleDays([span for own in found for span in own.days], all(own.only for own in found))
+
+
+def _compared(name: str, subject: Expr, bound: Expr, day: Column) -> PossibleDays:
     """Of `subject name bound`, where the one is the day, or the beginning of its month, and the other is a constant."""
     at = _date(bound)
-    last = _last_of(subject, day)
+    last = last_of(subject, day)
     if at is None or last is None:
-        return ALL
-    if name == "eq" and not isinstance(subject, Column):
-        return ((at, last(at)),)
-    if not isinstance(subject, Column):
-        return ALL
+        return PossibleDays()
+    if not isinstance(subject, Column):  # of another day than the first of a month no row has it
+        begins = at > dt.date.min and last(at - DAY) < at
+        return PossibleDays(((at, last(at)),), begins) if name == "eq" else PossibleDays()
     try:
         match name:
             case "eq":
-                return ((at, at),)
+                return PossibleDays(((at, at),), only=True)
             case "ge":
-                return ((at, None),)
+                return PossibleDays(((at, None),), only=True)
             case "gt":
-                return ((at + DAY, None),)
+                return PossibleDays(((at + DAY, None),), only=True)
             case "le":
-                return ((dt.date.min, at),)
+                return PossibleDays(((dt.date.min, at),), only=True)
             case "lt":
-                return ((dt.date.min, at - DAY),)
+                return PossibleDays(((dt.date.min, at - DAY),), only=True)
     except OverflowError:  # there is no such day
-        return ()
-    return ALL
-
-
-def _last_of(subject: Expr, day: Column) -> Callable[[dt.date], dt.date] | None:
-    """From the value of an expression to the last day that has it; None if that is not known."""
-    match subject:
-        case Column(uid=uid) if uid == day.uid:
-            return lambda at: at
-        case Call(function="date_trunc", args=(Literal(value=str(unit)), Column(uid=uid))) if uid == day.uid:
-            every = _TRUNCATED.get(unit.lower())
-            if every is not None:
-                return Growth("", every, dt.date.min).ends  # type: ignore[arg-type]
-    return None
+        return PossibleDays((), only=True)
+    return PossibleDays()
 
 
 def _date(bound: Expr) -> dt.date | None:

@@ -49,7 +49,7 @@ def _release(node: Aggregate, facts: Facts, ctx: RewriteContext) -> Release:
             components.append(component)
         return components.index(component)
 
-    searching = ctx.searching_in(node.input)
+    searching = ctx.searching_in(node.input, of_rows=True)
     if any(call.per_group is not None for call in node.calls):
         searching = None  # single aggregates bring their own limits
     outputs, together = [], Together()

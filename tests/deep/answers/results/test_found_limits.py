@@ -36,7 +36,7 @@ def test_bounds_and_coverage(shared: Connection) -> None:
     assert [cell.number for cell in answer.coverage[0].cells] == [1000, 0]
     assert abs(answer.rows[0][0] - 4000) < 1
     assert "limit of COUNT(*) found: 4 per member (search ε 100, kept for later queries)" in answer.notes
-    assert "about 1,000 ± 0 member units lie above it and were cut" in answer.notes
+    assert "about 1,000 ± 0 member units lie above the limit of COUNT(*) and were cut" in answer.notes
     (row,) = shared.sql("SELECT COUNT(DISTINCT hours) AS n FROM visits").run(epsilon=400, limits="search").bounds
     assert row.what == "COUNT(DISTINCT hours)"
     (age,) = shared.sql("SELECT SUM(age) AS s FROM members").run(epsilon=400).bounds or [None]

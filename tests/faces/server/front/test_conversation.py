@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.faces.server.statements import StatementSettings
 from tests.support.answering import Answers
 from tests.support.served import NAME, PASSWORD, Served
@@ -115,6 +115,16 @@ def test_a_danger_is_a_warning(client: Client, served: Served) -> None:
     assert shape(client.query("SELECT n")) == "N T D C(SELECT 1) ZI"
     client.query("SET dpsql.notices = off")
     assert shape(client.query("SELECT n")) == "T D C(SELECT 1) ZI"
+
+
+def test_three_notes_are_sent_beside_price_and_width_unless_all_are_wanted(client: Client, served: Served) -> None:
+    price, width = Note("charged ε 1", Rank.SOURCE, Topic.PRICE), Note("n ± 2", Rank.SOURCE, Topic.WIDTH)
+    notes = [Note(f"note {n}", Rank.BIAS) for n in range(5)]
+    answers(served).notices = (price, width, *notes)
+    told = [m.fields["M"] for m in client.query("SELECT n") if m.kind == "N"]
+    assert told == [price, width, *notes[:3], "2 more notes: SET client_min_messages = log"]
+    client.query("SET client_min_messages = log")
+    assert [m.fields["M"] for m in client.query("SELECT n") if m.kind == "N"] == [price, width, *notes]
 
 
 def test_settings_come_with_each_statement(client: Client, served: Served) -> None:

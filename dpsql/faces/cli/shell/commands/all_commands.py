@@ -65,6 +65,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(("\\budget",), "[history]", "What has been spent and what is left; with every query.", looking.budget),
         Command(("\\explain",), "[QUERY]", "The plan: sensitivities, noise, price. Free.", asking.explain, 1, True),
         Command(("\\cost",), "[QUERY]", "What a query would be charged now, and its ±. Free.", asking.cost, 1, True),
+        Command(("\\notes",), "", "All notes of the last answer; below it stand three.", looking.notes, 0),
         Command(("\\epsilon",), "[E | off]", "What each query spends; `off`: as at the start.", setting.epsilon),
         Command(("\\delta",), "[D | off]", "δ of each query; `off`: as at the start.", setting.delta),
         Command(("\\intervals",), "[on | cols | off]", "Show `value ± half`, both ends, none.", setting.intervals),

@@ -11,6 +11,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import inert, one_line, printable
+from dpsql.diagnostics.note import in_order
 from dpsql.faces.cli import exits
 from dpsql.faces.cli.answer_text import (
     FOR_PEOPLE,
@@ -165,11 +166,13 @@ def show(shell: Shell, release: Release) -> None:
     ):
         text = answer_text(release, Format.VERTICAL, style, level, out.stream) if release.rows else text
     remarks = tuple(r for r in (account_remark(shell.connection, shell.analyst),) if r)
+    shell.notes = in_order((*remarks, *release.notes))
     shown = level if format in WITH_WIDTHS and looks.intervals is not Intervals.OFF else None
     ends = "intervals" if looks.intervals is Intervals.COLS else "±"
     footer = ""
     if looks.footer and not looks.tuples_only and format is not Format.JSON:
-        footer = footer_of(release, left_after(shell.connection, release), remarks, shown, ends)
+        left = left_after(shell.connection, release)
+        footer = footer_of(release, left, remarks, shown, ends, more="\\notes")
     below = f"{footer}\n" if footer and format in FOR_PEOPLE else ""
     if shell.prompting and format in FOR_PEOPLE and (text or below):
         below += "\n"

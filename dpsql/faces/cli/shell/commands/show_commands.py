@@ -15,8 +15,9 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Bound, Column, Table, TableDomain, ValuesDomain
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.diagnostics.layout import printable
+from dpsql.diagnostics.layout import inert, printable
 from dpsql.diagnostics.pages_loader import load_page
+from dpsql.faces.cli import exits
 from dpsql.faces.cli.commands.budgets import budget as budgets
 from dpsql.faces.cli.commands.rule import for_terminal
 from dpsql.faces.cli.shell.commands import clauses, details
@@ -245,6 +246,14 @@ def conninfo(shell: Shell, arguments: list[str]) -> None:
         f"dpsql {__version__}",
     )
     _prose(shell, "\n".join(map(printable, lines)))
+
+
+def notes(shell: Shell, arguments: list[str]) -> None:
+    """Everything that is said of the last answer."""
+    for note in shell.notes:
+        _prose(shell, inert(note))
+    if not shell.notes:
+        exits.say("there are no notes: no answer has any yet")
 
 
 def budget(shell: Shell, arguments: list[str]) -> None:

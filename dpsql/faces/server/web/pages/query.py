@@ -10,7 +10,7 @@ from dpsql.answers.results.cell_texts import cell
 from dpsql.core.ir.types import Kind
 from dpsql.core.privacy_loss import NO_LOSS, left_text, show_left
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.note import Topic, note_records
+from dpsql.diagnostics.note import BESIDE_NOTES, Note, foremost, in_order, note_records
 from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
@@ -19,7 +19,6 @@ from dpsql.faces.server.web.session_asking import Cost, GivenRows, Operator
 
 MOST_ROWS = 1_000
 """Rows of an answer that a page shows."""
-_SHOWN = (Topic.PRICE, Topic.WIDTH)
 """Notices that the page says in its own way."""
 _NUMBERS = (Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL)
 
@@ -219,6 +218,18 @@ def _notes(cost: Cost) -> Node:
     return _listed([(n["rank"], n["text"]) for n in cost.plan.get("notes", note_records(cost.notes))])
 
 
+def _foremost(notes: Sequence[Note]) -> Node:
+    """The first of them; the others where somebody opens them."""
+    shown, others = foremost(notes)
+    rest = in_order(notes)[len(shown) :]
+    more = h.details(h.summary(f"{others} more note{'s' * (others != 1)}"), _in_words(rest)) if rest else None
+    return [_in_words(shown), more]
+
+
+def _in_words(notes: Sequence[Note]) -> Node:
+    return _listed([(note.rank.word, str(note)) for note in notes])
+
+
 def _listed(notes: Sequence[tuple[str, str]]) -> Node:
     return h.ul([h.li(text, class_=rank) for rank, text in notes], class_="notes") if notes else None
 
@@ -230,7 +241,7 @@ def answered(frame: PageFrame, written: WrittenForm, given: GivenRows) -> bytes:
     """The answer, what was spent, and what is told with it."""
     answer = given.answer
     spent = answer.spent or "nothing"
-    rest = [(note.rank.word, str(note)) for note in answer.notices if note.topic not in _SHOWN]
+    rest = [note for note in answer.notices if note.topic not in BESIDE_NOTES]
     several: list[Node] = [
         [h.h3(f"Answer {n}"), result(each, f"The rows of answer {n}")] for n, each in enumerate(given.more, 1)
     ]
@@ -242,7 +253,7 @@ def answered(frame: PageFrame, written: WrittenForm, given: GivenRows) -> bytes:
             h.h2("Answer", id="answer"),
             h.p(h.strong(f"Spent {spent}"), left, class_="spent-line", role="status"),
             several or result(given),
-            _listed(rest),
+            _foremost(rest),
             class_="card answer", aria_labelledby="answer",
         ),
         warnings(answer.warnings),
