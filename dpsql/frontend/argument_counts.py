@@ -13,13 +13,27 @@ from dpsql.frontend.bind.expressions.function_names import PAIRS
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-_OF_TWO = frozenset({"QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC"})
-"""Functions of which sqlglot drops a third argument without a word."""
-_NAMED = re.compile("QUANTILE", re.IGNORECASE)
-"""What a text contains that calls one of them."""
+_MOST = {
+    **dict.fromkeys(
+        ("LOG10", "LOG2", "SHA256", "DATE_TO_DATE_STR", "TIME_TO_TIME_STR", "TS_OR_DS_TO_DATE_STR", "INT", "DOUBLE",
+         "STRING"), 1
+    ),
+    **dict.fromkeys(
+        ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE", "DATE_TRUNC", "DATETRUNC", "LTRIM", "RTRIM", "MOD",
+         "DIV", "XOR", "STRFTIME"), 2
+    ),
+    **dict.fromkeys(("DATEDIFF", "DATE_DIFF", "LPAD", "RPAD", "LEFTPAD", "RIGHTPAD"), 3),
+}  # fmt: skip
+"""Functions of which sqlglot drops arguments beyond so many without a word."""
+_NAMED = re.compile("|".join(_MOST), re.IGNORECASE)
+"""What a text contains that may call one of them."""
+_FORMS = {
+    **dict.fromkeys(("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE"), ", as in  {}(x, 0.5)"),
+    **dict.fromkeys(("DATE_TRUNC", "DATETRUNC"), ", as in  {}('month', x AT TIME ZONE 'Europe/Berlin')"),
+}
 
 
-def refuse_third_arguments(tokens: Sequence[Token], source: Source) -> None:
+def refuse_surplus_arguments(tokens: Sequence[Token], source: Source) -> None:
     """Raises Rejected DP106."""
     if _NAMED.search(source.text) is None:
         return
@@ -28,7 +42,7 @@ def refuse_third_arguments(tokens: Sequence[Token], source: Source) -> None:
     for token in tokens:
         match token.token_type:
             case TokenType.L_PAREN:
-                called = before is not None and source.text[before.start : before.end + 1].upper() in _OF_TWO
+                called = before is not None and source.text[before.start : before.end + 1].upper() in _MOST
                 open_.append((before if called else None, 0))
             case TokenType.L_BRACKET | TokenType.L_BRACE:
                 open_.append((None, 0))
@@ -36,10 +50,13 @@ def refuse_third_arguments(tokens: Sequence[Token], source: Source) -> None:
                 open_.pop()
             case TokenType.COMMA if open_:
                 name, commas = open_[-1]
-                if name is not None and commas:
+                written = "" if name is None else name.text.upper()
+                if name is not None and commas + 1 >= _MOST[written]:
+                    most, form = _MOST[written], _FORMS.get(written, "")
                     raise reject(
-                        "DP106", f"{name.text.upper()} takes a value and a p", span=Span(name.start, token.end + 1),
-                        source=source, help=[f"as in  {name.text.upper()}(x, 0.5)"],
+                        "DP106", f"{written} takes at most {most} argument{'s' * (most > 1)}",
+                        span=Span(name.start, token.end + 1), source=source,
+                        help=[f"leave the others out{form.format(written)}"],
                     )  # fmt: skip
                 open_[-1] = name, commas + 1
         before = token

@@ -54,7 +54,7 @@ _SAME_IN: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "spark": (exp.SplitPart,),
 }  # fmt: skip
 """Functions that give the same value in one of them."""
-_SAME_NAMES = {"postgres": frozenset({"make_date", "every"})}
+_SAME_NAMES = {"postgres": frozenset({"make_date", "every", "timezone"})}
 """Functions that sqlglot has no class for, of the same value in one of them."""
 _OWN_NAMES = frozenset({"clip", *INTERVAL_ENDS, *QUANTILES})
 """dpsql's own functions, in every dialect."""

@@ -17,7 +17,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.frontend.argument_counts import refuse_third_arguments, wrong_pair
+from dpsql.frontend.argument_counts import refuse_surplus_arguments, wrong_pair
 from dpsql.frontend.describing import Describing, describing
 from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.privacy_clause import Clause, attach, lift
@@ -103,7 +103,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         if asked is not None and asked.about != "query":
             return Parsed(exp.Select(), source, dialect, describing=asked)
         lifted = lift(tokens if asked is None else tokens[1:], source)
-        refuse_third_arguments(lifted.tokens, source)
+        refuse_surplus_arguments(lifted.tokens, source)
         numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
         if columns_of_pivots(numbered) > MOST_COLUMNS:
             raise reject(

@@ -32,6 +32,7 @@ from dpsql.core.ir.types import (
     INTERVAL,
     TIME,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     UBIGINT,
     VARCHAR,
@@ -50,6 +51,7 @@ from dpsql.policy.load import load_policy
 from tests.support.engines import ENGINES, LISTS
 
 NAN, INF = math.nan, math.inf
+MOMENT = dt.datetime(2024, 7, 1, 12, tzinfo=dt.UTC)
 
 
 @pytest.fixture(params=ENGINES, ids=lambda make: make.__name__, scope="module")
@@ -623,6 +625,10 @@ TRAPS: list[tuple[str, list[tuple[Any, SqlType]], Any]] = [
     ("time_bucket", [(dt.date(2024, 1, 31), DATE), (2, INTEGER), ("week", VARCHAR)], dt.date(2024, 1, 29)),
     ("last_day", [(dt.date.max, DATE)], dt.date.max),
     ("make_date", [(2023, INTEGER), (2, INTEGER), (29, INTEGER)], None),
+    ("timezone", [("Europe/Berlin", VARCHAR), (MOMENT, TIMESTAMPTZ)], dt.datetime(2024, 7, 1, 14)),
+    ("timezone", [("America/St_Johns", VARCHAR), (MOMENT, TIMESTAMPTZ)], dt.datetime(2024, 7, 1, 9, 30)),
+    ("timezone", [("UTC", VARCHAR), (dt.datetime(2024, 7, 1, 12), TIMESTAMP)], MOMENT),
+    ("timezone", [("UTC", VARCHAR), (dt.datetime.max, TIMESTAMP)], None),
     ("substring", [("日本語", VARCHAR), (2, INTEGER), (1, INTEGER)], "本"),
     ("length", [("日本語", VARCHAR)], 3),
     ("intdiv", [(2**100, HUGEINT), (3, INTEGER)], float(math.trunc(2.0**100 / 3))),

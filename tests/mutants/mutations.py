@@ -31,6 +31,7 @@ POWER = "only power cuts at many moments show it"
 GROWING = ("tests/planner/test_growing.py",)
 CLOSINGS = ("tests/core/ledger/test_closings.py",)
 BY_PERIOD = ("tests/service/test_budgets_by_period.py",)
+PERIOD_IDS, RIDER_DAYS = "tests/core/policy/test_period_ids.py", "tests/planner/test_rider_days.py"
 PARTS = ("tests/core/analysis/test_period_parts.py",)
 STORED_DAYS = ("tests/answers/stored/test_stored_days.py",)
 
@@ -94,6 +95,99 @@ MUTATIONS = (
                 "            found = found or [*node.periods.days]\n",
                 "of several scans only one is charged",
                 BY_PERIOD,
+            ),
+            *(
+                (f"ids-in-periods-{name}", path, old, new, breaks, (tests,))
+                for name, path, old, new, breaks, tests in (
+                    (
+                        "run-together",
+                        "dpsql/core/policy/period_ids.py",
+                        "AS varchar) || '/' ||",
+                        "AS varchar) ||",
+                        "day 1 of rider 11 and day 11 of rider 1 are one unit",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "without-the-period",
+                        "dpsql/core/policy/period_ids.py",
+                        'text = f"CAST({day} - DATE',
+                        "text = f\"CAST(DATE '1970-01-01' - DATE",
+                        "a rider's days have one budget each, and are one unit",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "written-in-many-ways",
+                        "dpsql/core/policy/period_ids.py",
+                        "frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.UUID})",
+                        "frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.UUID, Kind.DOUBLE})",
+                        "0.0 and -0.0 are one id of two units",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "a-day-of-a-week",
+                        "dpsql/core/policy/period_ids.py",
+                        'return (table.per, table.grows.by) if table.grows.every == "day" else (table.per,)',
+                        "return (table.per, table.grows.by)",
+                        "a rider's week is believed to be in one group of days",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "limits-over-the-range",
+                        "dpsql/policy/resolve/units.py",
+                        "id_ = found[0] if unit.per is None or grows is None else hidden_name(found[0], grows.every)",
+                        "id_ = found[0]",
+                        "a rider's rows of all days are weighed together: one day less lifts the others",
+                        RIDER_DAYS,
+                    ),
+                    (
+                        "some-of-the-tables",
+                        "dpsql/core/policy/growing_units.py",
+                        "if any(tables[name].per is None for name in unit.tables):",
+                        "if all(tables[name].per is None for name in unit.tables):",
+                        "a unit has accounts by period of which one table has none",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "periods-of-two-lengths",
+                        "dpsql/policy/resolve/period_units.py",
+                        "elif spec.grows is not None and spec.grows.every != other.every:",
+                        "elif spec.grows is None:",
+                        "a rider's day is a part of a rider's week, and both have a budget",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "replaced",
+                        "dpsql/core/policy/growing_units.py",
+                        'replaced = unit.neighbours == "replace_one"',
+                        "replaced = False",
+                        "an id is replaced by one of another period, and each period is charged by itself",
+                        PERIOD_IDS,
+                    ),
+                    (
+                        "rows-of-two-dates",
+                        "dpsql/policy/resolve/period_units.py",
+                        "if found.reads[0] != relation or",
+                        "if",
+                        "a view tells the same rows by another date",
+                        RIDER_DAYS,
+                    ),
+                    (
+                        "one-table-of-the-unit",
+                        "dpsql/core/noise/measurement.py",
+                        "isinstance(node, Scan) and node.table in tables:",
+                        "isinstance(node, Scan) and node.table in tuple(tables)[:1]:",
+                        "rows of the unit's other tables are charged to the days of the first",
+                        RIDER_DAYS,
+                    ),
+                    (
+                        "renamed",
+                        "dpsql/core/ledger/closings.py",
+                        "or gone or named",
+                        "or named",
+                        "under another name of its table a row has a second period",
+                        RIDER_DAYS,
+                    ),
+                )
             ),
             (
                 "one-span-of-a-region",
@@ -206,8 +300,8 @@ MUTATIONS = (
             (
                 "rows-change-their-period-by-the-clock-of-a-zone",
                 "dpsql/policy/resolve/growing_tables.py",
-                "for derived in (c.derived for c in (column, *read) if c.derived is not None):",
-                "for derived in (c.derived for c in (column,) if c.derived is not None):",
+                "[c.derived.zone for c in (column, *read) if",
+                "[c.derived.zone for c in (column,) if",
                 "a day that is computed of a zone's time changes with the zone's rules, and has a second budget",
                 CLOSINGS,
             ),
@@ -222,8 +316,8 @@ MUTATIONS = (
             (
                 "rows-change-their-period-by-a-name",
                 "dpsql/core/ledger/closings.py",
-                "unit == table.unit and (alone or",
-                "unit == table.unit and (",
+                "return len(others) == 1 or",
+                "return",
                 "under another name of its table a row has a second period, and a second budget",
                 CLOSINGS,
             ),
@@ -706,8 +800,8 @@ MUTATIONS = (
     Mutation(
         "served-moments-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("draft", "failures", "search", "serve")',
-        'if key not in ("draft", "failures", "search")',
+        'if key not in ("draft", "failures", "search", "serve", "zone")',
+        'if key not in ("draft", "failures", "search", "zone")',
         "another moment or limit makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_serving.py",),
     ),
@@ -885,8 +979,8 @@ MUTATIONS = (
     Mutation(
         "failures-in-the-hash",
         "dpsql/policy/resolve/policy.py",
-        'if key not in ("draft", "failures", "search", "serve")',
-        'if key not in ("draft", "search", "serve")',
+        'if key not in ("draft", "failures", "search", "serve", "zone")',
+        'if key not in ("draft", "search", "serve", "zone")',
         "another number of failures makes another policy: stored answers are lost and paid for again",
         ("tests/policy/test_failures.py",),
     ),
@@ -3472,6 +3566,22 @@ MUTATIONS = (
         "if branch.cases != ANY and all(are_disjoint(branch.cases, b.cases) for b in g)",
         "if branch.cases != ANY",
         "of two branches that one row has a part in only one counts",
+        ("tests/planner/test_gather_branches.py",),
+    ),
+    Mutation(
+        "branches-with-partners-that-overlap",
+        "dpsql/planner/rewrites/releases/gather_branches.py",
+        "if key is None or ANY in cases or not are_disjoint(*cases):",
+        "if key is None or ANY in cases:",
+        "a row that has partners, and is in the other branch, too, counts in one",
+        ("tests/planner/test_gather_branches.py",),
+    ),
+    Mutation(
+        "branches-of-groups-with-partners",
+        "dpsql/planner/rewrites/releases/gather_branches.py",
+        "found = found if grouped else _with_partners(found, gathers)",
+        "found = _with_partners(found, gathers)",
+        "groups that both branches list are private",
         ("tests/planner/test_gather_branches.py",),
     ),
     Mutation(
@@ -6253,6 +6363,22 @@ MUTATIONS = (
         "if source.covers:",
         "if source:",
         "numbers move away from the truth: totals hold rows that no part holds",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "shares-from-equal-ones-alone",
+        "dpsql/planner/stages/totalling.py",
+        "    tried = [_descended(totals, sizes, start, gaussian) for start in starts]\n",
+        "    tried = [_descended(totals, sizes, start, gaussian) for start in starts[:1]]\n",
+        "totals of few parts have noise of their own, where the finest set alone would err less",
+        ("tests/planner/test_consistent_totals.py",),
+    ),
+    Mutation(
+        "warnings-of-noise-that-totals-do-not-have",
+        "dpsql/planner/stages/releasing.py",
+        "if not m.empty and i not in summed",
+        "if not m.empty",
+        "a total is said to be noise, by that of a set that it is hardly made of",
         ("tests/planner/test_consistent_totals.py",),
     ),
     Mutation(

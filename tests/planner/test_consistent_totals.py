@@ -28,6 +28,7 @@ people:
     t: {type: varchar, nullable: false}
     x: {type: integer, bounds: [0, 10], nullable: false}
     f: {type: boolean, nullable: false}
+    k: {type: varchar, domain: [p, q, r, s], nullable: false}
 visits:
   unit: {column: id}
   max_rows_per_unit: 4
@@ -184,6 +185,23 @@ def test_shares_follow_the_sizes_of_sets() -> None:
     few = variances("SELECT g, COUNT(*) FROM people GROUP BY ROLLUP (g)")
     many = variances("SELECT month(d) AS m, COUNT(*) FROM people GROUP BY ROLLUP (m)")
     assert few[0] < few[1] and many[1] < few[1]
+
+
+def test_few_groups_are_asked_of_the_finest_set_alone() -> None:
+    """One release pays for all: under noise of ε that is the least where totals have few parts."""
+    finest, *totals = variances("SELECT f, k, COUNT(*) FROM people GROUP BY CUBE (f, k)")
+    (whole,) = variances("SELECT f, k, COUNT(*) FROM people GROUP BY f, k")
+    assert whole < finest < whole * 1.02 and min(totals) > 1000 * finest
+    finest, *totals = variances("SELECT g, month(d) AS m, COUNT(*) FROM people GROUP BY CUBE (g, m)")
+    assert min(totals) < 4 * finest
+
+
+def test_no_warning_is_of_noise_that_a_total_does_not_have() -> None:
+    sized = policy(TABLES.replace("{rows: 1}", "{rows: 1, neighbours: replace_one}\n  size: {exact: 300}", 1))
+    sql = Source("SELECT g, f, COUNT(*) AS n, SUM(x) AS s FROM people GROUP BY CUBE (g, f)")
+    for epsilon, warned in (("0.5", False), ("0.001", True)):
+        wish = QuerySettings(Fraction(epsilon), Fraction(1, 10**9), consistent_totals=True)
+        assert bool(compile_query(sql, sized, PublicFacts(), wish).warnings) == warned
 
 
 def test_an_average_keeps_its_noise() -> None:

@@ -69,11 +69,21 @@ def union(*branches: str, every: bool = True) -> str:
             ),
             (2, 0, 1),
         ),
-        (("v FROM rows WHERE v < 3", "v FROM rows JOIN places ON rows.k = places.k WHERE v >= 3"), (3, 1, 2)),
+        # a row has its partners, or stands once
+        (("v FROM rows WHERE v < 3", "v FROM rows JOIN places ON rows.k = places.k WHERE v >= 3"), (2, 0, 1)),
+        (("v FROM rows JOIN places ON places.k = rows.k AND city <> w WHERE b", "k FROM rows WHERE NOT b"), (2, 0, 1)),
+        (("v FROM rows WHERE v < 3", "v FROM rows JOIN places ON rows.k = places.k WHERE v >= 2"), (3, 1, 2)),
+        (("v FROM rows WHERE v < 3", "v FROM rows JOIN places ON rows.k = places.k WHERE city = 'x'"), (3, 1, 2)),
+        (("v FROM rows WHERE v < 3", "v FROM others JOIN places ON others.k = places.k WHERE v >= 3"), (3, 1, 1)),
     ],
 )
 def test_branches_that_are_read_as_one(branches: tuple[str, ...], found: tuple[Any, ...]) -> None:
     assert read(union(*branches)) == found
+
+
+def test_groups_keep_the_lists_of_their_branches() -> None:
+    both = union("w FROM rows WHERE b", "city FROM rows JOIN places ON rows.k = places.k WHERE NOT b")
+    assert read(both)[1:] == (0, 1) and read(f"{both.replace('COUNT', 'w, COUNT')} GROUP BY w")[1:] == (1, 2)
 
 
 def test_distinct_rows_of_branches() -> None:

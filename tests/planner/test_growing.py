@@ -21,6 +21,7 @@ from dpsql.planner.plan import Plan
 from dpsql.service.checks.check import check
 from tests.support.growing_town import FIRST, LAST, Town, region, town_policy
 from tests.support.planning import policy
+from tests.support.rider_town import RiderTown, rider_policy
 
 
 def day(n: int) -> dt.date:
@@ -75,6 +76,30 @@ def test_the_days_that_a_condition_leaves(town: Town, where: str, expected: str)
 )  # fmt: skip
 def test_nothing_is_inferred_through_other_operators(town: Town, sql: str, expected: str) -> None:
     assert words(region(town.plan(sql))) == expected
+
+
+def test_what_is_true_of_a_day_is_true_of_the_day_that_it_equals() -> None:
+    """Tables that are joined by their days: else the second one would be read, and charged, whole."""
+    town = RiderTown(rider_policy())
+    both = "FROM trips t {} walks w ON t.rider = w.rider AND t.day = w.on_day"
+
+    def read(sql: str) -> list[str]:
+        return [words(n.periods.days) for n in walk(town.plan(sql).tree.node) if isinstance(n, Scan) and n.periods]
+
+    first, every = "2026-01-05", "2026-01-05 … 2026-01-07"
+    for kind, where, expected in (
+        ("JOIN", "t.day", [first, first]),
+        ("JOIN", "w.on_day", [first, first]),
+        ("LEFT JOIN", "t.day", [first, first]),
+        ("LEFT JOIN", "w.on_day", [every, every]),
+    ):
+        assert read(f"SELECT COUNT(*) {both.format(kind)} WHERE {where} = DATE '2026-01-05'") == expected, (kind, where)
+    exists = "SELECT COUNT(*) FROM trips t WHERE {} (SELECT 1 FROM walks w WHERE t.rider = w.rider AND t.day = w.on_day"
+    for kind in ("EXISTS", "NOT EXISTS"):
+        asked = exists.format(kind)
+        assert read(f"{asked}) AND t.day = DATE '2026-01-05'") == [first, first]
+        assert read(f"{asked} AND w.on_day = DATE '2026-01-05')")[1] == first
+    town.close()
 
 
 def test_a_self_join_reads_what_each_side_does(town: Town) -> None:

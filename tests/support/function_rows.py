@@ -296,10 +296,10 @@ def fetch(con: Any, sql: str, t: SqlType) -> list[Any]:
     """One column; DATE as days and TIMESTAMP as microseconds since 1970, ±infinity as the ends of their integers."""
     if t.kind is Kind.DATE:
         sql = f"CAST(r - DATE '1970-01-01' AS BIGINT) FROM (SELECT {sql} AS r FROM t)"
-    elif t.kind is Kind.TIMESTAMP:
+    elif t.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         far = 2**63 - 1
         sql = (
-            f"CASE WHEN r = 'infinity'::TIMESTAMP THEN {far} WHEN r = '-infinity'::TIMESTAMP THEN {-far} "
+            f"CASE WHEN r = 'infinity'::{t} THEN {far} WHEN r = '-infinity'::{t} THEN {-far} "
             f"ELSE epoch_us(r) END FROM (SELECT {sql} AS r FROM t)"
         )
     else:

@@ -111,6 +111,13 @@ sensors:
     "units: {patient: {table: patients, key: patient}}\n",
 )
 """patients and visits are protected by patient, drugs through their visit; of calls two rows are, of alarms one."""
+_OF_DAYS = """
+{}:
+  unit: {{column: rider, per: period}}
+  grows: {{by: day, every: day, from: 2026-01-01}}
+  columns: {{rider: {{type: bigint, nullable: false}}, day: {{type: date, nullable: false}}}}"""
+RIDERS = policy(_OF_DAYS.format("rides") + _OF_DAYS.format("walks"), "")
+"""Protected by rider and day."""
 _LIMITED = {**CLINIC.tables, "drugs": replace(CLINIC.tables["drugs"], max_rows_per_unit=RowLimit(24))}
 PREPARED = as_prepared(
     replace(CLINIC, tables=_LIMITED), "copy", {name: _LIMITED[name] for name in ("patients", "visits", "drugs")},
@@ -139,12 +146,15 @@ def facts(sql: str, *more: str, rewritten: bool = False) -> None:
         print(f"{text:<{width}} {' · '.join(_known(tagged, root, more))}".rstrip())
 
 
-def before_after(rule: Rewrite, sql: str, *, prepared: bool = False, consistent: bool = False) -> None:
+def before_after(
+    rule: Rewrite, sql: str, *, prepared: bool = False, consistent: bool = False, of_days: bool = False
+) -> None:
     """Print the part of a query's plan that a rewrite changes, before and after it, or why it refuses.
 
     prepared: whether patients, visits and drugs are read from copies. consistent: whether consistent totals are asked.
+    of_days: whether the unit is one rider's day.
     """
-    of = PREPARED if prepared else CLINIC
+    of = RIDERS if of_days else PREPARED if prepared else CLINIC
     before = _before(rule, sql, of)
     try:
         after = rule(before, replace(_context(of), consistent=consistent))
@@ -183,7 +193,7 @@ def failures(test: doctest.DocTest) -> str:
 
 
 def _context(of: Policy = CLINIC) -> RewriteContext:
-    public = PublicFacts(periods={"trips": Closed(dt.date(2026, 1, 10))})
+    public = PublicFacts(periods=dict.fromkeys(("trips", "rides", "walks"), Closed(dt.date(2026, 1, 10))))
     analysis = Derivation.begin(Context(of, public), drafting=True)
     return RewriteContext(analysis, error=total_error, searching=Searching(everywhere=False))
 

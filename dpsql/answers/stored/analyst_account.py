@@ -14,7 +14,9 @@ from dpsql.answers.stored.address import Addresses
 from dpsql.answers.stored.ledger_summaries import Summary
 from dpsql.answers.stored.older_answers import told_once
 from dpsql.answers.stored.store.store import AnswerStore
+from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.periods import Span, beside, canonical
+from dpsql.core.ir.walk import walk
 from dpsql.core.ledger.failures import LOOK, too_many
 from dpsql.core.ledger.ledger import Caps, Ceiling, Entry, FailureCap, Ledger
 from dpsql.core.ledger.losses.fixed_budgets import in_force
@@ -159,9 +161,10 @@ class AnalystAccount:
     def _days_that_fit(self, plan: Plan) -> Iterator[str]:
         """The condition under which the query would read periods only that have enough left, if there are such."""
         caps = in_force(self.caps, self.analyst, self.ledger.fixed())
-        for unit, table in self.policy.by_period.items():
-            assert table.grows is not None
-            asked, day = plan.cost.get(unit, NO_LOSS), table.grows.by
+        for unit, tables in self.policy.by_period.items():
+            asked, told_by = plan.cost.get(unit, NO_LOSS), {t.name: t.grows.by for t in tables if t.grows is not None}
+            scans = (n for r in plan.first.releases for n in walk(r.measured.node) if isinstance(n, Scan))
+            days_of = dict.fromkeys(told_by[scan.table] for scan in scans if scan.table in told_by)
             read = canonical(d for r in plan.first.releases for d in r.measured.days(unit) or ())
             kept = [(caps.total.get(unit), None), (caps.analyst.get(unit), self.analyst)]
             limits = [(cap, self.ledger.by_period(unit, who)) for cap, who in kept if cap is not None]
@@ -174,10 +177,11 @@ class AnalystAccount:
             fits = [(first, last) for first, last in beside(read, full) if last is not None]
             if fits:
                 first, last = max(fits, key=lambda span: (span[1] - span[0], span[1]))
-                end = "" if last == read[-1][1] else f" AND {day} <= DATE '{last}'"
+                to = "" if last == read[-1][1] else f" AND {{0}} <= DATE '{last}'"
+                where = " AND ".join(f"{{0}} >= DATE '{first}'{to}".format(day) for day in days_of)
                 part = (LossSpan(first, last, asked),)
                 left = min((remaining(cap, dearest(inside(spent, part))) for cap, spent in limits), key=_size)
-                yield f"WHERE {day} >= DATE '{first}'{end}: these have {left} left"
+                yield f"WHERE {where}: these have {left} left"
 
     def charge_reserved(self, plan: Plan, charged: Charged) -> Charged:
         """What a charge has reserved, for what a run of this plan draws next. Raises CannotOpen."""

@@ -53,5 +53,5 @@ def note(older: Collection[datetime]) -> Note:
         f"{len(older)} stored {'answer' if one else 'answers'}, up to {max(older):%Y-%m-%d}, "
         f"{'was' if one else 'were'} measured by an older dpsql and {'is' if one else 'are'} not given again: who asks "
         "again pays again; those of this version are given again; what was spent stays spent",
-        Rank.SOURCE,
+        Rank.DANGER,
     )

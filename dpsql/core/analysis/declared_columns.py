@@ -172,7 +172,7 @@ def _domain(declared: Declared, column: Column, bounds: Interval | None, ctx: Co
             return Domain(range(-((-bounds.lo) // 1), bounds.hi // 1 + 1), null)
         case Kind.DATE:
             return Domain(DateRange(_day(bounds.lo), _day(bounds.hi)), null)
-        case Kind.TIMESTAMP:
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:  # as the clock of UTC shows it
             return Domain(TimestampRange(_instant(bounds.lo), _instant(bounds.hi)), null)
         case _:
             return None

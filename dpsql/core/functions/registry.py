@@ -15,7 +15,7 @@ from typing import Final
 from dpsql.core.functions import lists
 from dpsql.core.functions.conditions import comparison, conditional, logic, membership
 from dpsql.core.functions.dates import date_parts as dateparts
-from dpsql.core.functions.dates import dates, time_buckets
+from dpsql.core.functions.dates import dates, time_buckets, zones
 from dpsql.core.functions.domains import octaves
 from dpsql.core.functions.domains.domains import map_domain, midnight
 from dpsql.core.functions.function import Args, Function, SignatureError
@@ -43,7 +43,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
         "Patterns": (*patterns.FUNCTIONS, *regular_expressions.FUNCTIONS),
         "Date parts": dateparts.FUNCTIONS,
-        "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET),
+        "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET, zones.TIMEZONE),
         "Lists": lists.NAMED,
         "Lists of an answer": lists.FUNCTIONS,
         "Octaves": octaves.FUNCTIONS,
@@ -84,8 +84,9 @@ def position(value: Scalar, t: SqlType) -> Exact | None:
             return exact(Fraction(value))
         case float():
             return exact(Fraction(value)) if isfinite(value) else None
-        case dt.datetime() if value.tzinfo is None:
-            return (value - EPOCH) // dt.timedelta(microseconds=1)
+        case dt.datetime():
+            at = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+            return (at - EPOCH) // dt.timedelta(microseconds=1)
         case dt.date() if t.kind is Kind.DATE and not isinstance(value, dt.datetime):
             return (value - EPOCH.date()).days
         case _:

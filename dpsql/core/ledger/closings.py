@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from dpsql.core.ir.periods import Closed, Span, words
@@ -68,9 +68,10 @@ def closed_periods(entries: Iterable[Entry], policy: Policy, table: Table) -> Cl
     """What a ledger's entries say of a growing table. Raises CannotOpen DP407: its periods are told otherwise now."""
     grows, through, reopened = _grows(table), None, list[Span]()
     own = _said(table, grows)
-    for entry in entries:
-        said = _read(entry)
-        if not _is_of(said, policy, table):
+    known = [(entry, _read(entry)) for entry in entries]
+    names = {str(said["table"]).casefold() for _, said in known}
+    for entry, said in known:
+        if not _is_of(said, policy, table, names):
             continue
         if any(said.get(name) != own[name] for name in _WAY):
             raise _told_otherwise(said, own, table, policy)
@@ -90,11 +91,18 @@ def statement_words(entry: Entry) -> str:
     return f"{_REOPENED}OF {said['table']} FROM {said['first']} THROUGH {said['last']}"
 
 
-def _is_of(said: dict[str, Any], policy: Policy, table: Table) -> bool:
-    """Whether an entry is about a table: of its name, or of its unit where that has no other table."""
-    unit = policy.unit_names.present(str(said["unit"]))
-    alone = table.unit is not None and len(policy.units[table.unit].tables) == 1
-    return unit == table.unit and (alone or str(said["table"]).casefold() == table.name.casefold())
+def _is_of(said: dict[str, Any], policy: Policy, table: Table, names: Collection[str]) -> bool:
+    """Whether an entry is about a table: of its name, or of its unit where that has no other table. One of a table that
+    is gone is about those of its unit that have no entry of their own: it may be what they were called.
+
+    names: of all tables with entries.
+    """
+    unit, named = policy.unit_names.present(str(said["unit"])), str(said["table"]).casefold()
+    if unit != table.unit:
+        return False
+    others = [name.casefold() for name in policy.units[unit].tables]
+    gone = named not in others and table.name.casefold() not in names
+    return len(others) == 1 or gone or named == table.name.casefold()
 
 
 def _said(table: Table, grows: Growth) -> dict[str, Any]:

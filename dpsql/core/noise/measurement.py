@@ -14,6 +14,7 @@ from dpsql.core.ir.periods import Span, canonical
 from dpsql.core.noise.mechanisms import Additive, KeyThreshold, Mechanism
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.sensitivity import Sensitivity
+from dpsql.core.policy.growing import Every
 from dpsql.core.privacy_loss import PrivacyLoss, largest
 
 
@@ -56,7 +57,8 @@ class MeasuredRelease:
     private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
     0 where nothing is converted. empty: no row can be in it, whatever the data hold. reserved_delta: the least that is
     charged for the threshold, where another one may take its place. growing: privacy units with an account for each
-    period → the table of their rows.
+    period → the tables of their rows. in_periods: those that are one id in one period → the id and
+    how long a period is, for words.
     """
 
     node: Release
@@ -66,7 +68,8 @@ class MeasuredRelease:
     conversion_delta: Fraction = Fraction(0)
     empty: bool = False
     reserved_delta: Fraction = Fraction(0)
-    growing: Mapping[str, str] = field(default_factory=dict)
+    growing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    in_periods: Mapping[str, tuple[str, Every]] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -100,19 +103,19 @@ class MeasuredRelease:
         *Claim.* A row of another day moves no integer of this release. *Why.* Its integers are computed of the rows of
         its scans, which have no others (core/ir/periods.py), and of noisy rows of releases below, which are released
         by themselves. *When it would be false.* If a scan of the unit's rows were not below the release, or of another
-        table. *Tested by* tests/deep/planner/test_regions_of_queries.py.
+        table than these. *Tested by* tests/deep/planner/test_regions_of_queries.py.
         """
-        table = self.growing.get(unit)
-        return None if table is None else days_read(self.node, table)
+        tables = self.growing.get(unit)
+        return None if tables is None else days_read(self.node, tables)
 
     @property
     def parts(self) -> PeriodParts | None:
         """Its groups by the days that they read, each part with an id and a price of its own; None: it is one. Only
         where all that reads private rows has accounts by period; found anew from the node at every look.
         """
-        tables = {self.growing.get(unit) for unit in self.contributions}
-        found = period_parts(self.node) if len(self.contributions) == 1 and None not in tables else None
-        return found if found is not None and found.scan.table in tables else None
+        (unit,) = self.contributions if len(self.contributions) == 1 else ("",)
+        found = period_parts(self.node) if unit in self.growing else None
+        return found if found is not None and found.scan.table in self.growing[unit] else None
 
     def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:
         """What one privacy unit loses by all parts, the threshold's δ included.
@@ -145,8 +148,8 @@ def conversion_delta_of(releases: Iterable[MeasuredRelease]) -> Fraction:
     return max((release.conversion_delta for release in releases), default=Fraction(0))
 
 
-def days_read(release: Release, table: str) -> tuple[Span, ...] | None:
-    """The days of a growing table that the scans below a release read, up to the releases below it; None: it has none.
+def days_read(release: Release, tables: Collection[str]) -> tuple[Span, ...] | None:
+    """The days of growing tables that the scans below a release read, up to the releases below it; None: it has none.
 
     Raises AssertionError for a scan that does not say it.
     """
@@ -156,9 +159,9 @@ def days_read(release: Release, table: str) -> tuple[Span, ...] | None:
         node = waiting.pop()
         if isinstance(node, Release):
             continue
-        if isinstance(node, Scan) and node.table == table:
+        if isinstance(node, Scan) and node.table in tables:
             if node.periods is None:
-                raise AssertionError(f"a scan of {table} that does not say what it reads")
+                raise AssertionError(f"a scan of {node.table} that does not say what it reads")
             found += node.periods.days
         waiting += inputs(node)
     return canonical(found) or None

@@ -45,7 +45,7 @@ class Policy:
     failures: how many of statements stop private queries. search: whether a query may have a part of its ε find limits
         and bounds, or has without asking. serving: how a server answers.
     hash: sha256 (hex) of the content: equal whatever the comments, the order of keys or the way numbers are written,
-        and whatever `defaults.allow_dearer`, `draft`, `failures`, `search` and `serve` say, which change no
+        and whatever `defaults.allow_dearer`, `draft`, `failures`, `search`, `serve` and `zone` say, which change no
         answer and no price.
     path: the file it was loaded from, None if it was built in code; not part of the hash, nor is anything else about
         where it lies. Two policies are equal if their hashes are.
@@ -72,6 +72,7 @@ class Policy:
     noise: Literal["exact", "opendp"] = "exact"
     former_units: Mapping[str, str | None] = field(default_factory=dict)
     search: Literal["auto", "allow", "refuse"] = "allow"
+    zone: str = "UTC"
     failures: Failures = field(default_factory=Failures)
     serving: Serving = field(default_factory=Serving)
     path: Path | None = None
@@ -164,18 +165,19 @@ class Policy:
         return BudgetCaps(totals, dict.fromkeys(self.units, own.cap), own.per_query, periods)
 
     @property
-    def by_period(self) -> Mapping[str, Table]:
-        """Units with an account for each period, with the one table that has their rows.
+    def by_period(self) -> Mapping[str, tuple[Table, ...]]:
+        """Units with an account for each period, with the tables that have their rows: a row unit has one.
 
-        *Claim.* A row of such a unit is in one period, and a neighbour differs in one row. *Why.* `why_not_by_period`.
-        *When it would be false.* If a row changes its date, which is the custodian's promise; if another table of the
-        policy reads the same rows as another unit (policy/resolve/one_unit.py). *Tested by*
-        tests/service/test_budgets_by_period.py, tests/deep/service/test_growing_streams.py.
+        *Claim.* The rows in which neighbours differ are in one period. *Why.* They are one row, or those of one id in
+        one period; `why_not_by_period`. *When it would be false.* If a row changes its date, which is the custodian's
+        promise; if another table of the policy reads the same rows as another unit (policy/resolve/one_unit.py), or by
+        another date (policy/resolve/period_units.py). *Tested by* tests/service/test_budgets_by_period.py,
+        tests/deep/service/test_growing_streams.py, tests/deep/service/test_rider_days.py.
         """
         if self.budgets.each_period is None:
             return {}
-        found = {u.name: self.tables[u.tables[0]] for u in self.units.values() if u.tables}
-        return {name: t for name, t in found.items() if why_not_by_period(self.units[name], self.tables) is None}
+        units = [u for u in self.units.values() if u.tables and why_not_by_period(u, self.tables) is None]
+        return {u.name: tuple(self.tables[name] for name in u.tables) for u in units}
 
     @property
     def file(self) -> str:

@@ -204,6 +204,8 @@ class Table:
     copied: of a table that is read from one, what it has besides.
     stored: its place in the policy's server; None if the data is no server's.
     grows: how rows are added to it; None: it is read as it is.
+    per, period_id: where the unit is one id in one period (core/policy/period_ids.py), the column that says whose a row
+        is, and a further one that holds both; no query can name it.
     belongs_to_unit: columns each of whose values is one unit's own. A promise that no noise rests on; what it does, a
         plan says itself, so that nothing else compares it.
     """
@@ -227,6 +229,8 @@ class Table:
     stored: Stored | None = None
     grows: Growth | None = None
     belongs_to_unit: tuple[str, ...] = field(default=(), compare=False)
+    per: str | None = field(default=None, compare=False)
+    period_id: Column | None = field(default=None, compare=False)
 
     def column(self, name: str) -> Column | None:
         """The column of this name, whatever its case; None if it is not declared."""
@@ -238,9 +242,11 @@ class Table:
 
     @property
     def all_columns(self) -> tuple[Column, ...]:
-        """The declared columns, and those of a copy that queries cannot name: owners, totals, and grid integers."""
+        """The declared columns, and those that queries cannot name: ids of a period; of a copy owners, totals, and grid
+        integers.
+        """
         if self.copied is None:
-            return tuple(self.columns.values())
+            return (*self.columns.values(), *(() if self.period_id is None else (self.period_id,)))
         more = (c for c in (self.copied.owner, self.copied.total) if c is not None)
         return (*self.columns.values(), *more, *self.copied.units.values())
 
@@ -256,8 +262,8 @@ class Table:
 
     @property
     def id_column(self) -> Column | None:
-        """The column that holds the unit's id, for tables with `unit: {column: …}`."""
-        return self.column(self.protection.column) if isinstance(self.protection, IdUnit) else None
+        """The column that `unit: {column: …}` names, which holds the unit's id; beside `per: period`, a part of it."""
+        return self.column(self.per or self.protection.column) if isinstance(self.protection, IdUnit) else None
 
     @property
     def at_most(self) -> int | None:

@@ -24,9 +24,9 @@ def computed_columns(policy: Policy, dialect: Dialect) -> dict[str, str]:
     dialect cannot compute one.
     """
     return {
-        name.casefold(): ", ".join(_item(c, table, policy, dialect) for c in table.columns.values())
+        name.casefold(): ", ".join(_item(c, table, policy, dialect) for c in table.all_columns)
         for name, table in policy.tables.items()
-        if table.copied is None and any(c.computed is not None for c in table.columns.values())
+        if table.copied is None and any(c.computed is not None for c in table.all_columns)
     }
 
 

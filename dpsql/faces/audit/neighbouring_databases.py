@@ -188,6 +188,7 @@ class _Filler:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     counts: dict[tuple[str, tuple[str, ...], tuple[str, ...]], int] = field(default_factory=dict)
     numbers: dict[Place, int] = field(default_factory=dict)
+    periods: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def block(self, profile: Profile, number: int, tables: list[Table]) -> None:
         own: dict[str, list[dict[str, str]]] = {}
@@ -205,8 +206,15 @@ class _Filler:
     ) -> dict[str, str] | None:
         set_: dict[str, str] = {}
         match table.protection:
-            case IdUnit(column=owner):
-                set_[owner] = self.maker.id_of(number, table.columns[owner].sql_type or INTEGER)
+            case IdUnit():
+                owner = table.id_column
+                assert owner is not None
+                set_[owner.name] = self.maker.id_of(number, owner.sql_type or INTEGER)
+                if table.per is not None and table.grows is not None:  # all rows of the unit are of one period
+                    place = (table.name, table.grows.by)
+                    days = [day for day in self.maker.pools[place] if day != NULL]
+                    chosen = days[profile.choices.get(place, ColumnChoice()).at % len(days)]
+                    set_[table.grows.by] = self.periods.setdefault((table.unit or "", number), chosen)
             case PathUnit(path=path):
                 if not own.get(path[0].table):
                     return None

@@ -27,6 +27,8 @@ from dpsql.planner.plan import Plan
 
 Place = tuple[str, str]
 """A table and a column of it."""
+MOST_SPANS = 8
+"""Of the days that are read of a growing table, ends of so many spans are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,10 @@ class _Reader:
         partners: dict[Place, set[Place]] = {}
         listed: dict[Place, list[str]] = {}
         for node in self.nodes:
+            if isinstance(node, Scan) and node.periods is not None:
+                read = node.periods
+                ends = [day for span in read.days[:MOST_SPANS] for day in span if day is not None]
+                compared.setdefault((node.table, read.by), []).extend(ends)
             for expr in expressions(node):
                 if not isinstance(node, Project):  # a projection alone reads everything
                     used |= self.origins(expr)

@@ -109,7 +109,9 @@ def _claimed(audit: Audit) -> str:
     said = []
     for unit, loss in audit.plan.cost.items():
         how = "replaced" if audit.policy.units[unit].neighbours == "replace_one" else "added or removed"
-        said.append(f"{loss} of each {unit}, {how}")
+        in_periods = {u: p for r in audit.plan.releases for u, p in r.measured.in_periods.items()}
+        one = "" if unit not in in_periods else " (one {}'s {})".format(*in_periods[unit])
+        said.append(f"{loss} of each {unit}{one}, {how}")
     return "; ".join(said) or "nothing: no private data"
 
 

@@ -9,12 +9,13 @@ tests/deep/faces/audit/test_audit.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 from dpsql.core.engine import Engine
+from dpsql.core.ir.periods import Closed
 from dpsql.core.ledger.accountant import cost
 from dpsql.core.noise.backends import Backend, backend
 from dpsql.core.noise.measurement import conversion_delta_of
@@ -42,6 +43,7 @@ from dpsql.planner.explain.components import component_name
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.checks.declared import checks
+from dpsql.service.made_up.service import made_up_periods
 from dpsql.service.planning.public_facts import FactStore
 
 RUNS = 10_000
@@ -114,25 +116,28 @@ def audit(
     key_delta: Fraction | None = None,
     runs: int = RUNS,
     most_pairs: int = MOST_PAIRS,
+    closed: Mapping[str, Closed] | None = None,
 ) -> Audit:
     """Audit one query.
 
     data: where public tables are read; None: they are made up. Private tables are made up in either case.
-    key_delta: the δ if group keys are private; None: that of `settings`.
+    key_delta: the δ if group keys are private; None: that of `settings`. closed: of growing tables; None: some periods.
     Raises Rejected, EngineError, CannotOpen.
     """
-    world = World(policy, data)
+    world, facts = World(policy, data), made_up_periods(policy) if closed is None else closed
     try:
-        plan = _planned(source, policy, settings, world)
+        plan = _planned(source, policy, settings, world, facts)
         if key_delta is not None and any(r.measured.threshold is not None for r in plan.releases):
-            plan = _planned(source, policy, replace(settings, delta=key_delta), world)
+            plan = _planned(source, policy, replace(settings, delta=key_delta), world, facts)
         return audit_plan(plan, policy, world, runs, most_pairs)
     finally:
         world.close()
 
 
-def _planned(source: Source, policy: Policy, settings: QuerySettings, world: World) -> Plan:
-    plan = FactStore(world).compile(
+def _planned(
+    source: Source, policy: Policy, settings: QuerySettings, world: World, closed: Mapping[str, Closed]
+) -> Plan:
+    plan = FactStore(world, lambda: closed).compile(
         lambda public: compile_query(source, policy, public, settings, (), world.table_sql, world.dialect)
     )
     # The numbers of keys that are shown first are those of any public list.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from dpsql.core.ledger.losses import many_periods
+from dpsql.core.policy.period_ids import ids_of_periods, whose
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import DEFAULT_UNIT, PathUnit, RowUnit, Unit
@@ -31,7 +33,7 @@ def whom(policy: Policy) -> str:
     return section(
         "whom", "Who is protected, and from whom",
         table(("Protected", "What may come or go without being noticed", "Tables"), rows),
-        *(paragraph(text(note), kind="warn") for note in _row_notes(policy)),
+        *(paragraph(text(note), kind="warn") for note in (*_row_notes(policy), *_period_notes(policy))),
         paragraph(
             "<b>From</b> everybody who sees answers: each analyst, all of them together, and whoever they pass answers "
             "on to. It does not matter what else they know or will know: the protection holds even against somebody "
@@ -60,7 +62,9 @@ def _what(policy: Policy, unit: Unit) -> str:
         most = max(owner.rows for t in unit.tables if isinstance(owner := policy.tables[t].protection, RowUnit))
         what = f"{'one row' if most == 1 else f'up to {most} rows'} of such a table"
     else:
-        what = f"all rows of one {one_of(unit)}, in all of these tables together"
+        own = ids_of_periods(policy).get(unit.name)
+        one = one_of(unit) if own is None else whose(own)
+        what = f"all rows of one {one}, in all of these tables together"
     return f"{what}: {'added or removed' if unit.neighbours == 'add_remove' else 'replaced by others'}"
 
 
@@ -75,6 +79,19 @@ def _row_notes(policy: Policy) -> Iterator[str]:
         yield (
             f"In {', '.join(tables)} a row is protected, not a person. Somebody with n rows there is protected at "
             f"{many} times the ε that this page states: less, the more rows there are."
+        )
+
+
+def _period_notes(policy: Policy) -> Iterator[str]:
+    """Of units that are an id in one period."""
+    totals = policy.caps_for().total
+    for unit, own in ids_of_periods(policy).items():
+        assert own.grows is not None
+        cap, by_period = totals.get(unit), unit in policy.by_period
+        more = f": {many_periods.words(cap, own.grows.every)}" if cap is not None and by_period else ""
+        yield (
+            f"One {whose(own)} is protected. A {own.per} of many {own.grows.every}s is protected less: over d "
+            f"{own.grows.every}s the loss may be d times what this page states{more}."
         )
 
 

@@ -71,8 +71,9 @@ class Numbering:
 class Parameters:
     """Values for `?`, `$1` and `$name`, and of the clock; remembers which were used.
 
-    asked: when the query is asked, in UTC. told: which values of the clock and of the ledger it reads, in words.
-    dialect: of its text. closed: what is closed of a growing table; None: that is not known here. table: of a name.
+    asked: when the query is asked, by the clock of the zone. told: which values of the clock and of the ledger it
+    reads, in words. dialect: of its text. zone: whose clock shows a TIMESTAMPTZ. closed: what is closed of a growing
+    table; None: that is not known here. table: of a name.
     """
 
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
@@ -80,6 +81,7 @@ class Parameters:
     used: set[str] = field(default_factory=set)
     told: dict[Note, None] = field(default_factory=dict)
     dialect: str = "duckdb"
+    zone: str = "UTC"
     closed: Callable[[str], Closed | None] = lambda table: None
     table: Callable[[str], Table | None] = lambda name: None
 
@@ -113,7 +115,7 @@ class Parameters:
         """What CURRENT_DATE, NOW() and the like give; None for any other name."""
         found = clock.value(name, self.asked, span)
         if found is not None:
-            self.told[clock.told(name, self.asked)] = None
+            self.told[clock.told(name, self.asked, self.zone)] = None
         return found
 
     def take(self, name: str, span: Span) -> Literal:

@@ -26,6 +26,7 @@ from dpsql.frontend.bind.clauses.set_operations import CLAUSES as SET_CLAUSES
 from dpsql.frontend.bind.clauses.set_operations import combined, ordered
 from dpsql.frontend.bind.describe_statements import columns_of, described
 from dpsql.frontend.bind.expressions import clock
+from dpsql.frontend.bind.expressions.clocks import shown
 from dpsql.frontend.bind.expressions.expressions import ExprBinder
 from dpsql.frontend.bind.expressions.replacements import SPINE
 from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
@@ -55,8 +56,8 @@ def bind(
     """
     asked_of, source = parsed.describing, parsed.source
     values = Parameters(
-        parameters, asked or clock.moment(), dialect=parsed.dialect, closed=closed,
-        table=lambda name: policy.called(*name.split(".")),
+        parameters, shown(asked or clock.moment(), policy.zone), dialect=parsed.dialect, zone=policy.zone,
+        closed=closed, table=lambda name: policy.called(*name.split(".")),
     )  # fmt: skip
     if asked_of is not None and asked_of.about != "query":
         _require_used(values, asked_of.at)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dpsql.core.ir.periods import Span, canonical, words
+from dpsql.core.ledger.losses import many_periods
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -57,7 +58,7 @@ def _parts(plan: Plan, engine_sql: bool, charge: Charge) -> list[Part]:
         lines += consistent.get(i, [])
     intervals = interval_lines(plan.columns, plan.post)
     lines += ["", *intervals] if intervals else []
-    lines += ["", f"cost: {_cost(plan, charge)}"]
+    lines += ["", f"cost: {_cost(plan, charge)}", *_of_many_periods(plan)]
     lines += [f"note: {note}" for note in in_order((*charge.notes, *plan.notes))]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
@@ -225,6 +226,15 @@ def _of_days(plan: Plan, charged: Mapping[str, Sequence[Span]]) -> str:
     read = {unit: canonical(d for r in plan.releases for d in r.measured.days(unit) or ()) for unit in units}
     found = [charged.get(unit) or days for unit, days in read.items()]
     return "".join(f" of {words(days)}, nothing of other days" for days in found if days)
+
+
+def _of_many_periods(plan: Plan) -> Iterator[str]:
+    """Of units that are an id in one period, what that means for an id."""
+    asked = Charge.of_new(plan).by_unit
+    in_periods = {u: p for r in plan.releases for u, p in r.measured.in_periods.items() if u in asked}
+    for unit, (id_, every) in in_periods.items():
+        more = many_periods.words(asked[unit], every)
+        yield f"{unit}: one {id_}'s {every}; over d {every}s of one {id_} the loss may be d times this: {more}"
 
 
 def _goal(plan: Plan) -> list[str]:

@@ -36,7 +36,7 @@ def single_unit_keys(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple
             case PathUnit(path=path):
                 owners.append(path[0].columns)
             case IdUnit(column=column):
-                owners.append((column,))
+                owners.append((table.per or column,))
         if table.copied is not None and table.copied.hop is not None:
             owners.append(table.copied.hop.columns)
         for owner in owners:

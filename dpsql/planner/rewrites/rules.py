@@ -18,6 +18,7 @@ from dpsql.planner.rewrites.joins.correlate_publicly import correlate_publicly
 from dpsql.planner.rewrites.joins.count_partners import count_partners
 from dpsql.planner.rewrites.joins.follow_paths import follow_paths
 from dpsql.planner.rewrites.joins.join_owners import join_owners
+from dpsql.planner.rewrites.joins.join_periods import join_periods
 from dpsql.planner.rewrites.joins.limit_frequencies import limit_frequencies
 from dpsql.planner.rewrites.joins.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.joins.order_joins import order_joins
@@ -45,6 +46,7 @@ RULES: tuple[Rewrite, ...] = (
     narrow_joins,
     correlate_publicly,
     join_owners,
+    join_periods,
     follow_paths,
     count_partners,
     limit_frequencies,

@@ -13,6 +13,7 @@ from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import measure
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.request import LossRequest
+from dpsql.core.policy.period_ids import ids_of_periods
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.printing.shapes.release_statement import placeholder
 from dpsql.core.release.planned import PlannedRelease
@@ -54,8 +55,10 @@ def calibrated(stages: Sequence[Stage], tree: FinishedTree, query: QueryToPlan) 
         measured, request = meet(found.distinct, request, errors, settings.confidence)
     else:
         measured = measure(found.distinct, request)
-    growing = {unit: table.name for unit, table in query.policy.by_period.items()}
-    measured = tuple(replace(m, growing=growing) for m in measured) if growing else measured
+    growing = {unit: tuple(t.name for t in tables) for unit, tables in query.policy.by_period.items()}
+    in_periods = {u: (t.per or "", t.grows.every) for u, t in ids_of_periods(query.policy).items() if t.grows}
+    if growing or in_periods:
+        measured = tuple(replace(m, growing=growing, in_periods=in_periods) for m in measured)
     noisy: ByIdentity[Node, str] = ByIdentity()
     for node in found.nodes(*trees):
         noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))

@@ -14,6 +14,7 @@ from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.note import Note
 from dpsql.planner.notes.notes import copies_read, joined_releases, notes_of, pairs_counted, periods_read
+from dpsql.planner.rewrites.releases.same_rows import families, finest_of
 from dpsql.planner.stages.finished_tree import FinishedTree
 from dpsql.planner.stages.noise_of_stages import NoiseOfStages, named
 from dpsql.planner.stages.query_to_plan import QueryToPlan
@@ -73,7 +74,7 @@ class Releasing(Stage):
 
 def _warnings(noise: NoiseOfStages, query: QueryToPlan) -> tuple[Diagnostic, ...]:
     """What would make the answer useless, as far as declared numbers tell: of the query's own numbers."""
-    ctx, every, request = query.ctx, noise.found.distinct, noise.request
+    ctx, every, request, summed = query.ctx, noise.found.distinct, noise.request, _summed(noise, query)
 
     def at(place: int) -> Callable[[Fraction], MeasuredRelease]:
         return lambda epsilon: measure(every, replace(request, epsilon=epsilon, rho=None))[place]
@@ -83,7 +84,13 @@ def _warnings(noise: NoiseOfStages, query: QueryToPlan) -> tuple[Diagnostic, ...
         *(
             w
             for i, (m, t) in enumerate(zip(noise.measured, noise.tree.releases.distinct, strict=False))
-            if not m.empty
+            if not m.empty and i not in summed
             for w in warnings_of(m, t.inputs[0], query.source, ctx, query.limits, request.epsilon, at(i))
         ),
     )
+
+
+def _summed(noise: NoiseOfStages, query: QueryToPlan) -> set[int]:
+    """Releases whose numbers are made of those of finer sets of groups: their own noise is not their error."""
+    index, found = noise.tree.releases.index, families(noise.tree.read.node) if query.settings.consistent_totals else ()
+    return {index[each] for family in found for each in family if index[each] != index[finest_of(family)]}

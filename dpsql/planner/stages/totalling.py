@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dpsql.planner.postprocessing.consistency.groupings import Groupings
     from dpsql.planner.postprocessing.consistency.totals import Totals  # which load numpy, as no check does
 
-_LEAST = 1e-2
+_LEAST = 1e-3
 """The smallest share of a set, and what shares are multiples of."""
 _STEPS = 200
 
@@ -225,12 +225,27 @@ def _shares(totals: Totals, releases: Sequence[Release], gaussian: bool) -> Mapp
     """Place of a release → its part of what all of them may lose, in proportion to equal ones; from public keys alone.
 
     Minimises the mean over sets of the variance of a number (least squares with noise 1/share or 1/share²), where no
-    set's is above that of equal shares without least squares. By the formula of groups that are all combinations of
-    lists: for others it is a guess, as good as lists are even.
+    set's is above that of equal shares without least squares. Noise of ε errs least where few sets have it, so that it
+    starts from the finest alone, too. By the formula of groups that are all combinations of lists: for others it is a
+    guess, as good as lists are even.
     """
     groupings = groupings_of(totals, releases)
     sizes = _sizes(groupings, [len(keys) for keys in groupings.keys])
-    found = [1 / len(releases)] * len(releases)
+    every = range(len(releases))
+    starts = [1.0 for _ in every], [1.0 if at == totals.finest else _LEAST for at in every]
+    tried = [_descended(totals, sizes, start, gaussian) for start in starts]
+    found = min(tried, key=lambda shares: _error(totals, sizes, shares, gaussian))
+    return {
+        place: max(Fraction(round(s * len(found) / _LEAST)), Fraction(1)) * Fraction(_LEAST).limit_denominator(1000)
+        for place, s in zip(totals.places, found, strict=True)
+    }
+
+
+def _descended(
+    totals: Totals, sizes: Mapping[tuple[int, ...], float], start: Sequence[float], gaussian: bool
+) -> list[float]:
+    """Shares whose sum is 1, that no small step makes better."""
+    found = [s / sum(start) for s in start]
     best = _error(totals, sizes, found, gaussian)
     step = 2.0
     for _ in range(_STEPS):
@@ -246,11 +261,7 @@ def _shares(totals: Totals, releases: Sequence[Release], gaussian: bool) -> Mapp
             step = step**0.5
             if step < 1.01:
                 break
-    whole = len(found) / sum(found)
-    return {
-        place: max(Fraction(round(s * whole / _LEAST)), Fraction(1)) * Fraction(_LEAST).limit_denominator(1000)
-        for place, s in zip(totals.places, found, strict=True)
-    }
+    return found
 
 
 def _sizes(groupings: Groupings, heights: Sequence[int]) -> dict[tuple[int, ...], float]:

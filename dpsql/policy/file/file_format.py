@@ -95,6 +95,9 @@ class TableUnitFile(_File):
     as_: Text | None = Field(default=None, alias="as")
     """The type of the unit's ids where `column` has another: of texts that are UUIDs `{column: id, as: uuid}`. Rows
     whose id is none are nobody's."""
+    per: Literal["period"] | None = None
+    """The unit is one id in one period of a table that grows: `{of: rider_day, column: rider, per: period}`. Limits
+    count per period then."""
     neighbours: Neighbours | None = None
     """Overrides `privacy.neighbours` for this unit."""
 
@@ -392,6 +395,9 @@ class PolicyFile(_File):
     search: Search | None = None
     """allow (default): a query may have a part of its own ε find limits and bounds; auto: it has, where none are
     declared, and where 16 rows or more may count, unless it says otherwise; refuse: it may not (DP213)."""
+    zone: Text | None = None
+    """Whose clock shows a TIMESTAMP WITH TIME ZONE where a query asks for its day or hour: `Europe/Berlin`. Default:
+    UTC."""
     noise: Noise = "exact"
     """exact: dpsql's own sampler; opendp: OpenDP's."""
     budgets: BudgetsFile | None = None

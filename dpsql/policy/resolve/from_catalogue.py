@@ -14,6 +14,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.policy.issues import Issue, did_you_mean
 from dpsql.policy.resolve.one_unit import rows_have_one_unit
+from dpsql.policy.resolve.period_units import rows_have_one_period
 from dpsql.policy.resolve.policy import attempt
 
 
@@ -38,6 +39,7 @@ def complete(policy: Policy, catalogue: Catalogue) -> Policy:
             spec["columns"] = _typed_columns(table, spec.get("columns", {}), found, issues)
         tables[name] = spec
     issues += rows_have_one_unit(policy, catalogue)
+    issues += rows_have_one_period(policy, catalogue)
     if issues:
         raise CannotOpen(_diagnostics(policy, issues))
     completed, later = attempt({**policy.document, "tables": tables}, policy.places, policy.path)

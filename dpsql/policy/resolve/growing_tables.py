@@ -60,14 +60,22 @@ def _is_day(scope: PolicyScope, loc: Loc, column: Column, read: Sequence[Column]
     if column.sql_type is None:
         scope.issues.add(loc, f"names `{column.name}`, whose type the policy must say", "type: date")
         return False
-    for derived in (c.derived for c in (column, *read) if c.derived is not None):
-        if derived.zone and derived.zone.upper() != "UTC":
+    zones = [c.derived.zone for c in (column, *read) if c.derived is not None and c.derived.zone]
+    text = "" if column.computed is None else column.computed.text
+    zones += ["a zone"] * (len(_ZONE.findall(text)) > len(_UTC.findall(text)))
+    for zone in zones:
+        if zone.upper() != "UTC":
             scope.issues.add(
-                loc, f"names `{column.name}`, which is read by the clock of {derived.zone}: its rules change, and with "
-                "them the period of a row", "AT TIME ZONE 'UTC', or store the day in the table",
+                loc, f"names `{column.name}`, which is read by the clock of {zone}: its rules change, and "
+                "with them the period of a row", "AT TIME ZONE 'UTC', or store the day in the table",
             )  # fmt: skip
             return False
     return True
+
+
+_ZONE = re.compile("zone", re.IGNORECASE)
+_UTC = re.compile(r"(?<!\w)time\s*zone\s*\(?\s*'utc'", re.IGNORECASE)
+"""The one zone of which an expression may read the clock: every other word is taken for another one."""
 
 
 def _from_period(scope: PolicyScope, loc: Loc, said: GrowsFile, column: Column, made_of: str) -> Growth | None:

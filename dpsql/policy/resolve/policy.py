@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dpsql.core.functions.dates.zones import known_zone
 from dpsql.core.policy.policy import IN_MEMORY, Privacy
 from dpsql.core.policy.positions import Loc, Places
 from dpsql.diagnostics.diagnostic import Diagnostic
@@ -85,6 +86,7 @@ def _resolve(file: PolicyFile, issues: Issues, places: Places, path: Path | None
         noise=file.noise,
         former_units=file.former_units or {},
         search=file.search or "allow",
+        zone=_zone(file, issues),
         failures=resolve_failures(file, issues),
         serving=resolve_serving(file.serve, issues),
         path=path,
@@ -99,8 +101,17 @@ def _measured(document: Mapping[str, Any]) -> dict[str, Any]:
     Stored answers stand under the policy's hash: who may receive dearer ones must not make others of them.
     """
     defaults = {key: value for key, value in document["defaults"].items() if key != "allow_dearer"}
-    rest = {key: value for key, value in document.items() if key not in ("draft", "failures", "search", "serve")}
+    rest = {
+        key: value for key, value in document.items() if key not in ("draft", "failures", "search", "serve", "zone")
+    }
     return {**rest, "defaults": defaults}
+
+
+def _zone(file: PolicyFile, issues: Issues) -> str:
+    known = known_zone(file.zone or "UTC")
+    if known is None:
+        issues.add(("zone",), f"{file.zone!r} is no zone that is known here", "zone: Europe/Berlin")
+    return known or "UTC"
 
 
 def _nothing_searched(file: PolicyFile, issues: Issues) -> None:

@@ -35,6 +35,7 @@ from dpsql.policy.file.file_format import ColumnFile, DomainFile, ForeignKeyFile
 from dpsql.policy.issues import Issue, shown
 from dpsql.policy.resolve.column_types import known_type, made_of
 from dpsql.policy.resolve.growing_tables import resolve_growth
+from dpsql.policy.resolve.period_units import id_of, period_id
 from dpsql.policy.resolve.policy_names import PolicyScope
 from dpsql.policy.resolve.servers import files_on_server, stored_in_server
 from dpsql.policy.resolve.typed_values import ValueProblem, read_bounds, read_value
@@ -59,6 +60,7 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
             frequencies.append(Frequency(columns, f.rows, enforce))
     _limits_fit(scope, loc, spec, protection)
     columns_of_table = _columns(scope, loc, name, spec)
+    hidden = period_id(spec, protection, columns_of_table)
     own = scope.column_names((*loc, "belongs_to_unit"), name, spec.belongs_to_unit or ()) or ()
     if own and not isinstance(protection, (IdUnit, PathUnit)):
         scope.issues.add((*loc, "belongs_to_unit"), "says whose values are, and this table has no ids", "leave it out")
@@ -85,6 +87,8 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         prepared=_PREPARED[spec.prepared],
         grows=resolve_growth(scope, name, spec, columns_of_table),
         belongs_to_unit=own,
+        per=None if hidden is None or not isinstance(protection, IdUnit) else id_of(scope, name, protection),
+        period_id=hidden,
     )
 
 
@@ -137,6 +141,12 @@ class _Enforcement:
             )
             return False
         match self.protection:
+            case IdUnit() if self.spec.unit is not None and self.spec.unit.per is not None:
+                self.scope.issues.add(
+                    loc, f"says enforce: {enforce}{default}, but the unit is an id in one period: cutting rows would "
+                    "move rows of other periods", "promise it:  enforce: assume",
+                )  # fmt: skip
+                return False
             case IdUnit(column=column) if column.casefold() not in {c.casefold() for c in columns}:
                 self.scope.issues.add(
                     loc,

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpsql.core.ir.types import Kind
+from dpsql.core.policy.period_ids import hidden_name
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.units import DEFAULT_UNIT, Hop, IdUnit, Neighbours, PathUnit, Protection, RowUnit, Unit
 from dpsql.policy.file.file_format import PolicyFile, TableFile, TableUnitFile
 from dpsql.policy.file.form import UNITS
 from dpsql.policy.issues import Issues, did_you_mean, listed
+from dpsql.policy.resolve.period_units import id_of, may_be_per_period, same_periods
 from dpsql.policy.resolve.policy_names import PolicyScope
 
 
@@ -65,6 +67,8 @@ class UnitResolver:
             return None
         if unit.as_ is not None and unit.column is None:
             self.issues.add((*loc, "as"), "is the type of the ids in `column`", "unit: {column: id, as: uuid}")
+        if unit.per is not None and not may_be_per_period(self.scope, name, table, loc):
+            return None
         if unit.rows is not None:
             return self._rows(name, unit, unit.rows, loc)
         if unit.column is not None:
@@ -91,7 +95,11 @@ class UnitResolver:
     def _column(self, name: str, unit: TableUnitFile, column: str, loc: Loc) -> Protection | None:
         found = self.scope.column_names((*loc, "column"), name, [column])
         owner = self._owner(name, unit, loc)
-        return None if found is None or owner is None else IdUnit(owner, found[0], self._neighbours(unit))
+        if found is None or owner is None:
+            return None
+        grows = self.scope.file.tables[name].grows
+        id_ = found[0] if unit.per is None or grows is None else hidden_name(found[0], grows.every)
+        return IdUnit(owner, id_, self._neighbours(unit))
 
     def _owner(self, name: str, unit: TableUnitFile, loc: Loc) -> str | None:
         """The name of an id unit: `of`, the unit whose home this is, the single unit, or the default."""
@@ -161,6 +169,12 @@ class UnitResolver:
                 self.issues.add((*loc, "path"), f"leads to `{first}`, whose unit is a number of rows, not an id")
                 return None
             case IdUnit():
+                if spec.unit is not None and spec.unit.per is not None:
+                    self.issues.add(
+                        (*loc, "path"), f"leads to `{first}`, whose unit is an id in one period: a row has to say its",
+                        "copy the id and the date into this table, and give it the same unit, with  grows  and  per",
+                    )  # fmt: skip
+                    return None
                 rest: tuple[Hop, ...] = ()
                 id_column = target.column
             case PathUnit():
@@ -214,6 +228,7 @@ def collect_units(scope: PolicyScope, protections: dict[str, Protection | None])
         kind: Literal["rows", "id"] = "rows" if isinstance(p, RowUnit) else "id"
         units[p.name] = Unit(p.name, kind, p.neighbours, (*(old.tables if old else ()), name))
     _same_id_types(scope, protections)
+    same_periods(scope, units)
     for name, spec in scope.file.units.items():
         loc: Loc = ("units", name)
         if spec.table is None:
@@ -232,8 +247,9 @@ def collect_units(scope: PolicyScope, protections: dict[str, Protection | None])
                     f"give it the column of its ids, in tables.{table}:  unit: {{column: …}}",
                 )
             continue
-        if spec.key is not None and spec.key.casefold() != protection.column.casefold():
-            scope.issues.add((*loc, "key"), f"is `{spec.key}`, but tables.{table}.unit.column is `{protection.column}`")
+        column = id_of(scope, table, protection)
+        if spec.key is not None and spec.key.casefold() != column.casefold():
+            scope.issues.add((*loc, "key"), f"is `{spec.key}`, but tables.{table}.unit.column is `{column}`")
         if protection.name != name:
             scope.issues.add((*loc, "table"), f"names `{table}`, whose rows belong to unit `{protection.name}`")
         elif name in units:
@@ -257,19 +273,20 @@ def _same_id_types(scope: PolicyScope, protections: dict[str, Protection | None]
     """One unit, one kind of id: whether 7 and '07' are one person must not depend on a cast."""
     first: dict[str, tuple[str, str, Kind]] = {}
     for name, p in protections.items():
-        type = scope.type(name, p.column) if isinstance(p, IdUnit) else None
+        own = id_of(scope, name, p) if isinstance(p, IdUnit) else ""
+        type = scope.type(name, own) if isinstance(p, IdUnit) else None
         if not isinstance(p, IdUnit) or type is None:
             continue
         loc: Loc = ("tables", name, "unit", "column")
-        table, column, kind = first.setdefault(p.name, (name, p.column, type.kind))
+        table, column, kind = first.setdefault(p.name, (name, own, type.kind))
         if type.kind is Kind.LIST:
-            scope.issues.add(loc, f"names `{p.column}`, which is {type}: an id is one value")
+            scope.issues.add(loc, f"names `{own}`, which is {type}: an id is one value")
         elif kind is not type.kind:
             of = "" if p.name == DEFAULT_UNIT else f"of: {p.name}, "
             texts, other = (table, type) if kind is Kind.VARCHAR else (name, scope.type(table, column))
             scope.issues.add(
-                loc, f"names `{p.column}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}",
+                loc, f"names `{own}` ({type}), but the same unit's id `{table}.{column}` is {kind.value}",
                 f"read those ids as the others, in tables.{texts}, in place of its unit:  "
-                f"unit: {{{of}column: {column if texts == table else p.column}, "
+                f"unit: {{{of}column: {column if texts == table else own}, "
                 f"as: {str(other).lower()}}}",
             )  # fmt: skip

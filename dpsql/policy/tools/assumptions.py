@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsql.core.policy.period_ids import in_words, whose
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.positions import Loc
 from dpsql.core.policy.tables import Column, Table, TableDomain
@@ -168,8 +169,14 @@ def _private(table: Table, by_period: bool) -> Iterator[Promise]:
                 effect += "; a row that was in several periods is protected at the sum of what they were charged"
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case IdUnit(column=column):
-            claim = f"all rows of one {unit} in {table.name} carry the same {column}, and it is nobody else's"
+            claim = f"all rows of one {unit} in {table.name} carry the same {in_words(column)}, and it is nobody else's"
             effect = "someone with n ids is protected at n·ε only; rows without an id are left out"
+            if table.per is not None and table.grows is not None:
+                every = table.grows.every
+                claim += f"; {table.grows.by} never comes to lie in another {every}"
+                effect += (
+                    f". The unit is one {whose(table)}: over d {every}s of a {table.per} the loss may be d times it"
+                )
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case PathUnit(path=path):
             trail = " → ".join(hop.table for hop in path)

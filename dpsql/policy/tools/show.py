@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpsql.core.policy.period_ids import whose
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, ForeignKey, Frequency, Key, RowLimit, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit, unit_named
@@ -121,7 +122,8 @@ def whose_rows(table: Table) -> str:
         case RowUnit(name=name, rows=rows, neighbours=neighbours):
             return f"{unit_named(name)}: {rows} row{'s' if rows > 1 else ''}, {neighbours}"
         case IdUnit(name=name, column=column, neighbours=neighbours):
-            return f"{unit_named(name)}: all rows of one {column}, {neighbours}"
+            one = column if table.per is None else whose(table)
+            return f"{unit_named(name)}: all rows of one {one}, {neighbours}"
         case PathUnit(name=name, path=path, id_column=column, neighbours=neighbours):
             steps = " → ".join(f"{', '.join(h.columns)} = {h.table}({', '.join(h.references)})" for h in path)
             return f"{unit_named(name)}: {steps} → {column}, {neighbours}"

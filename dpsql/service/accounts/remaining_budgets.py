@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.core.ledger.ledger import Caps, Ledger
+from dpsql.core.ledger.losses import many_periods
 from dpsql.core.ledger.losses.fixed_budgets import in_force
 from dpsql.core.ledger.losses.regions import END, Region, words
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
+from dpsql.core.policy.period_ids import whose
 from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.tables import Table
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
 from dpsql.planner.plan import Charge
 
@@ -91,21 +94,31 @@ def budgets_of(policy: Policy, ledger: Ledger, analyst: str) -> Budgets:
 def lines_by_period(policy: Policy, ledger: Ledger | None, analyst: str | None = None) -> list[str]:
     """What each period of a growing table has lost, and what that means; empty if no unit has accounts by period."""
     found: list[str] = []
-    for unit, table in policy.by_period.items():
+    for unit, (table, *others) in policy.by_period.items():
         assert table.grows is not None
         cap = limits_of(policy, ledger, analyst or "*")
         limit = cap.total.get(unit) if analyst is None else cap.analyst.get(unit)
         spent = () if ledger is None else ledger.by_period(unit, analyst)
-        found += ["", f"{unit}, each row of {table.name} by {table.grows.every}"]
-        for days, loss in _runs(spent, table.grows.first):
+        whom = f"one {whose(table)}" if table.per else f"each row of {table.name} by {table.grows.every}"
+        found += ["", f"{unit}, {whom}"]
+        first = min(t.grows.first for t in (table, *others) if t.grows is not None)
+        for days, loss in _runs(spent, first):
             left = "no limit" if limit is None else f"{_left(remaining(limit, loss))} of {limit}"
             found.append(f"  {days:<25}  spent {loss}, {left}")
         if analyst is None and limit is not None:
+            what = f"one {whose(table)}" if table.per else f"one row of {table.name}"
             found.append(
-                f"{limit} is what one row of {table.name} may lose in all. Nothing limits what all periods together "
-                "tell of all rows."
+                f"{limit} is what {what} may lose in all. Nothing limits what all periods together tell of all rows."
             )
+            if table.per:
+                found.append(f"A {table.per} of many {table.grows.every}s is protected less: {over(limit, table)}.")
     return found
+
+
+def over(limit: PrivacyLoss, table: Table) -> str:
+    """What an id of a table loses that is in several periods."""
+    assert table.grows is not None
+    return many_periods.words(limit, table.grows.every)
 
 
 def _runs(spent: Region, first: dt.date) -> Iterator[tuple[str, PrivacyLoss]]:

@@ -99,7 +99,7 @@ def _names_rows(table: Table) -> set[str]:
     found |= {name for key in table.foreign_keys for name in key.columns}
     match table.protection:
         case IdUnit(column=name):
-            found.add(name)
+            found.add(table.per or name)
         case PathUnit(path=(hop, *_)):
             found |= set(hop.columns)
     return {name.casefold() for name in found}

@@ -102,9 +102,11 @@ class _Maker:
                 yield from ((0, {}) for _ in range(PUBLIC))
             case RowUnit():
                 yield from ((0, {}) for _ in range(min(ROWS, table.size or ROWS)))
-            case IdUnit(column=owner):
+            case IdUnit():
+                assert table.id_column is not None
+                owner = table.id_column.name
                 alone = any(key.columns == (owner,) for key in table.keys)
-                type_ = table.columns[owner].sql_type or INTEGER
+                type_ = table.id_column.sql_type or INTEGER
                 for unit in range(1, UNITS + 1):
                     for _ in range(1 if alone else choosing.between(1, limit)):
                         yield unit, {owner: fresh(unit, type_)}

@@ -38,7 +38,12 @@ class MadeUpService(Service):
 
     def closed_periods(self) -> Mapping[str, Closed]:
         """As many periods as rows were made up of: nobody closes them."""
-        return {table.name: Closed(_last_day(table)) for table in tables_that_grow(self.policy)}
+        return made_up_periods(self.policy)
+
+
+def made_up_periods(policy: Policy) -> Mapping[str, Closed]:
+    """What is closed where nobody closes anything."""
+    return {table.name: Closed(_last_day(table)) for table in tables_that_grow(policy)}
 
 
 _PERIODS: Final = 28

@@ -92,6 +92,7 @@ LITERALS: dict[str, dict[int, list[Scalar]]] = {
     "date_diff": {0: _UNITS},
     "date_sub": {0: _UNITS},
     "time_bucket": {1: [1, 2, 15, 90, 1000], 2: _UNITS},
+    "timezone": {0: ["UTC"]},
     "date_shift": {1: [0, 1, -1, 13, 1000, -1000], 2: _UNITS},
     "add": {1: [dt.timedelta(days=1), dt.timedelta(microseconds=-1), dt.timedelta(days=4_000_000), 1, 3]},
     "sub": {1: [dt.timedelta(days=40), dt.timedelta(hours=-1), 1, 3]},

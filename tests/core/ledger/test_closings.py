@@ -160,3 +160,12 @@ def test_a_day_is_not_told_by_the_clock_of_a_zone(columns: str) -> None:
     """Its rules change, and with them the period of a row; also where the day is computed of such a time."""
     with pytest.raises(CannotOpen, match="clock of Europe/Berlin"):
         of(columns=columns)
+
+
+def test_what_was_reopened_under_an_older_name_is_still_known() -> None:
+    policy = of()
+    close(LEDGER, policy, policy.tables["trips"], day(9))
+    reopen(LEDGER, policy, policy.tables["trips"], (day(2), day(3)))
+    later = of(name="rides", of=", of: trips")
+    found = close(LEDGER, later, later.tables["rides"], day(10))
+    assert found == Closed(day(10), ((day(2), day(3)),)) == trips(later)

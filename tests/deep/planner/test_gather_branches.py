@@ -50,7 +50,40 @@ def unioned(rng: random.Random, world: World) -> str:
     return f"SELECT {f'{key}, ' * bool(key)}{calls} FROM ({both.join(branches)}){f' GROUP BY {key}' if key else ''}"
 
 
-def differences(seeds: range) -> tuple[list[str], int]:
+def joined(rng: random.Random, world: World) -> str:
+    """Two slices of one table, of which one meets partners in a public one; both may have a row, now and then."""
+    table = rng.choice([t.name for t in world.private])
+    names = names_of(world, table, "t")
+    known = {n.sql for n in names}
+    column = rng.choice([n for n in names if n.sql[2:] in SLICES])
+    one, other = rng.sample([s.replace("{}", column.sql) for s in SLICES[column.sql[2:]]], 2)
+    other = comparison(rng, names) if rng.random() < 0.3 else other
+    public, on = rng.choice(
+        [(f"{name} AS p", f"p.{key} = t.{key}") for name, key in (("codes", "code"), ("kinds", "code"))]
+        if "t.code" in known
+        else [("towns AS p", "p.city = t.city")]
+    )
+    more = " AND p.code > 1" if "code" in on and rng.random() < 0.3 else ""
+    pid = "t.pid" if "t.pid" in known else "1"
+    text = "t.city" if "t.city" in known else "'one'"
+    partner = {"codes": "p.label", "kinds": "p.title", "towns": "p.zone"}[public.split()[0]]
+    sides = rng.sample((f"{public} JOIN {table} AS t", f"{table} AS t JOIN {public}"), 2)
+    first = rng.choice((text, partner, "'two'"))
+    branches = [
+        f"SELECT {pid} AS pid, {first} AS a FROM {sides[0]} ON {on} WHERE {one}{more}",
+        f"SELECT {pid} AS pid, {text} AS a FROM {table} AS t WHERE {other}",
+    ]
+    rng.shuffle(branches)
+    key = rng.choice(("", "", "a"))
+    calls = rng.choice(("COUNT(*)", "COUNT(a)", "COUNT(*), COUNT(DISTINCT a)"))
+    union = " UNION ALL ".join(branches)
+    return f"SELECT {f'{key}, ' * bool(key)}{calls} FROM ({union}){f' GROUP BY {key}' if key else ''}"
+
+
+Made = Callable[[random.Random, World], str]
+
+
+def differences(seeds: range, make: Made = unioned) -> tuple[list[str], int]:
     """(statements whose counts are others than those of the UNION, statements that are read as one)."""
     store, found, gathered = Store(), [], 0
     for seed in seeds:
@@ -58,7 +91,7 @@ def differences(seeds: range) -> tuple[list[str], int]:
         world = row_world(rng)
         store.load(world)
         facts = FactStore(store)
-        for sql in [unioned(rng, world) for _ in range(6)]:
+        for sql in [make(rng, world) for _ in range(6)]:
             try:
                 made = plan_of(store, facts, world, sql)
                 with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +114,7 @@ def differences(seeds: range) -> tuple[list[str], int]:
     return found, gathered
 
 
-def attacked(make: Callable[[random.Random], World], seeds: range) -> Tally:
+def attacked(make: Callable[[random.Random], World], seeds: range, asked: Made = unioned) -> Tally:
     store, tally = Store(), Tally()
     try:
         for seed in seeds:
@@ -90,21 +123,23 @@ def attacked(make: Callable[[random.Random], World], seeds: range) -> Tally:
             store.load(world)
             facts = FactStore(store)
             for _ in range(6):
-                attack(store, facts, world, unioned(rng, world), tally)
+                attack(store, facts, world, asked(rng, world), tally)
     finally:
         store.close()
     return tally
 
 
-def test_the_rows_are_those_of_the_union() -> None:
-    found, gathered = differences(range(40))
+@pytest.mark.parametrize("make", [unioned, joined])
+def test_the_rows_are_those_of_the_union(make: Made) -> None:
+    found, gathered = differences(range(40), make)
     assert not found, found[:3]
     assert gathered > 60
 
 
-def test_branches_that_overlap_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", [unioned, joined])
+def test_branches_that_overlap_would_be_noticed(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather_branches, "are_disjoint", lambda a, b: True)
-    assert differences(range(40))[0]
+    assert differences(range(40), make)[0]
 
 
 WORLDS: dict[str, Callable[[random.Random], World]] = {"rows": row_world, "ids": id_world, "promised ids": promised}
@@ -112,13 +147,14 @@ WORLDS: dict[str, Callable[[random.Random], World]] = {"rows": row_world, "ids":
 
 @pytest.mark.parametrize("kind", WORLDS)
 @pytest.mark.parametrize("guess", [True, False])
+@pytest.mark.parametrize("asked", [unioned, joined])
 def test_neighbours_stay_within_the_price_whatever_is_guessed(
-    kind: str, guess: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, guess: bool, asked: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if guess:
         monkeypatch.setattr(gather_branches, "are_disjoint", lambda a, b: True)
         monkeypatch.setattr(gather_branches, "ANY", None)
-    tally = attacked(WORLDS[kind], range(10))
+    tally = attacked(WORLDS[kind], range(10), asked)
     assert tally.planned > 20 and tally.changed and tally.equal, tally
 
 

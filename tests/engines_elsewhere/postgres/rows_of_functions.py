@@ -135,7 +135,7 @@ def _comparable(sql: str, t: SqlType) -> str:
         case Kind.DATE:
             ends = f"WHEN r = 'infinity' THEN {FAR_DAY} WHEN r = '-infinity' THEN {-FAR_DAY}"
             return f"(SELECT CASE {ends} ELSE r - DATE '1970-01-01' END FROM (SELECT {sql} AS r) AS v)"
-        case Kind.TIMESTAMP:
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             ends = f"WHEN r = 'infinity' THEN {FAR_TIME} WHEN r = '-infinity' THEN {-FAR_TIME}"
             micros = "CAST(extract(epoch FROM r) * 1000000 AS bigint)"
             return f"(SELECT CASE {ends} ELSE {micros} END FROM (SELECT {sql} AS r) AS v)"

@@ -33,6 +33,12 @@ OF_MOMENTS = [
     "tz >= '2000-01-01'", "tz < '2000-01-01T00:00:00+02'", "tz > TIMESTAMP '1999-12-31 23:59:59'",
     "tz >= TO_TIMESTAMP('2000-01-01 12', 'YYYY-MM-DD HH24')", "tz BETWEEN DATE '2000-01-01' AND '2020-01-01 00:00:00Z'",
     "at >= '2000-01-01 02:00+02'::timestamptz", "tz > now() - interval '30 days'", "tz < CAST(now() AS timestamptz)",
+    "tz AT TIME ZONE 'Europe/Berlin' >= '2000-01-01'", "timezone('America/St_Johns', tz) < DATE '2000-01-01'",
+    "date_trunc('day', tz) = TIMESTAMP '2000-01-01'", "date_trunc('month', tz) >= '2000-01-01'",
+    "tz::date = DATE '2000-01-01'",
+    "extract(hour FROM tz) >= 12", "extract(dow FROM tz AT TIME ZONE 'Asia/Kathmandu') IN (0, 6)", "at <= tz",
+    "extract(epoch FROM tz) >= 946684800", "at AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin' >= '2000-01-01'",
+    "to_char(tz, 'YYYY-MM-DD HH24') > '2000-01-01'", "tz - interval '1 day' >= DATE '2000-01-01'", "tz::timestamp = at",
 ]  # fmt: skip
 OF_DATES = [
     "to_char(d, 'YYYY-MM-DD')", "to_char(at, 'YYYY-MM-DD HH24:MI:SS.US')", "to_char(at, 'HH12:MI AM, Dy DD Mon YY')",

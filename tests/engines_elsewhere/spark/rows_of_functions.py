@@ -162,14 +162,14 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _shown(t: SqlType) -> str:
-    return type_name(t).lower().replace(", ", ",")
+    return type_name(t).lower().replace(", ", ",").replace("timestamp_ltz", "timestamp")
 
 
 def _comparable(sql: str, t: SqlType) -> str:
     """A value as `fetch` of tests/support/function_rows.py gives it."""
     if t.kind is Kind.DATE:
         return f"unix_date({sql})"
-    if t.kind is Kind.TIMESTAMP:
+    if t.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return f"unix_micros({sql})"
     if t.item is not None and t.item.temporal:
         return f"transform({sql}, e -> {_comparable('e', t.item)})"

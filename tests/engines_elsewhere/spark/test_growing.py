@@ -9,6 +9,7 @@ from dpsql.core.printing.relational_nodes import Emitter
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.servers import Server
 from tests.support.growing_town import TownElsewhere, moved_outside, town_rows
+from tests.support.rider_town import RidersElsewhere, as_duckdb_counts, rows_of_riders
 
 
 @pytest.mark.long_on_spark
@@ -26,4 +27,21 @@ def test_no_row_outside_the_region_moves_an_integer(cluster: Server, monkeypatch
     assert moved == 0 and outside > 30
     monkeypatch.setattr(Emitter, "_of_periods", lambda self, node, read, env: self.tables(node.table))
     assert moved_outside(TownElsewhere(bare, f"{schema}.trips"))[0] > 2
+    cluster.drop(schema)
+
+
+@pytest.mark.long_on_spark
+def test_one_rider_s_day_counts_as_on_duckdb(cluster: Server) -> None:
+    made = []
+    for table, day, number in (("trips", "day", "station"), ("walks", "on_day", "km")):
+        rows = ", ".join(
+            f"({db}, {rider or 'NULL'}, CAST({'NULL' if on is None else repr(str(on))} AS DATE), {n})"
+            for name, db, (rider, on, n) in rows_of_riders() if name == table
+        )  # fmt: skip
+        made.append(
+            f"CREATE TABLE SCHEMA.{table} AS SELECT CAST(col1 AS INT) AS db, CAST(col2 AS BIGINT) AS rider, "
+            f"col3 AS {day}, CAST(col4 AS BIGINT) AS {number} FROM VALUES {rows}"
+        )
+    schema = cluster.new_schema(*made)
+    assert as_duckdb_counts(RidersElsewhere(Bare(cluster.address, SPARK), schema)) > 30
     cluster.drop(schema)

@@ -33,6 +33,7 @@ from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Join, JoinKind
 from dpsql.core.ir.short_text import identifier, qualified
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, add, finite, larger, times
+from dpsql.core.policy.period_ids import in_words
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected
 
@@ -124,10 +125,17 @@ def sums(a: Vector, b: Vector) -> dict[str, Cap]:
     return found
 
 
+def _both(side: Facts) -> list[str]:
+    """The two columns of a unit that is an id in one period."""
+    own = {h.column for uid in side.ids if (h := side.columns[uid].hint) is not None}
+    return sorted(told for name in own if (told := in_words(name)) != name)
+
+
 def _unbounded(node: Join, left: Facts, right: Facts, m_left: Cap, m_right: Cap) -> Rejected:
     """Names the keys that may repeat without limit, and how to limit them."""
     help_ = []
     if (left.ids or left.hops) and left.units == right.units:
+        help_ += [f"join on {both}, which are the privacy unit together" for both in _both(left)]
         help_.append("join on the privacy unit's id, or along the foreign keys of its path")
     for side, m, ends in (
         (left, m_left, [e.left for e in node.equalities]),

@@ -3,7 +3,8 @@
 Claim: a public table never differs. A private table differs in at most k rows (`unit: {rows: k}`; where neighbours
     replace rows: k replaced ones, or 2k as removals and insertions) or in all rows of one id (two ids where ids are
     replaced). Rows whose id is found through a path are of any number until they are joined to it.
-    Of a growing table it has the rows of the periods that it names, which are whole ones, closed and kept.
+    Of a growing table it has the rows of the periods that it names, which are whole ones, closed and kept. Where the
+    unit is an id in one period, the id itself is a function of it, and so is a day that is a period.
 Why: that is the definition of neighbouring databases. A scan's periods are its innermost filter
     (core/printing/relational_nodes.py), so that what holds of filtered rows holds of these.
 When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
@@ -11,7 +12,7 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
     a function of itself: what is computed from it can differ among one id's rows.
 Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py, tests/planner/test_growing.py,
-tests/core/analysis/test_zeros_of_ids.py
+tests/core/analysis/test_zeros_of_ids.py, tests/core/policy/test_period_ids.py
 
 Example:
     >>> facts("SELECT * FROM icd10")
@@ -38,6 +39,7 @@ from dpsql.core.ir.nodes import Filter, Scan
 from dpsql.core.ir.periods import ReadPeriods, covers
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, finite, smaller
 from dpsql.core.policy.growing import Growth
+from dpsql.core.policy.period_ids import of_functions
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.core.value_classes import replace
@@ -119,6 +121,7 @@ def _scan(node: Scan, table: Table, ctx: Context) -> Facts:
                 frequency[ids] = smaller(frequency[ids], promised) if ids in frequency else promised
             # Else two values may be one id (zeros of either sign), and what is computed from them can differ.
             own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()
+            own |= {numbers[c.lower()] for c in of_functions(table)}
             by_id = frozenset(numbers.values()) if ids in keys else own
             return Facts(
                 columns, {name: finite(2) if replaced else ONE}, ids=ids, keys=keys, frequency=frequency, by_id=by_id,

@@ -17,7 +17,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.alike import counted
+from dpsql.core.printing.dialects.alike import counted, in_zone
 
 
 def tried(sql: str, type_: SqlType) -> str:
@@ -238,6 +238,7 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "date_sub": _between("date_sub"),
     "date_shift": _moved,
     "time_bucket": _bucket,
+    "timezone": in_zone,
     "date_add": shifted("+"),
     "last_day": _within_years("last_day"),
     "make_date": _made,

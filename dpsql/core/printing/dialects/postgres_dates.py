@@ -19,6 +19,7 @@ from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHA
 from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.conversions import as_time, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.printing.dialects.alike import in_zone
 from dpsql.core.printing.dialects.postgres_casts import bound, once
 
 BACK = 1_720_000
@@ -248,6 +249,7 @@ DATES: Mapping[str, Spelling] = {
     "date_sub": _passed,
     "date_shift": _moved,
     "time_bucket": _bucket,
+    "timezone": in_zone,
     "date_add": shifted("+"),
     "last_day": _last_day,
     "make_date": _made,

@@ -13,11 +13,13 @@ from dpsql.core.functions.dates.date_arithmetic import DAY_US, MOST_DAYS, step_i
 from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
 from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
+from dpsql.core.functions.dates.zones import zone_of
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import as_time, known_to, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.printing.dialects.alike import between_zones
 from dpsql.core.printing.dialects.spark_casts import bound, once, tried
 
 
@@ -100,6 +102,14 @@ def _strftime(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         return f"CASE WHEN {x} IS NOT NULL THEN {' || '.join(parts)} END"
 
     return once(as_time(d, sql[0], args[0]), body)
+
+
+def _in_zone(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """A moment is shown in the session's zone, UTC: the one that is shown as that of the zone is is another one."""
+    if result.type != TIMESTAMP:
+        return between_zones(d, sql[1], args[1], lambda x: d.cast(x, result.type))
+    zone = d.constant(zone_of(args[0]), VARCHAR)
+    return between_zones(d, sql[1], args[1], lambda x: d.cast(f"from_utc_timestamp({x}, {zone})", TIMESTAMP))
 
 
 # --- starts, differences ----------------------------------------------------------------------------------------------
@@ -221,6 +231,7 @@ DATES: Mapping[str, Spelling] = {
     "date_sub": _passed,
     "date_shift": _moved,
     "time_bucket": _bucket,
+    "timezone": _in_zone,
     "date_add": shifted("+"),
     "last_day": _last_day,
     "make_date": _made,

@@ -1,4 +1,4 @@
-"""CURRENT_DATE, NOW() and the like: constants of a query, bound once, in UTC, as a parameter would be."""
+"""CURRENT_DATE, NOW() and the like: constants of a query, bound once by the policy's clock, like a parameter."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def value(name: str, asked: dt.datetime, span: Span) -> Literal | None:
     return Literal(asked, TIMESTAMP, span) if name in TIMES else None
 
 
-def told(name: str, asked: dt.datetime) -> Note:
+def told(name: str, asked: dt.datetime, zone: str) -> Note:
     """What the reader of a plan and of its answer is told."""
     now = asked.date() if name in DATES else asked
-    return Note(f"{name} is {now} (UTC): a constant of this query", Rank.SOURCE, Topic.CLOCK, name)
+    return Note(f"{name} is {now} ({zone}): a constant of this query", Rank.SOURCE, Topic.CLOCK, name)

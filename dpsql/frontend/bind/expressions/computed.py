@@ -62,14 +62,14 @@ def with_computed(policy: AnyPolicy, dialect: Dialect) -> AnyPolicy:
 
 
 def _waiting(table: Table) -> bool:
-    return any(c.computed is not None and c.computed.expr is None for c in table.columns.values())
+    return any(c.computed is not None and c.computed.expr is None for c in table.all_columns)
 
 
 def _with_computed(table: Table, policy: Policy, dialect: Dialect, problems: list[Diagnostic]) -> Table:
     own = {name: c for name, c in table.columns.items() if c.computed is None}
     if not _waiting(table) or any(c.sql_type is None for c in table.columns.values()):
         return table
-    alone = replace(policy, tables={table.name: replace(table, columns=own)})
+    alone = replace(policy, tables={table.name: replace(table, columns=own, period_id=None)})
     places = {name: place for place, name in enumerate(table.columns)}
     columns = dict(table.columns)
     for name, column in table.columns.items():
@@ -86,7 +86,29 @@ def _with_computed(table: Table, policy: Policy, dialect: Dialect, problems: lis
             problems += _told(refusal, code, column, table, policy)
         finally:
             steps.end()
-    return replace(table, columns=columns)
+    if table.period_id is None or problems:
+        return replace(table, columns=columns)
+    try:
+        hidden = _id_of_period(table.period_id, replace(table, columns=columns), policy, places)
+        computed_sql(hidden, replace(table, columns=columns), alone, dialect)
+    except Rejected as refusal:
+        problems += _told(refusal, "DP105", table.columns[table.per or ""], table, policy)
+        return table
+    return replace(table, columns=columns, period_id=hidden)
+
+
+def _id_of_period(hidden: Declared, table: Table, policy: Policy, places: dict[str, int]) -> Declared:
+    """The hidden column of ids in one period: computed of what its id and its date are computed of, if they are."""
+    plain = replace(table, columns={n: replace(c, computed=None) for n, c in table.columns.items()}, period_id=None)
+    assert hidden.computed is not None
+    expr = _bound(hidden, plain, replace(policy, tables={table.name: plain}), places)
+    columns = tuple(table.columns.values())
+
+    def made(e: Expr) -> Expr:
+        own = columns[e.uid].computed if isinstance(e, Column) else None
+        return e if own is None or own.expr is None else own.expr
+
+    return replace(hidden, computed=replace(hidden.computed, expr=transform(expr, made)))
 
 
 def _bound(column: Declared, table: Table, alone: Policy, places: dict[str, int]) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -24,7 +25,7 @@ from dpsql.diagnostics.together import Followup, Together
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.aggregates.searched_clips import misplaced, says_auto, searched_clip
 from dpsql.frontend.bind.expressions import date_formats, literals
-from dpsql.frontend.bind.expressions.clocks import as_clock, in_one_zone
+from dpsql.frontend.bind.expressions.clocks import as_clock, at_time_zone, by_clock, in_one_zone, in_zone, moment_of
 from dpsql.frontend.bind.expressions.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
 from dpsql.frontend.bind.expressions.refusals import refused, unknown_function, volatile
 from dpsql.frontend.bind.expressions.replacements import LISTED, is_compared, of_column
@@ -124,6 +125,8 @@ class ExprBinder:
             case exp.AtTimeZone() | exp.Dot() | exp.Bracket() | exp.StructExtract() | exp.JSONExtractScalar():
                 if (made := self._made(node)) is not None:
                     return made
+                if isinstance(node, exp.AtTimeZone):
+                    return at_time_zone(self, node)
         if type(node) in CALLS:
             return self.shaped(node)
         raise refused(node, self.source, self.clause)
@@ -232,6 +235,8 @@ class ExprBinder:
                 raise volatile(name, self.span(node))
             raise unknown_function(name, self.span(node), self.source)
         given, span = args.get("expressions", []), self.span(node)
+        if name == "timezone" and len(given) == 2:
+            return in_zone(self, self.bind(given[0]), self.bind(given[1]), span)
         if function.name == "clip" and says_auto(given):
             made = searched_clip(given, self.bind, lambda x, end: self.call("clip", (x, end, end), span), span)
             if self.clause != IN_AGGREGATES:
@@ -266,11 +271,11 @@ class ExprBinder:
                 raise reject(
                     "DP106", f"{symbol(name)}: a moment is compared with a clock", span=span, help=[clock]
                 ) from None
-            found = as_numbers(args) or in_one_zone(args, tuple([self.value(a) for a in args]))
-            if found is None:
+            zone = self.parameters.zone
+            found = as_numbers(args) or in_one_zone(args, tuple([self.value(a) for a in args]), zone)
+            if (found := found or by_clock(name, args, zone)) is None:
                 raise
-            args = found
-            value = unexplained(name, tuple([self.value(a) for a in args]), span)
+            return self.call(name, found, span)
         made = Call(name, args, value.type, span)
         self.known[made] = value
         return made
@@ -288,7 +293,10 @@ class ExprBinder:
             and found is not None
             and literals.without_zone(text.strip()) == text.strip()
         ):
-            self.parameters.told[Note(f"{text!r} is read by the clock of UTC", Rank.SOURCE)] = None
+            zone = self.parameters.zone
+            self.parameters.told[Note(f"{text!r} is read by the clock of {zone}", Rank.SOURCE)] = None
+            if isinstance(found.value, dt.datetime):
+                found = replace(found, value=moment_of(found.value.replace(tzinfo=None), zone))
         return found
 
     def _unified(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -18,7 +18,7 @@ from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article
 from dpsql.frontend.bind.expressions import date_formats, lengths_of_time, literals, several_values
 from dpsql.frontend.bind.expressions.clock import DATES, TIMES
-from dpsql.frontend.bind.expressions.clocks import as_clock_of_utc, as_moment
+from dpsql.frontend.bind.expressions.clocks import as_clock_of, as_moment, clock_of
 from dpsql.frontend.bind.expressions.refusals import refused, refused_subquery, volatile, written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import taken_as
@@ -121,7 +121,10 @@ def converter(binder: ExprBinder, to: exp.Expr, at: Span) -> Callable[[Expr], Ex
         if target.kind is Kind.TIMESTAMPTZ and inner.type.temporal:
             return moment(binder, inner, at)
         if target.kind is not Kind.TIMESTAMPTZ:
-            inner = as_clock_of_utc(inner)
+            zone = binder.parameters.zone
+            inner = (
+                clock_of(inner, zone) if target.temporal or target.kind is Kind.VARCHAR else as_clock_of(inner, zone)
+            )
         if isinstance(inner, Literal) and isinstance(inner.value, str) and target.kind in _MOMENTS:
             found = binder.read(inner.value, target, at)
             if found is None:
@@ -139,8 +142,8 @@ def converter(binder: ExprBinder, to: exp.Expr, at: Span) -> Callable[[Expr], Ex
 
 
 def moment(binder: ExprBinder, clock: Expr, at: Span) -> Expr:
-    """A date or time as a moment, of UTC, the session's zone. What is computed stays what UTC's clock shows."""
-    made = as_moment(clock, binder.value(clock))
+    """A date or time as a moment, by the policy's clock. What is computed stays what that clock shows."""
+    made = as_moment(clock, binder.value(clock), binder.parameters.zone)
     if made is not clock or clock.type.kind is Kind.TIMESTAMP:
         return made
     cast = Cast(clock, TIMESTAMP, at)

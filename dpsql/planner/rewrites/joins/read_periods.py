@@ -1,7 +1,8 @@
 """Which periods of a growing table a query reads: those in which its own conditions may be true, of the closed ones.
 
 A guess: the core prints it below everything else, so that a wrong one gives wrong numbers, and never less privacy.
-Nothing is inferred through DISTINCT, GROUP BY, a window, LIMIT or the padded side of an outer join.
+Nothing is inferred through DISTINCT, GROUP BY, a window, LIMIT or the padded side of an outer join. Of two tables that
+are joined by their days, either reads the days of which the other one's conditions may be true.
 
 Example:
     >>> before_after(read_periods, "SELECT COUNT(*) FROM trips WHERE day >= DATE '2026-01-03'")
@@ -11,7 +12,7 @@ Example:
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsql.core.analysis.expression_values import evaluate
@@ -73,12 +74,32 @@ def _read(node: Node, terms: tuple[Expr, ...], ctx: RewriteContext) -> Node:
             # Rows that the other side pads satisfy nothing of ON; nor do those that an ANTI join keeps.
             of_left = (*terms, *own) if inner or kind is JoinKind.SEMI else () if kind is JoinKind.FULL else terms
             of_right = (*terms, *own) if inner else () if kind is JoinKind.FULL else own
+            if kind is not JoinKind.FULL:  # what is true of one side's day is true of the day that it equals
+                pairs = [(e.left, e.right) for e in node.equalities]
+                more = _moved((*terms, *_above(left)), pairs)
+                of_left += _moved((*terms, *_above(right)), [(b, a) for a, b in pairs]) if inner else ()
+                of_right += more
             return with_inputs(node, (_read(left, of_left, ctx), _read(right, of_right, ctx)))
         case _:
             return with_inputs(node, tuple(_read(child, (), ctx) for child in inputs(node)))
 
 
-def _replaced(term: Expr, made: dict[int, Expr]) -> Expr:
+def _above(node: Node) -> tuple[Expr, ...]:
+    """The conditions of the filters that a side begins with."""
+    found: list[Expr] = []
+    while isinstance(node, Filter):
+        found += conjuncts(node.predicate)
+        node = node.input
+    return tuple(found)
+
+
+def _moved(terms: Sequence[Expr], pairs: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, ...]:
+    """Conditions of one side's columns alone, of those that equal them."""
+    made = {a.uid: b for a, b in pairs if isinstance(a, Column) and isinstance(b, Column) and a.type == b.type}
+    return tuple(_replaced(t, made) for t in terms if (read := columns_of(t)) and read <= made.keys())
+
+
+def _replaced(term: Expr, made: Mapping[int, Expr]) -> Expr:
     return transform_expr(term, lambda e: made.get(e.uid, e) if isinstance(e, Column) else e)
 
 

@@ -16,7 +16,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from dpsql.core.analysis.derive import derive_once
@@ -36,6 +36,7 @@ from dpsql.planner.group_keys.key_search import KeyPart, TooLong
 from dpsql.planner.group_keys.long_lists import long_lists_give_way, within_lists
 from dpsql.planner.group_keys.public import public_keys, source_of
 from dpsql.planner.group_keys.single_unit_groups import single_unit_keys
+from dpsql.planner.rewrites.joins.join_periods import has_period_ids
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 KEY_KINDS = frozenset(
@@ -123,7 +124,7 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
     facts = derive_once(node.input.input, ctx.analysis).fact
     items = node.input.items
     for item in items:
-        _check_kind(item, facts)
+        _check_kind(item, facts, ctx)
     if not items:
         return replace(node, input=replace(node.input, sources=()))
     node = _listed(node, others, ctx)
@@ -151,7 +152,7 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
     return replace(node, components=components, threshold=components.index(deciding), min_units=ctx.limits.min_units)
 
 
-def _check_kind(item: Item, facts: Facts) -> None:
+def _check_kind(item: Item, facts: Facts, ctx: RewriteContext) -> None:
     kind = facts.value(item.expr).type.kind
     if kind not in KEY_KINDS:
         advice = {
@@ -163,13 +164,24 @@ def _check_kind(item: Item, facts: Facts) -> None:
             "DP301", f"{item.column.name} cannot be a group key: it is {item.column.type}",
             span=item.expr.span or item.column.span, help=[advice, *(listed if isinstance(item.expr, Column) else [])],
         )  # fmt: skip
-    if facts.ids and columns_of(item.expr) & facts.ids:
+    if facts.ids and columns_of(item.expr) & (facts.ids | frozenset(_ids_of_periods(facts, ctx))):
         raise reject(
             "DP301",
             f"{item.column.name} is {'' if isinstance(item.expr, Column) else 'made from '}the id of the privacy unit: "
             f"one group per {facts.units[0]} would show everybody",
             span=item.expr.span or item.column.span, help=["group by something that many share"],
         )  # fmt: skip
+
+
+def _ids_of_periods(facts: Facts, ctx: RewriteContext) -> Iterator[int]:
+    """Where the unit is an id in one period, the columns with the id: a group of it would show somebody, too."""
+    for uid, known in facts.columns.items() if has_period_ids(ctx.analysis.policy) else ():
+        if (
+            known.hint is not None
+            and known.hint.table
+            and known.hint.column == ctx.analysis.table(known.hint.table).per
+        ):
+            yield uid
 
 
 def as_whole(expr: Expr, facts: Facts) -> str:

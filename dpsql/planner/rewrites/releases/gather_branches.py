@@ -4,7 +4,9 @@
 plan that is left any row of R makes one row at most, whatever c and d are and mean, so that no price rests on them:
 were both true of a row, it would count as one of the first. A UNION that is distinct leaves their distinct rows.
 
-Rows are the same where the branches are but for projections and filters, those below joins among them. Whether
+Rows are the same where the branches are but for projections and filters, those below joins among them. Where one
+branch joins a public table to the rows of another, and nothing is grouped, both are their LEFT join, in which a row has
+its partners or stands once, so that it changes no more rows than the larger of the two branches has of it. Whether
 conditions exclude each other is a guess from their text (`planner/exclusive_conditions.py`).
 
 Example:
@@ -76,11 +78,12 @@ def gathered(
     inlined: Callable[[Node], tuple[Node, Definitions]],
     gathers: Callable[[Node], bool],
     numbers: Iterator[int],
+    grouped: bool,
 ) -> tuple[Node, Definitions] | None:
     """A UNION with fewer branches, and what its columns are in terms of the new node's; None if it stays as it is.
 
     inlined: a branch without projections, and what its columns are. gathers: of which rows branches are looked for.
-    numbers: unused, of columns.
+    numbers: unused, of columns. grouped: whether a column may be a group key; lists of keys are those of each branch.
     """
     if node.kind is not SetKind.UNION:
         return None
@@ -100,9 +103,10 @@ def gathered(
         else:
             groups.append([])
         (fits[0] if fits else groups[-1]).append(branch)
-    if len(groups) == len(branches):
-        return None
     found = [_as_one(group) for group in groups]
+    found = found if grouped else _with_partners(found, gathers)
+    if len(found) == len(branches):
+        return None
     if any(larger_than(e, _LONGEST) for one in found for e in one.columns):
         return None
     return _united(found, node, numbers)
@@ -205,6 +209,51 @@ def _as_one(group: Sequence[_Branch]) -> _Branch:
     either = reduce(lambda a, b: Call("or", (a, b), BOOLEAN), own)
     columns = [_of_branches(own, [b.columns[at] for b in group]) for at in range(len(first.columns))]
     return _Branch(first.rows, first.ordered, [*shared, either], columns)
+
+
+def _with_partners(branches: Sequence[_Branch], private: Callable[[Node], bool]) -> list[_Branch]:
+    """With one branch for two of which one joins a public table to the rows of the other.
+
+    private: whether rows are.
+    """
+    plain: dict[str, list[_Branch]] = {}
+    for branch in branches:
+        if branch.terms and private(branch.rows):
+            plain.setdefault(fingerprint(branch.ordered, numbered=True), []).append(branch)
+    taken, found = set[int](), list[_Branch]()
+    for branch in branches:
+        for base, pairs, other in _lookups(branch.rows) if id(branch) not in taken else ():
+            alone = plain.get(fingerprint(_ordered(base), numbered=True), ()) if private(base) else ()
+            fits = [b for b in alone if id(b) not in taken and b is not branch and not private(other)]
+            one = _padded(branch, base, pairs, other, fits[0]) if fits else None
+            if one is not None:
+                taken |= {id(branch), id(fits[0])}
+                found.append(one)
+                break
+    return [*(b for b in branches if id(b) not in taken), *found]
+
+
+def _lookups(rows: Node) -> Iterator[tuple[Node, tuple[Equality, ...], Node]]:
+    """Both ways to see an inner join as rows and the partners that are looked up for them."""
+    if isinstance(rows, Join) and rows.kind is JoinKind.INNER and not rows.scalar:
+        yield rows.left, rows.equalities, rows.right
+        yield rows.right, tuple(Equality(e.right, e.left) for e in rows.equalities), rows.left
+
+
+def _padded(branch: _Branch, base: Node, pairs: tuple[Equality, ...], other: Node, alone: _Branch) -> _Branch | None:
+    """A branch with partners, and one of the same rows without, as their LEFT join; None if both may have a row."""
+    assert isinstance(branch.rows, Join)
+    mine = _over(_Branch(base, _ordered(base), [], []), alone)
+    key = next((e.right for e in pairs if isinstance(e.right, Column)), None)
+    cases = [cases_of(conjunction(b.terms)) for b in (branch, mine)]
+    if key is None or ANY in cases or not are_disjoint(*cases):
+        return None
+    has_partner = Call("is_not_null", (key,), BOOLEAN)  # it equals a column of the rows
+    on = conjunction([*([] if branch.rows.residual is None else [branch.rows.residual]), *branch.terms])
+    rows = Join(JoinKind.LEFT, base, other, pairs, on, branch.rows.span)
+    own = conjunction(mine.terms) or Literal(True, BOOLEAN)
+    columns = [_of_branches([has_partner], [a, b]) for a, b in zip(branch.columns, mine.columns, strict=True)]
+    return _Branch(rows, rows, [Call("or", (has_partner, own), BOOLEAN)], columns)
 
 
 def _of_branches(conditions: Sequence[Expr], columns: Sequence[Expr]) -> Expr:

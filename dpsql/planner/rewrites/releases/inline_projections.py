@@ -42,9 +42,10 @@ from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 def inline_projections(root: Node, ctx: RewriteContext) -> Node:
     """Inline every projection below an aggregate that reads private tables, directly or through other aggregates."""
-    found = _Inlining(ctx, unused_numbers(root))
+    numbers = unused_numbers(root)
 
     def change(node: Aggregate) -> Node:
+        found = _Inlining(ctx, numbers, bool(node.keys))
         if not found.reads_private(node):
             return node
         below, known = found.inlined(node.input)
@@ -67,10 +68,11 @@ def inline_projections(root: Node, ctx: RewriteContext) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Inlining:
-    """numbers: unused, of columns."""
+    """numbers: unused, of columns. grouped: whether what is inlined is grouped."""
 
     ctx: RewriteContext
     numbers: Iterator[int]
+    grouped: bool
 
     def reads_private(self, node: Node) -> bool:
         """Whether any table below is private."""
@@ -109,7 +111,7 @@ class _Inlining:
                     residual=None if node.residual is None else written_out(node.residual, known),
                 ), known
             case SetOperation(left=left, right=right, columns=columns):
-                found = None if part else gathered(node, self.inlined, self.reads_private, self.numbers)
+                found = None if part else gathered(node, self.inlined, self.reads_private, self.numbers, self.grouped)
                 if found is not None:
                     return found
                 below_left, known_left = self.inlined(left, is_part(left, node))

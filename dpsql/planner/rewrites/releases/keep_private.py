@@ -3,7 +3,8 @@
 An aggregate below another one stays private
 
 - under an id unit, if its groups contain the id: it makes totals per unit. Where they contain a column that the policy
-  says is a unit's own (`belongs_to_unit`), the id is added to them: if that is false, a group counts as several;
+  says is a unit's own (`belongs_to_unit`), or id and period of a unit that is both, its id is added to them: if the
+  policy's word is false, a group counts as several;
 - under a row unit, if it has groups, and the other one adds them up and is released. Each row that changes then moves
   two of them.
 
@@ -55,6 +56,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.aggregates.searched_clips import searched_in
 from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
 from dpsql.planner.rewrites.joins.carry_ids import Ids
+from dpsql.planner.rewrites.joins.join_periods import has_period_ids, joined_by_period, told_by
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 
@@ -85,14 +87,15 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext,
             return replace(node, inner=private)
         case Join(scalar=True, left=left, right=right):
             inner = _kept(right, True, False, ctx, ids) if _correlated(node) else _kept(right, False, False, ctx, ids)
-            return with_inputs(node, (_kept(left, below_any, below_release, ctx, ids), inner))
+            outer = _kept(left, below_any, below_release, ctx, ids)
+            return joined_by_period(replace(node, left=outer, right=inner), ctx)
         case Join(left=left, right=right):
             beside_left, beside_right = ctx.private(right), ctx.private(left)
             both = (
                 _kept(left, below_any, below_release and not beside_left, ctx, ids),
                 _kept(right, below_any, below_release and not beside_right, ctx, ids),
             )
-            node = ids.either(with_inputs(node, both))
+            node = ids.either(joined_by_period(replace(node, left=both[0], right=both[1]), ctx))
             return ids.parted(node) if below_any and isinstance(node, Join) else node
         case SetOperation():
             node = with_inputs(node, tuple(_kept(n, below_any, below_release, ctx, ids) for n in inputs(node)))
@@ -109,6 +112,8 @@ def _with_id(node: Aggregate, facts: Facts, ctx: RewriteContext, ids: Ids) -> Ag
     bare = [k.expr.uid for k in node.keys if isinstance(k.expr, Column)]
     if held is None or facts.ids & set(bare):
         return node
+    if has_period_ids(ctx.analysis.policy) and told_by((k.expr for k in node.keys), facts, ctx):
+        return replace(node, keys=(*node.keys, Item(ids.fresh(held), held)))
     for hint in (facts.columns[uid].hint for uid in bare):
         table = None if hint is None or not hint.table else ctx.analysis.table(hint.table)
         if hint is None or table is None or facts.units != (table.unit,):
