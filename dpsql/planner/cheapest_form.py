@@ -55,7 +55,7 @@ def cheapest_form(query: QueryToPlan) -> Plan:
         plan = _quietest(query, None)
         with suppress(Rejected):
             plan = min(plan, _quietest(query, total_error), key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
-    if query.settings.keys is None:
+    if query.settings.keys is None and query.ctx.policy.search == "auto":
         plan = with_keys_first(plan, query, partial(_quietest, error=total_error))
     return _to_be_shown(plan, query.settings)
 

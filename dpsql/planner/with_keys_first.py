@@ -71,7 +71,7 @@ def _private(plan: Plan, query: QueryToPlan) -> Tagged[Facts] | None:
     """The one release of a query that has private keys, and nothing but a search of limits may be asked beside it."""
     own, settings = query.limits, query.settings
     asked = settings.coverage or settings.consistent_totals or settings.max_error or settings.unlisted or own.groups
-    if asked or query.parsed.clause is not None or settings.search is not None or query.policy.search != "auto":
+    if asked or query.parsed.clause is not None or settings.search is not None:
         return None
     if any(table.grows for table in query.policy.tables.values()):
         return None  # what is kept of them is kept by their days

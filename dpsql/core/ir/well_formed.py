@@ -145,7 +145,8 @@ def _fits(node: Node, below: list[Row]) -> None:
             for component in components:
                 _limited(node, component, child)
                 _counted(node, component, child)
-                _shared(node, component, child)
+                if isinstance(component, SharedUnits):
+                    _shared(node, component, child)
                 _picked(node, component)
             asked = [at for output in outputs for at in output.recipe.components]
             asked += [] if threshold is None else [threshold]
@@ -162,12 +163,11 @@ def _counted(node: Release, c: Component, below: Node) -> None:
         _wrong(node, "a comoment is not of all rows")
 
 
-def _shared(node: Release, c: Component, below: Node) -> None:
+def _shared(node: Release, c: SharedUnits, below: Node) -> None:
     """Ids with weights by their groups decide on private keys, and all groups of an id that are kept count."""
-    if isinstance(c, SharedUnits):
-        kept = isinstance(below, BoundContributions) and below.truncate_groups and node.keys
-        if not kept or c.filter is not None or node.threshold is None or node.components[node.threshold] is not c:
-            _wrong(node, "weights of ids by their groups do not decide on keys, or of other groups")
+    kept = isinstance(below, BoundContributions) and below.truncate_groups and node.keys
+    if not kept or c.filter is not None or node.threshold is None or node.components[node.threshold] is not c:
+        _wrong(node, "weights of ids by their groups do not decide on keys, or of other groups")
 
 
 def _picked(node: Release, c: Component) -> None:

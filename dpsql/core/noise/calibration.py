@@ -51,7 +51,7 @@ from dpsql.core.noise.partition_selection import SMALLEST_DELTA
 from dpsql.core.noise.request import LossRequest
 from dpsql.core.noise.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
 from dpsql.core.numbers.normal import root
-from dpsql.core.privacy_loss import epsilon_to_rho
+from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_CONVERTED = Fraction(10**6)
@@ -177,20 +177,24 @@ def calibrated(prepared: Sequence[PreparedRelease], split: Split) -> tuple[Measu
 def splits(prepared: Sequence[PreparedRelease], request: LossRequest) -> list[Split]:
     """All ways of spending the request. Raises Rejected DP402."""
     key_sets = sum(p.node.threshold is not None for p in prepared)
-    budget, own = request.budget, 1 - request.aside
+    budget, part = request.budget, request.part
+    if part is not None:
+        left = 1 - request.aside
+        budget = PrivacyLoss(left * budget.epsilon, budget.delta, left * budget.rho)
     if key_sets and budget.delta < key_sets * SMALLEST_DELTA:
         raise delta_needed(next(p.node for p in prepared if p.node.threshold is not None))
     per_key_set = budget.delta / max(1, key_sets)
     if request.accountant == "zcdp":
-        rhos = proportional(prepared, own * request.part * budget.rho)
+        rhos = proportional(prepared, budget.rho if part is None else part * budget.rho)
         in_epsilon, choice = _noise_in_epsilon(prepared, rhos), choice_priced(pure=False)
         return [Split(f, choice, in_epsilon if f.pure else rhos, per_key_set) for f in FAMILIES.values()]
-    shares = proportional(prepared, own * request.part * budget.epsilon)
+    shares = proportional(prepared, budget.epsilon if part is None else part * budget.epsilon)
     found = [Split(f, choice_priced(pure=True), shares, per_key_set) for f in FAMILIES.values() if f.pure]
     if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
         convert = budget.delta / 2 if key_sets else budget.delta
         try:
-            rhos = proportional(prepared, request.part * epsilon_to_rho(own * budget.epsilon, convert))
+            rho = epsilon_to_rho(budget.epsilon, convert)
+            rhos = proportional(prepared, rho if part is None else part * rho)
         except ValueError:
             return found  # an ε so small that it is worth no ρ
         others = (family for family in FAMILIES.values() if not family.pure)

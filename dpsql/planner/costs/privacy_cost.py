@@ -63,7 +63,7 @@ def request_of(
         delta = None
     if settings.keys is not None and delta is not None and accountant == "approx_dp":
         delta /= 2  # the rest is for the threshold that has shown them
-    part = HALF if settings.half else Fraction(1)
+    part = HALF if settings.half else None
     return LossRequest(
         epsilon, delta or Fraction(0), accountant, settings.rho, weights, settings.family, settings.aside, part
     )
