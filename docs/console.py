@@ -19,7 +19,7 @@ IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH = 960
 PASSWORD = "for a picture"
 SQL = "SELECT region, COUNT(*) AS n, AVG(age) AS mean_age\nFROM patients WHERE age < 65 GROUP BY region"
-REFUSED = "SELECT ward, SUM(surcharge) AS s FROM visits GROUP BY ward"
+REFUSED = "SELECT ward, MAX(cost) AS largest FROM visits GROUP BY ward"
 
 
 def main() -> None:

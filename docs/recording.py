@@ -22,7 +22,7 @@ TARGET = Path(__file__).resolve().parent / "images" / "shell.svg"
 COLUMNS, LINES = 96, 44
 INPUTS = (
     "SELECT region, COUNT(*) AS n, AVG(age) AS age\nFROM patients GROUP BY region;",
-    "SELECT SUM(surcharge) AS surcharges FROM visits;",
+    "SELECT MAX(cost) AS largest FROM visits;",
     "\\cost SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
     "SELECT AVG(age) AS mean, COUNT(*) AS n, region\nFROM patients GROUP BY region;",
 )

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from dpsql.service.batches.batch_release import BatchAnswer, BatchRelease
     from dpsql.service.checks.check import check
     from dpsql.service.checks.verify import Verification, verify_policy
+    from dpsql.service.counters.counter import CounterMade, CounterQuery, KnownCounter
+    from dpsql.service.counters.counter_store import Ticked
     from dpsql.service.preparing.prepare import Preparation, prepare
     from dpsql.service.privacy_settings import Options
     from dpsql.service.query import Query
@@ -101,6 +103,10 @@ _HOMES = {
     "Batch": "dpsql.service.batches.batch",
     "BatchAnswer": "dpsql.service.batches.batch_release",
     "BatchRelease": "dpsql.service.batches.batch_release",
+    "CounterMade": "dpsql.service.counters.counter",
+    "CounterQuery": "dpsql.service.counters.counter",
+    "KnownCounter": "dpsql.service.counters.counter",
+    "Ticked": "dpsql.service.counters.counter_store",
     "KnownSummary": "dpsql.service.summaries.summary",
     "SummaryMade": "dpsql.service.summaries.summary",
     "SummaryQuery": "dpsql.service.summaries.summary",
@@ -137,6 +143,8 @@ __all__ = [
     "BudgetExceeded",
     "CannotOpen",
     "Connection",
+    "CounterMade",
+    "CounterQuery",
     "Cursor",
     "DataError",
     "DatabaseError",
@@ -148,6 +156,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "KnownCounter",
     "KnownSummary",
     "NotSupportedError",
     "NothingFound",
@@ -162,6 +171,7 @@ __all__ = [
     "Release",
     "SummaryMade",
     "SummaryQuery",
+    "Ticked",
     "Time",
     "TimeFromTicks",
     "Timestamp",

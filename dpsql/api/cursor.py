@@ -8,12 +8,19 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from dpsql.answers.results import summary_rows
+from dpsql.answers.results import counter_rows, summary_rows
 from dpsql.answers.results.answer import Release
 from dpsql.api.release_view import ReleaseView
-from dpsql.api.session_statements import Explain, Set, Show, ShowSummaries, in_full, setting_text, special
+from dpsql.api.session_statements import Explain, Set, Show, ShowCounters, ShowSummaries, in_full, setting_text, special
 from dpsql.core.ir.types import VARCHAR, SqlType
 from dpsql.diagnostics.errors import Error, reject
+from dpsql.frontend.text.counter_statements import (
+    CreateCounter,
+    DropCounter,
+    ReceiveCounter,
+    TickCounter,
+    counter_statement,
+)
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.service.given_arguments import Parameters
 from dpsql.service.privacy_settings import Amount, Asked, setting
@@ -65,7 +72,7 @@ class Cursor(ReleaseView):
             hold for later queries of the connection and give what holds now, as `SHOW epsilon` does (None: what the
             policy says), and `EXPLAIN SELECT …`, whose lines are rows; and `SHOW TABLES`, `DESCRIBE t` and
             `SUMMARIZE t`, which the policy answers. They spend nothing. `CREATE DP SUMMARY …` makes a summary and pays
-            for it; `DROP DP SUMMARY …` and `SHOW dpsql.summaries` are free.
+            for it; `DROP DP SUMMARY …` and `SHOW dpsql.summaries` are free; likewise of counters.
         parameters: a sequence for `?`, a mapping for `$name`.
         Raises Rejected, BudgetExceeded, EngineError.
         """
@@ -116,6 +123,9 @@ class Cursor(ReleaseView):
             case Explain(sql=text) if summary_statement(text) is not None:
                 lines = self.connection.summary_of(text).explain(asked.get("epsilon"), rho=asked.get("rho"))
                 return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
+            case Explain(sql=text) if (counter := counter_statement(text)) is not None:
+                lines = self.connection.explain_counter(counter, text, asked.get("epsilon"), asked.get("rho"))
+                return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
             case Explain(sql=text):
                 query = self.connection.sql(text, parameters)
                 try:
@@ -124,6 +134,11 @@ class Cursor(ReleaseView):
                     error.diagnostics = tuple(in_full(d, sql) for d in error.diagnostics)
                     raise
                 return _Set(("plan",), (VARCHAR,), [(line,) for line in lines.splitlines()])
+            case ShowCounters():
+                return _rows(counter_rows.LISTED, counter_rows.listed(self.connection.counters))
+            case CreateCounter() | DropCounter() | ReceiveCounter() | TickCounter():
+                done = self.connection.do_counter(statement, sql, asked.get("epsilon"), asked.get("rho"))
+                return _rows(counter_rows.DONE, [done.row])
             case ShowSummaries():
                 return _rows(summary_rows.LISTED, summary_rows.listed(self.connection.summaries))
             case CreateSummary():

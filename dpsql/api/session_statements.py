@@ -1,8 +1,8 @@
 """What may be asked besides queries: `SET epsilon = 0.2`, `RESET epsilon`, `SHOW epsilon`, `EXPLAIN SELECT …`,
-`CREATE DP SUMMARY …`, `DROP DP SUMMARY …` and `SHOW dpsql.summaries`.
+`CREATE DP SUMMARY …`, `DROP DP SUMMARY …` and `SHOW dpsql.summaries`, and the same of counters.
 
-One reader for cursors and the shell. None of them spends anything but the one that makes a summary, and nothing of
-their text reaches an engine but names of its table and columns.
+One reader for cursors and the shell. None of them spends anything but those that make or receive a summary or a
+counter, and nothing of their text reaches an engine but what a query's would.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.frontend.parse import MAX_LENGTH
+from dpsql.frontend.text.counter_statements import CounterStatement, counter_statement
 from dpsql.frontend.text.split import split_statements
 from dpsql.frontend.text.summary_statements import SummaryStatement, summary_statement
 
@@ -37,6 +38,7 @@ _RESET: Final = re.compile(rf"RESET\s+(\w+){_END}", re.IGNORECASE | re.DOTALL)
 _SHOW: Final = re.compile(rf"SHOW\s+({'|'.join(SETTINGS)}){_END}", re.IGNORECASE | re.DOTALL)
 _SHOW_ALL: Final = re.compile(rf"SHOW\s+ALL{_END}", re.IGNORECASE | re.DOTALL)
 _SHOW_SUMMARIES: Final = re.compile(rf"SHOW\s+(?:dpsql\s*\.\s*)?summaries{_END}", re.IGNORECASE | re.DOTALL)
+_SHOW_COUNTERS: Final = re.compile(rf"SHOW\s+(?:dpsql\s*\.\s*)?counters{_END}", re.IGNORECASE | re.DOTALL)
 _LONGEST: Final = 1_000
 """Characters of a SET; what is longer is no amount."""
 _EXPLAIN: Final = re.compile(r"EXPLAIN\b\s*(\(?\s*ANALY[SZ]E\b)?", re.IGNORECASE)
@@ -64,22 +66,30 @@ class ShowSummaries:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowCounters:
+    """The counters that there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """sql: the query to explain, behind as many characters as stand before it: spaces, and comments of dpsql."""
 
     sql: str
 
 
-def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | ShowSummaries | SummaryStatement | None:
+Special = Set | Show | Explain | ShowSummaries | ShowCounters | SummaryStatement | CounterStatement
+
+
+def special(sql: str, dialect: str = "duckdb") -> Special | None:
     """The statement if it is one of these; None for what is to be read as a query.
 
     Comments around it and its semicolon count for nothing. Raises Rejected: DP906 for EXPLAIN ANALYZE, DP903 for SHOW
-    ALL, which SQL's parser cannot read; DP010 for a summary that cannot be read.
+    ALL, which SQL's parser cannot read; DP010 for a summary or a counter that cannot be read.
     """
     if len(sql) > MAX_LENGTH:
         return None
-    if summary := summary_statement(sql):
-        return summary
+    if known := summary_statement(sql) or counter_statement(sql):
+        return known
     if not _PERHAPS.search(sql):
         return None
     statements = split_statements(sql, dialect)
@@ -105,6 +115,8 @@ def special(sql: str, dialect: str = "duckdb") -> Set | Show | Explain | ShowSum
         return Show(found[1].lower())
     if _SHOW_SUMMARIES.fullmatch(first.text):
         return ShowSummaries()
+    if _SHOW_COUNTERS.fullmatch(first.text):
+        return ShowCounters()
     if _SHOW_ALL.fullmatch(first.text):
         help = f"SHOW {SETTINGS[0]}  (or {', '.join(SETTINGS[1:])})"
         raise reject("DP903", "settings are shown one by one, not with SHOW ALL", help=[help])

@@ -174,6 +174,12 @@ class Plan:
         return () if found is None else found.results
 
     @property
+    def found_of_own_rows(self) -> tuple[SearchResult, ...]:
+        """Those of them that tell what is above the limits of this very answer."""
+        found = self.stage(LimitsFound)
+        return () if found is None else found.of_own_rows
+
+    @property
     def is_part(self) -> bool:
         """Whether it measures a part of a batch or summary, and is answered by no other one."""
         return self.stage(PartOfBatch) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, Unpack
 
@@ -16,6 +17,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.plan import Plan
+from dpsql.planner.searches.limits_to_search import Rule
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.privacy_settings import USUAL, Amount, Asked, Options, asked_for, confidence_level, settled
 
@@ -92,12 +94,13 @@ class Query:
 
     def accuracy(
         self, epsilon: Amount | None = None, delta: Amount | None = None, **options: Unpack[Options]
-    ) -> dict[str, float | None]:
+    ) -> dict[str, float | tuple[float, float | None] | None]:
         """Expected ± per released column at the `confidence` that is asked for, from public facts; None where it
         depends on the data. Of several numbers one below the other (UNION ALL, ROLLUP) the largest counts.
 
-        An average's error depends on the size of its group. Unless that is public, it is None before the run; and so is
-        one that follows a limit which is still to be found (`limits="search"`).
+        Of a count or sum that follows a limit which is still to be found, (least, most): at a limit of 1, and at the
+        declared cap, or None. What the limit cuts comes on top, and is known after the run. An average's error depends
+        on the size of its group: unless that is public, it is None before the run.
         Raises Rejected.
         """
         level = confidence_level(options.get("confidence", USUAL))
@@ -166,19 +169,39 @@ def _callers_level() -> int:
     return level
 
 
-def accuracy(plan: Plan, level: Fraction) -> dict[str, float | None]:
+Expected = float | tuple[float, float | None] | None
+"""± of a column before a run. Where that follows a limit which is still to be found, the least, at a limit of 1, and
+the most, at the declared cap; None where there is no cap, or where the ± depends on the data."""
+
+
+def accuracy(plan: Plan, level: Fraction) -> dict[str, Expected]:
     """`Query.accuracy` of a plan that has been made."""
-    found: dict[str, float | None] = {}
+    found: dict[str, tuple[float, float | None] | None] = {}
     totals = _totals(plan, level)
     for at, column in enumerate(plan.columns):
         shown = [branch[at] for branch in plan.post.branches]
-        widths = [totals.get(source) or _width(plan, source, level) for source in shown if source is not None]
+        widths = [_known(totals.get(source)) or _width(plan, source, level) for source in shown if source is not None]
         if widths:
             known = [w for w in widths if w is not None]
-            largest = _as_float(max(known)) if len(known) == len(shown) else None
-            earlier = found.get(column.name, 0.0)  # of columns with one name the worst counts
-            found[column.name] = None if largest is None or earlier is None else max(largest, earlier)
-    return found
+            largest = _largest(known) if len(known) == len(shown) else None
+            earlier = found.get(column.name, (0.0, 0.0))  # of columns with one name the worst counts
+            found[column.name] = None if largest is None or earlier is None else _largest([largest, earlier])
+    return {name: each[0] if each is not None and each[0] == each[1] else each for name, each in found.items()}
+
+
+def at_most(expected: Expected) -> float | None:
+    """The ± as far as one number says it: at the cap of a limit."""
+    return expected[1] if isinstance(expected, tuple) else expected
+
+
+def _largest(widths: Sequence[tuple[float, float | None]]) -> tuple[float, float | None]:
+    caps = [most for _, most in widths]
+    known = [most for most in caps if most is not None]
+    return max(least for least, _ in widths), max(known) if len(known) == len(caps) else None
+
+
+def _known(width: Fraction | None) -> tuple[float, float | None] | None:
+    return None if width is None else (_as_float(width), _as_float(width))
 
 
 def _totals(plan: Plan, level: Fraction) -> dict[tuple[int, int], Fraction]:
@@ -191,13 +214,20 @@ def _totals(plan: Plan, level: Fraction) -> dict[tuple[int, int], Fraction]:
     return {source: Fraction(width) for widths in each for source, width in widths.items()}
 
 
-def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> Fraction | None:
-    """Expected ± of one output of one release."""
+def _width(plan: Plan, source: tuple[int, int], level: Fraction) -> tuple[float, float | None] | None:
+    """Expected ± of one output of one release: at least, and at most."""
     measured = plan.releases[source[0]].measured
     recipe = measured.node.outputs[source[1]].recipe
-    if plan.searches is not None and any(plan.searches.limit_of(source[0], i) for i in recipe.components):
-        return None  # it is a multiple of a limit that is not found yet
-    return planned_width(recipe, measured.measurements, level)
+    width = planned_width(recipe, measured.measurements, level)
+    searches = plan.searches
+    limits = [] if searches is None else [searches.limit_of(source[0], i) for i in recipe.components]
+    if width is None or not any(limits):
+        return _known(width)
+    limit = limits[0]
+    if len(limits) > 1 or limit is None or limit.limit.rule is not Rule.SUM:
+        return None
+    cap = limit.limit.at_most  # the noise is a multiple of the limit
+    return _as_float(width), None if cap is None else _as_float(width * cap)
 
 
 def _as_float(x: Fraction) -> float:

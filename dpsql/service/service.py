@@ -29,6 +29,7 @@ from dpsql.engines.scratch import Scratch
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.tools.decisions import decided
 from dpsql.service.accounts.ledgers import AnyPlace, is_in_memory, open_ledger, place_of
+from dpsql.service.counters.counter_store import CounterStore
 from dpsql.service.planning.planning import Planner
 from dpsql.service.planning.public_facts import FactStore
 from dpsql.service.session import Session
@@ -39,7 +40,7 @@ class Service:
     """What the sessions of all analysts share. It owns the engine, the ledger and the stored answers, and closes them.
 
     policy: completed with the data's types. engine: where queries run. planner: makes and keeps their plans. facts:
-    public facts measured so far. summaries: those that the ledger knows. scratch: where noisy numbers are
+    public facts measured so far. summaries, counters: those that the ledger knows. scratch: where noisy numbers are
     post-processed. running, post_processing: held while a query that is charged runs, and while `scratch` is used.
     is_cut: whether what runs now is stopped by who interrupts it, which is no failure.
     free: what is told of each answer in place of a price; empty where data and prices are true. A context manager;
@@ -55,6 +56,7 @@ class Service:
         self.facts = FactStore(engine, self.closed_periods)
         self.planner = Planner(policy, self.facts)
         self.summaries = SummaryStore(self)
+        self.counters = CounterStore(self)
         self.scratch = Scratch()
         self.running, self.post_processing = threading.RLock(), threading.RLock()
         self._opening = threading.RLock()

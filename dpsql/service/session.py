@@ -20,6 +20,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.diagnostics.note import Note, Rank
+from dpsql.frontend.text.counter_statements import CounterStatement, CreateCounter, counter_statement, relations_named
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.may_search import search_refused
@@ -31,6 +32,9 @@ from dpsql.service.accounts.remaining_budgets import Budgets, budgets_of
 from dpsql.service.batches.batch import Batch, Statement
 from dpsql.service.batches.batch_design import written_in
 from dpsql.service.checks.described import Description, described
+from dpsql.service.counters import counter
+from dpsql.service.counters.counter import CounterDone, CounterQuery, KnownCounter
+from dpsql.service.counters.counter_store import ERRORS, Ticked
 from dpsql.service.given_arguments import Parameters, checked_parameters
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.planning.searches import with_held_limits
@@ -151,6 +155,59 @@ class Session:
         self.require_open()
         return known_summaries(self)
 
+    def counter_of(self, sql: str) -> CounterQuery:
+        """The counter of a CREATE DP COUNTER, to look at and to make: a number for each closed period of a growing
+        table, for ever, at one price. `dpsql.<name>` is read like a table, for nothing. Raises Rejected DP010.
+        """
+        read = counter_statement(sql)
+        if not isinstance(read, CreateCounter):
+            raise reject("DP903", "this is no statement that makes a counter", help=["CREATE DP COUNTER …"])
+        return CounterQuery(self, read, sql)
+
+    def drop_counter(self, name: str) -> None:
+        """End a counter of this account: periods that it has not measured get back what it would have cost them.
+
+        Raises Rejected DP903: there is none of this name, or it is another account's.
+        """
+        self.require_open()
+        counter.drop(self, name)
+
+    def receive_counter(self, name: str) -> PrivacyLoss:
+        """Have another account's counter from now on, at its price; what was charged.
+
+        Raises Rejected DP903, BudgetExceeded.
+        """
+        self.require_open()
+        return counter.receive_counter(self, name)
+
+    def tick_counter(self, name: str) -> Ticked:
+        """Count the closed periods that a counter lacks. To draw again what was lost is charged to who has made it, and
+        done only if he asks. Raises Rejected DP903, BudgetExceeded, CannotOpen, EngineError.
+        """
+        self.require_open()
+        return counter.tick_counter(self, name)
+
+    def do_counter(
+        self, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
+    ) -> CounterDone:
+        """Do what a statement about a counter says. epsilon, rho: where it says neither. Raises dpsql.Error."""
+        self.require_open()
+        return counter.done(self, statement, sql, epsilon, rho)
+
+    def explain_counter(
+        self, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
+    ) -> str:
+        """What a counter would count, its price and its ±. Raises Rejected DP012: another statement is free."""
+        if not isinstance(statement, CreateCounter):
+            raise reject("DP012", "only the making of a counter is explained", help=["EXPLAIN CREATE DP COUNTER …"])
+        return CounterQuery(self, statement, sql).explain(epsilon, rho=rho)
+
+    @property
+    def counters(self) -> tuple[KnownCounter, ...]:
+        """The counters that the ledger knows. Raises CannotOpen."""
+        self.require_open()
+        return counter.known_counters(self)
+
     def plan(
         self,
         sql: str,
@@ -195,6 +252,8 @@ class Session:
         Where nobody says what it may cost, and a summary that the account has answers it, it is a plan for nothing.
         looking: as `preview`.
         """
+        if "dpsql" in question.sql.lower() and (names := relations_named(question.sql)):
+            return self._of_counters(names, question, settings, looking)
         try:
             return self._with_held_limits(pipeline.compile(self.service, question, settings, looking=looking))
         except Rejected as refusal:
@@ -202,6 +261,28 @@ class Session:
             if found is None:
                 raise
             return found
+
+    def _of_counters(
+        self, names: Sequence[str], question: WrittenQuery, settings: QuerySettings, looking: bool
+    ) -> Plan:
+        """A plan that reads counters: numbers that the account has. Raises Rejected, CannotOpen."""
+        if not self.has_ledger:
+            return pipeline.compile(self.service, question, settings, looking=looking)
+        given = self.service.counters.relations(names, self.service.account(self.analyst))
+        known = {relation.name.casefold() for relation in given}
+        for name in names:
+            state = None if name in known else self.service.counters.called(name.removesuffix(ERRORS))
+            if state is not None:
+                raise counter.not_read(self, state)
+        plan = pipeline.compile(
+            self.service, question, replace(settings, relations=given), looking=looking or bool(given)
+        )
+        if given and not plan.known:
+            raise reject(
+                "DP903", "a query that reads a counter reads no private rows", source=Source(question.sql),
+                help=["ask the table by itself; join counters with each other, and with public tables"],
+            )  # fmt: skip
+        return plan
 
     def _otherwise(
         self, question: WrittenQuery, settings: QuerySettings, refused: Set[str], looking: bool

@@ -445,6 +445,19 @@ def test_the_greater_and_the_lesser_of_two(engine: Engine) -> None:
         assert one(engine, d.greatest(x, y)) == max(a, b) and one(engine, d.least(x, y)) == min(a, b)
 
 
+def test_a_clip_names_its_number_once(engine: Engine) -> None:
+    d = engine.dialect
+    for type_, far in ((INTEGER, 2**31 - 1), (BIGINT, 2**63 - 1)):
+        assert (
+            d.clip_once("x", "0", "1", HUGEINT) is None and (d.clip_once("x", "0", "1", type_) or "x").count("x") == 1
+        )
+        for low, high in ((-3, 5), (0, 0), (7, far)):
+            for value in (None, -far - 1, -4, -3, 0, 5, 6, far):
+                sql = d.clip_once(d.constant(value, type_), str(low), str(high), type_)
+                clipped = None if value is None else min(high, max(low, value))
+                assert sql is None or one(engine, sql) == clipped, (value, low, high)
+
+
 def test_membership_is_true_or_false(engine: Engine) -> None:
     d = engine.dialect
     cases: list[tuple[Any, list[Any], SqlType]] = [

@@ -31,6 +31,7 @@ CHANCE = {
     "dpsql/core/ledger/chain/hash_chain.py": "the ledger's salt, drawn once and kept",
     "dpsql/core/release/charge.py": "the ids of ledger entries",
     "dpsql/core/release/draw_names.py": "the ids of stored answers",
+    "dpsql/core/release/counting.py": "the ids of ticks' numbers",
     "dpsql/service/preparing/prepare.py": "the name of a copy, and which rows are kept",
     "dpsql/faces/server/wire/scram.py": "salts of passwords, and nonces of logins",
     "dpsql/faces/server/front/listen.py": "what a client shows to stop a statement of its own",

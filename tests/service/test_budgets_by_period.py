@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from dpsql.core.ledger.closings import close
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
+from dpsql.faces.server.account_relations import RELATIONS
+from dpsql.faces.server.web.pages.account import _by_period
+from dpsql.faces.server.workers.own_account import rows_of
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
@@ -241,3 +245,24 @@ def test_a_refusal_of_many_days_is_one(desk: Desk) -> None:
     assert "2026-01-01 … 2026-01-08 (some of them): ε 0.6 asked, 0.5 left" in found.message
     (found,) = refused(desk, f"{COUNT} IN (DATE '2026-01-01', DATE '2026-01-04')", "1.5").diagnostics  # never
     assert not any(help.startswith("WHERE") for help in found.help)
+
+
+class Told:
+    """Spending as it is told where nobody asks for its course."""
+
+    def told(self, told: Callable[[object], object]) -> object:
+        return told(None)
+
+
+def test_a_server_tells_each_account_what_its_days_have_lost(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, policy(ANALYSTS))
+    desk.session("bob").sql(f"{COUNT} = DATE '2026-01-03'").run(epsilon="0.5")
+    desk.session("ann").sql(f"{COUNT} BETWEEN DATE '2026-01-02' AND '2026-01-03'").run(epsilon="0.25")
+    rows = rows_of(desk.session("ann"), ["periods"], Told())["periods"]  # type: ignore[arg-type]
+    assert [(first, last, spent, left) for _, first, last, spent, left, *_ in rows] == [
+        (day(1), day(1), 0, 1), (day(2), day(2), 0.25, 0.75), (day(3), day(3), 0.25, 0.75), (day(4), None, 0, 1),
+    ]  # fmt: skip
+    columns = RELATIONS["periods"]
+    page = str(_by_period("trips", [dict(zip(columns, row, strict=True)) for row in rows]))
+    assert "from 2026-01-04" in page and ">2026-01-02</td>" in page and "0.75" in page
+    assert _by_period("people", []) is None

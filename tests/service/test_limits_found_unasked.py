@@ -102,18 +102,22 @@ def test_a_limit_that_cannot_be_searched_is_told(tmp_path: Path, limit: int, tol
 
 
 def test_what_is_known_before_the_run_is_told(tmp_path: Path) -> None:
-    later = "COUNT(*): its limit is found when the query runs: noise at most ± 160; what the limit cuts comes on top,"
+    later = "COUNT(*): its limit is found when the query runs: noise at least ± 4, at most ± 160; what the limit cuts"
     with under(tmp_path, "auto", "max_rows_per_unit: 40") as session:
         plan = session.plan(COUNT, epsilon=1)
-        (told,) = (note for note in plan.notes if note.topic is Topic.LATER)
-        assert told == f"{later} and is known after the run" and told in session.sql(COUNT).explain(epsilon=1)
+        told, share = (note for note in plan.notes if note.topic is Topic.LATER)
+        assert share == "ε 0.25 of the price find the limits; then the rest is spent at these, whatever they are"
+        least, most = session.sql(COUNT).accuracy(epsilon=1)["n"]
+        assert (least, most) == (4, 160)
+        assert told == f"{later} comes on top, and is known after the run"
+        assert told in session.sql(COUNT).explain(epsilon=1)
         assert plan.loss == PrivacyLoss(Fraction(1)), "the price is exact"
         assert not any(note.topic is Topic.LATER for note in session.sql(COUNT).run(epsilon=SURE).plan.notes)
         finds = "a limit of 40 rows is declared: limits = 'auto' finds how many are needed, for the same price"
         assert finds in session.plan(COUNT, epsilon=1, limits="declared").notes and finds not in plan.notes
     with under(tmp_path / "none", "auto") as session:
-        (told,) = (note for note in session.plan(COUNT, epsilon=1).notes if note.topic is Topic.LATER)
-        assert "noise at most" not in told
+        told, _ = (note for note in session.plan(COUNT, epsilon=1).notes if note.topic is Topic.LATER)
+        assert "noise at least ± 4; what" in told and session.sql(COUNT).accuracy(epsilon=1)["n"] == (4, None)
     with under(tmp_path / "allow", "allow", "max_rows_per_unit: 40") as session:
         assert finds not in session.plan(COUNT, epsilon=1, limits="declared").notes
 

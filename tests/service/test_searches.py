@@ -264,6 +264,18 @@ def test_a_second_round_that_finds_nothing_tells_what_the_whole_has_cost(con: Co
     assert ledger.spent("walker") == PrivacyLoss(Fraction(SURE))
 
 
+def test_how_much_is_cut_of_rows_that_read_another_number_nobody_says(con: Connection) -> None:
+    """The search has drawn the inner number for itself: its octaves are of other rows than those of the answer."""
+    query = session(con).sql(IN_ROUNDS[0][0])
+    assert any(note.endswith("comes on top, and stays unknown") for note in query.plan(epsilon=SURE).notes)
+    answer = query.run(epsilon=SURE)
+    assert answer.intervals() == [{"n": (6000, None)}]
+    assert len(answer.plan.found) == 2 and len(answer.plan.found_of_own_rows) == len(answer.coverage) == 1
+    assert "another draw of the number" in " ".join(answer.notes)
+    plain = session(con).sql(COUNT).run(epsilon=SURE)
+    assert plain.intervals() == [{"n": (6000, 6000)}] and "another draw" not in " ".join(plain.notes)
+
+
 def test_a_round_that_was_not_reserved_is_not_drawn(
     con: Connection, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

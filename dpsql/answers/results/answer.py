@@ -112,7 +112,7 @@ class Release:
 
         Noisy numbers, paid for as a tenth of the price; they correct nothing in the answer. One for each set of limits.
         """
-        return (*covered(self.plan.coverage, self._noisy), *found_coverage(self.plan.found))
+        return (*covered(self.plan.coverage, self._noisy), *found_coverage(self.plan.found_of_own_rows))
 
     @property
     def bounds(self) -> tuple[FoundLimit, ...]:

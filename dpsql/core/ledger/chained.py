@@ -22,11 +22,12 @@ from typing import ClassVar, Protocol, Self, TypeVar
 from dpsql.core.ledger.chain.acceptance import acceptance
 from dpsql.core.ledger.chain.hash_chain import BrokenChain, Identity, LedgerRow, Point
 from dpsql.core.ledger.chain.head import Head
+from dpsql.core.ledger.counters import CounterState
 from dpsql.core.ledger.ledger import Account, Caps, Entry, Failure, Receipt
 from dpsql.core.ledger.losses.fixed_budgets import Fixed
 from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region
 from dpsql.core.ledger.privacy_filter import Book, same_request, settle
-from dpsql.core.ledger.refusals import after_commit, kept_back, newer_entry, unnamed_units, unusable
+from dpsql.core.ledger.refusals import after_commit, kept_back, unnamed_units, unusable
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen
@@ -99,6 +100,10 @@ class BookLedger(ABC):
         """The entries that close periods, or open them again, of other processes too, oldest first."""
         return self._booked(lambda book: book.closings())
 
+    def counters(self) -> Sequence[CounterState]:
+        """The counters of this ledger (counters.py), as other processes left them, oldest first."""
+        return self._booked(lambda book: book.counters.states)
+
     def failures(self) -> Sequence[Failure]:
         """What failed since a custodian looked last, oldest first."""
         return self._booked(lambda book: book.failures())
@@ -167,7 +172,6 @@ class ChainedLedger(BookLedger):
         def fixed(entries: Entries) -> Receipt:
             self._catch_up(entries)
             self._check_head(entries)
-            self._check_known()
             found = self._find(entries, settled)
             return found or self._append(entries, settled, fixing(self._book.fixed()))
 
@@ -191,15 +195,6 @@ class ChainedLedger(BookLedger):
             self._head.finish()
         except CannotOpen as failure:
             raise kept_back(failure) from None
-
-    def received(self, analyst: str | None = None) -> frozenset[str]:
-        """As of every ledger. Raises CannotOpen (DP407): a later version may have said what is not to be given."""
-
-        def known(book: Book) -> frozenset[str]:
-            self._check_known()
-            return book.received(analyst)
-
-        return self._booked(known)
 
     def history(self, after: Receipt | None = None, most: int | None = None) -> Sequence[Receipt]:
         """See `Ledger.history`."""
@@ -266,8 +261,8 @@ class ChainedLedger(BookLedger):
     def _found_or_fits(self, entries: Entries, settled: Entry, caps: Caps) -> Receipt | None:
         """What was charged for this id before, where the entry does not fit any more; None if it fits."""
         try:
-            self._check_known()
             self._check_units()
+            self._book.counters.require(settled)
             self._book.check(settled, caps)
         except (BudgetExceeded, CannotOpen):
             if (receipt := self._find(entries, settled)) is None:
@@ -379,10 +374,6 @@ class ChainedLedger(BookLedger):
             )
         self._reading(lambda entries: (self._check_head(entries), self._check_units()))
         return self
-
-    def _check_known(self) -> None:
-        if self._book.beyond is not None:
-            raise newer_entry(self._place, self._book.beyond.kind.value)
 
     def _check_units(self) -> None:
         if self._book.unnamed:

@@ -6,15 +6,18 @@ import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region, dearest, everywhere, summed
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, remaining
 
+if TYPE_CHECKING:
+    from dpsql.core.ledger.counters import CounterState
+
 
 class EntryKind(StrEnum):
-    """What an entry is for. Only a charge charges anybody; the rest says something, and is kept for what it says."""
+    """What an entry is for. Few charge anybody (`CHARGING`); the rest says something, and is kept for what it says."""
 
     CHARGE = "charge"
     """A query: what it costs, what it receives, what noise it names."""
@@ -33,23 +36,17 @@ class EntryKind(StrEnum):
     REOPEN = "reopen"
     """He has opened some of them again: what was stored of them is another answer from then on."""
     COUNTER = "counter"
+    """A counter is made, and all its ticks are charged (counters.py)."""
     TICK = "tick"
+    """A tick of one will be drawn; what is drawn again is charged."""
     TICKED = "ticked"
+    """Its numbers are stored, and are given."""
     DROP = "drop"
+    """A counter has no tick any more."""
 
 
-RESERVED: Final = frozenset(EntryKind) - {
-    EntryKind.CHARGE,
-    EntryKind.DEFINITION,
-    EntryKind.ACCEPTANCE,
-    EntryKind.BUDGET,
-    EntryKind.FAILURE,
-    EntryKind.LOOK,
-    EntryKind.CLOSE,
-    EntryKind.REOPEN,
-}
-"""Kinds that later versions write, of counters. What they ask for is not known here: where
-a ledger holds one, nothing is charged and no stored answer given."""
+CHARGING: Final = frozenset({EntryKind.CHARGE, EntryKind.COUNTER, EntryKind.TICK})
+"""Kinds that may charge somebody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +108,6 @@ class Entry:
     def units(self) -> tuple[str, ...]:
         """Every unit with a charge or a received loss."""
         return tuple(dict.fromkeys((*self.charges, *self.received)) if self.received else self.charges)
-
-    @property
-    def beyond(self) -> bool:
-        """Whether it asks for what only a later version knows."""
-        return self.kind in RESERVED
 
 
 def require_dearest(entry: Entry) -> None:
@@ -299,6 +291,10 @@ class Ledger(Protocol):
 
     def closings(self) -> Sequence[Entry]:
         """The entries that close periods, or open them again, oldest first."""
+        ...
+
+    def counters(self) -> Sequence[CounterState]:
+        """The counters of this ledger, oldest first."""
         ...
 
     def failures(self) -> Sequence[Failure]:

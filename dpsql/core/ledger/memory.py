@@ -30,6 +30,7 @@ class MemoryLedger(BookLedger):
             earlier = self._receipts.get(settled.id)
             if earlier is not None:
                 return same_request(earlier, settled)
+            self._book.counters.require(settled)
             self._book.check(settled, caps)
             return self._append(settled, self._book.not_fixed(settled, caps))
 

@@ -27,8 +27,9 @@ from itertools import pairwise
 from typing import Protocol
 
 from dpsql.core.ledger.accountant import ACCOUNTANTS, Accountant, in_terms_of
+from dpsql.core.ledger.counters import CounterBook
 from dpsql.core.ledger.failures import read, require_few
-from dpsql.core.ledger.ledger import Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
+from dpsql.core.ledger.ledger import CHARGING, Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
 from dpsql.core.ledger.losses.fixed_budgets import Fixed, in_force, not_fixed
 from dpsql.core.ledger.losses.regions import ALWAYS, Days, LossSpan, Region, bounds, everywhere, inside, on_grid, words
 from dpsql.core.ledger.losses.sums import LossSums, Parts, parts_of
@@ -41,13 +42,13 @@ def settle(entry: Entry, accountant: Accountant) -> Entry:
     """The entry as it is stored: charges rounded up to the grid, text that any file can hold.
 
     Raises ValueError for an entry no caller should make: no id, no account, a unit whose name no file can hold, a
-    charge in another accountant's terms, one that is not what its dearest period loses, one of a kind that charges
-    nobody, or a kind that this version does not write.
+    charge in another accountant's terms, one that is not what its dearest period loses, or one of a kind that charges
+    nobody.
     """
     if not entry.id or not entry.analyst:
         raise ValueError("an entry needs an id and an account")
-    if entry.beyond or (entry.kind is not EntryKind.CHARGE and entry.units):
-        raise ValueError(f"an entry of kind {entry.kind} that charges somebody, or that this version does not write")
+    if entry.kind not in CHARGING and entry.units:
+        raise ValueError(f"an entry of kind {entry.kind} that charges somebody")
     if any(_plain(answer) != answer or not answer for answer in entry.answers):
         raise ValueError("the id of a stored answer is not valid text")
     for unit, loss in (*entry.charges.items(), *entry.received.items()):
@@ -117,8 +118,8 @@ class Book:
         self._closings: list[Entry] = []
         self._fixed: dict[Cap, PrivacyLoss] = {}
         self._failures: list[Failure] = []
-        self.beyond: Entry | None = None
-        """The first entry of a kind that only a later version knows."""
+        self.counters = CounterBook(self.accountant, names)
+        """What is known of counters, and which entries about them are taken."""
 
     def spent(self, unit: str, analyst: str | None = None, days: Days = ALWAYS) -> PrivacyLoss:
         """Total loss of a unit, or what one analyst's account holds, in the dearest period of these days."""
@@ -171,6 +172,8 @@ class Book:
         """Count a settled entry. fixed: what it says of budgets."""
         for (unit, analyst), cap in (fixed or {}).items():
             self._fixed[unit if self._names is None else self._names.present(unit), analyst] = cap
+        for cap_of, region in self.counters.add(entry):
+            self._sums[cap_of].give_back(region)
         entry = entry if self._names is None else entry.called(self._names)
         for unit in entry.units:
             loss, known = entry.charges.get(unit), unit in entry.received
@@ -188,8 +191,6 @@ class Book:
             self._failures.append(read(entry))
         elif entry.kind is EntryKind.LOOK:
             self._failures.clear()
-        elif entry.beyond:
-            self.beyond = self.beyond or entry
 
     def _add(self, entry: Entry, unit: str, analyst: str | None, dearest: Parts) -> None:
         sums = self._sums.get((unit, analyst))

@@ -156,16 +156,6 @@ def unnamed_units(path: object, units: Sequence[str]) -> CannotOpen:
     )
 
 
-def newer_entry(path: object, kind: str) -> CannotOpen:
-    """The DP407 refusal of a ledger with an entry that only a later version can act upon."""
-    return unusable(
-        path,
-        f"a newer dpsql has written an entry of kind {kind!r}, and this version does not know what it asks for",
-        "upgrade dpsql to charge this ledger, or to give its stored answers; what it holds can be looked at:  "
-        "dpsql budget POLICY --history",
-    )
-
-
 def key(name: str) -> str:
     """A name as a key of the policy."""
     return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)

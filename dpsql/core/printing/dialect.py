@@ -184,6 +184,13 @@ class Dialect(Protocol):
         """The lesser of two numbers of one type."""
         ...
 
+    def clip_once(self, sql: str, low: str, high: str, type_: SqlType) -> str | None:
+        """A whole number within two ends, NULL for NULL, that names it once; None where there is nothing of that kind.
+
+        type_: what the engine has for it, not what is believed. For engines that may compute columns at each place.
+        """
+        return None
+
     def member(self, sql: str, constants: Sequence[str]) -> str:
         """Whether a value equals one of at least one constants other than NULL: true or false, false for NULL."""
         ...

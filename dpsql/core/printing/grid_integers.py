@@ -52,7 +52,7 @@ def quantized(c: OnGrid, names: Names) -> str:
         product = d.divide(f"({product} + {halves})", d.cast(str(c.step), BIGINT), BIGINT)
     found = d.cast(f"{product} - {c.shift + raised}", INTEGER)
     # Where y may be another value at each of two places, its square is any product.
-    return found if d.computes_apart else clipped(d, c, found, *map(str, c.ends))
+    return found if d.computes_apart else clipped(d, c, found, *map(str, c.ends), cast=INTEGER)
 
 
 def addend(c: ValueSum | ProductSum, names: Names) -> tuple[str, list[str]]:
@@ -149,7 +149,8 @@ def _clip(c: OnGrid, sql: str, value: Value, names: Names) -> str:
     if value.type.kind is Kind.INTEGER:
         return _from_integer(names.dialect, sql, value, c)
     y, left, type_ = _near(c, sql, value, names)
-    found = clipped(names.dialect, c, y, *_ends(names.dialect, c, left, type_))
+    cast = type_ if value.type.kind is Kind.DOUBLE else None
+    found = clipped(names.dialect, c, y, *_ends(names.dialect, c, left, type_), cast=cast)
     return f"({found} - {left})" if left else found
 
 

@@ -39,7 +39,10 @@ class RepeatedParts(dict[int, str]):
         self._kept = set[str]()
 
     def __missing__(self, uid: int) -> str:
-        found = self[uid] = self.mark(self._columns[uid])
+        sql = self._columns[uid]  # of a block: there is no mark in it
+        found = self[uid] = self._marks.setdefault(sql, f"\0p{len(self._marks)}\0")
+        self._texts.setdefault(found, sql)
+        self._lengths.setdefault(found, len(sql) - len(found))
         self._bare.add(found)
         return found
 

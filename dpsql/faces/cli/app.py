@@ -489,7 +489,7 @@ def close(
     """Custodian: say that the periods of a growing table are complete up to a day. Queries read closed periods only.
 
     It is an entry in the ledger that charges nobody. Late rows of a closed period are read from then on, and cost no
-    more privacy; answers that are stored do not know them. No data is opened.
+    more privacy; answers that are stored do not know them. Data are opened only where counters are to be counted.
     """
     from dpsql.faces.cli.commands import close as command
 

@@ -16,7 +16,7 @@ _OPERATORS = ("AND", "OR", "IN", "NOT IN", "IS NULL", "IS NOT NULL", "BETWEEN", 
               "ILIKE", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")  # fmt: skip
 _SORTING = ("ASC", "DESC", "NULLS FIRST", "NULLS LAST")
 
-STARTS = ("SELECT", "WITH", "CREATE DP SUMMARY", "DROP DP SUMMARY")
+STARTS = ("SELECT", "WITH", "CREATE DP SUMMARY", "DROP DP SUMMARY", "CREATE DP COUNTER", "DROP DP COUNTER")
 """What a statement begins with."""
 
 AFTER_OPERAND: Mapping[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from dpsql.answers.results.summary_rows import LISTED
-from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, SqlType
+from dpsql.core.ir.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.diagnostics.errors import reject
 from dpsql.faces.server.statements import Value
 from dpsql.frontend.text.lexer import Token, tokens
@@ -41,6 +41,12 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         "declared": VARCHAR,
     },
     "summaries": dict(LISTED),
+    "periods": {
+        "unit": VARCHAR,
+        "first_day": DATE,
+        "last_day": DATE,
+        **{f"{part}_{what}": DOUBLE for part in ("epsilon", "delta", "rho") for what in ("spent", "left")},
+    },
     "spending": {"unit": VARCHAR, "reserved_at": TIMESTAMP, **dict.fromkeys(("epsilon", "delta", "rho"), DOUBLE)},
     "accounts": {
         "unit": VARCHAR,
@@ -58,7 +64,8 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
     "report": {"page": VARCHAR},
 }
 """Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it. history: numbered
-by itself, for the ledger's own numbers count what others ask. spending: what was spent of a unit after each charge.
+by itself, for the ledger's own numbers count what others ask. periods: of rows with a budget for each period, the own
+account in each stretch of days; the last has no end. spending: what was spent of a unit after each charge.
 accounts, spending_of_all: of every account, and of all together, whose account is NULL. ledger: its state, in words.
 failures: what failed in the engine since a custodian looked last, as far as it counts.
 report: on the policy, a page of HTML in one row."""

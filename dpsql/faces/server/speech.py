@@ -14,6 +14,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.faces.server.asked import DIALECT
 from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.counter_statements import CreateCounter, DropCounter, ReceiveCounter, TickCounter
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.split import split_statements
 from dpsql.frontend.text.summary_statements import (
@@ -83,7 +84,16 @@ def spoken(sql: str) -> Spoken:
             return Spoken(sql, command=CREATE, summary=made)
         case DropSummary() as dropped:
             return Spoken(sql, command=DROP, summary=dropped)
+        case CreateCounter() | DropCounter() | ReceiveCounter() | TickCounter():
+            raise _not_here()
     return _batched(sql, None, "BATCH") or Spoken(sql)
+
+
+def _not_here() -> Rejected:
+    return reject(
+        "DP012", "counters are made, received and dropped where the data is opened, not at a server",
+        help=["dpsql query POLICY \"CREATE DP COUNTER …\""],
+    )  # fmt: skip
 
 
 def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:

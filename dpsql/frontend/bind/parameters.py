@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from dpsql.core.ir.expressions import Column, Literal
+from dpsql.core.ir.expressions import Column, Literal, LiteralValue
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.types import DATE, SqlType
 from dpsql.core.policy.growing import close_first
@@ -19,6 +19,24 @@ from dpsql.diagnostics.note import Note, Rank, Topic
 from dpsql.diagnostics.words import in_digits, small
 from dpsql.frontend.bind.expressions import clock, literals
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
+
+Rows = Sequence[tuple[LiteralValue, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRelation:
+    """Public rows under a name of the schema `dpsql`.
+
+    version: tells rows of one name apart. of_days: for one that is asked with two days, `name(DATE '…', DATE '…')`, in
+    place of its rows; None where a day is none of its days.
+    """
+
+    name: str
+    columns: tuple[tuple[str, SqlType], ...]
+    version: str
+    rows: Rows = field(default=(), repr=False, compare=False)
+    of_days: Callable[[dt.date, dt.date], Rows | None] | None = field(default=None, repr=False, compare=False)
+
 
 MOST_COLUMNS = 20_000
 """Most columns of all parts of a query together: a WITH query is bound at each use, so nesting multiplies."""
@@ -73,7 +91,8 @@ class Parameters:
 
     asked: when the query is asked, by the clock of the zone. told: which values of the clock and of the ledger it
     reads, in words. dialect: of its text. zone: whose clock shows a TIMESTAMPTZ. closed: what is closed of a growing
-    table; None: that is not known here. table: of a name.
+    table; None: that is not known here. table: of a name. relations: that are no tables of the
+    policy.
     """
 
     values: Sequence[Any] | Mapping[str, Any] | Unknowns
@@ -84,6 +103,7 @@ class Parameters:
     zone: str = "UTC"
     closed: Callable[[str], Closed | None] = lambda table: None
     table: Callable[[str], Table | None] = lambda name: None
+    relations: Sequence[GivenRelation] = ()
 
     def last_closed(self, name: str, span: Span) -> Literal:
         """The last closed day of a growing table; where nobody knows it, the last of its first period.

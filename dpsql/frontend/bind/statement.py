@@ -33,7 +33,7 @@ from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_nam
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
 from dpsql.frontend.bind.from_clause.from_clause import Cte, Ctes
 from dpsql.frontend.bind.from_clause.values import bind_values
-from dpsql.frontend.bind.parameters import Numbering, Parameters
+from dpsql.frontend.bind.parameters import GivenRelation, Numbering, Parameters
 from dpsql.frontend.bind.scope import BoundRelation
 from dpsql.frontend.bind.subqueries.outer_query import Outer
 from dpsql.frontend.bound import BoundQuery
@@ -47,17 +47,18 @@ def bind(
     parameters: Sequence[Any] | Mapping[str, Any] | Unknowns = (),
     asked: dt.datetime | None = None,
     closed: Callable[[str], Closed | None] = lambda table: None,
+    relations: Sequence[GivenRelation] = (),
 ) -> BoundQuery:
     """Resolve every name and type of a query.
 
     parameters: values for `?`, `$1`, `$name`. asked: what CURRENT_DATE and NOW() mean, in UTC; None: now. closed: what
-    is closed of a growing table; None: nobody knows.
+    is closed of a growing table; None: nobody knows. relations: that are no tables of the policy.
     Raises Rejected (DP013, DP1xx) with spans into the query's text.
     """
     asked_of, source = parsed.describing, parsed.source
     values = Parameters(
         parameters, shown(asked or clock.moment(), policy.zone), dialect=parsed.dialect, zone=policy.zone,
-        closed=closed, table=lambda name: policy.called(*name.split(".")),
+        closed=closed, table=lambda name: policy.called(*name.split(".")), relations=relations,
     )  # fmt: skip
     if asked_of is not None and asked_of.about != "query":
         _require_used(values, asked_of.at)

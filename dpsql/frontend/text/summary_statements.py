@@ -5,19 +5,15 @@ No parser of queries knows them; of what else begins so, every word is read here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql.diagnostics.diagnostic import Source, Span
-from dpsql.diagnostics.errors import Rejected, reject
-from dpsql.diagnostics.note import NOTHING_RAN
-from dpsql.frontend.text.lexer import RESERVED, Token, tokens
+from dpsql.diagnostics.diagnostic import Source
+from dpsql.frontend.text.lexer import tokens
 from dpsql.frontend.text.quoted_names import quoted
+from dpsql.frontend.text.statement_reader import StatementReader
 
 CREATE, DROP = "CREATE DP SUMMARY", "DROP DP SUMMARY"
 _FORM = "CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5)"
-_LONGEST = 63
-"""Characters of a summary's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +72,9 @@ def summary_statement(sql: str) -> SummaryStatement | None:
     return reader.create() if parts[0].upper == "CREATE" else reader.drop()
 
 
-class _Reader:
-    def __init__(self, source: Source, parts: Sequence[Token], end: int) -> None:
-        self.source, self.parts, self.at, self.end = source, parts, 0, end
+class _Reader(StatementReader):
+    about = "a summary"
+    forms = (_FORM, f"{DROP} name")
 
     def create(self) -> CreateSummary:
         name = self.name()
@@ -124,50 +120,3 @@ class _Reader:
         name = self.name()
         self.over()
         return DropSummary(name)
-
-    # --- parts -----------------------------------------------------------------------------------------------------
-
-    @property
-    def here(self) -> Token | None:
-        return self.parts[self.at] if self.at < len(self.parts) else None
-
-    def name(self) -> str:
-        here = self.here
-        if here is None or not here.is_name or not here.name or not here.closed or here.upper in RESERVED:
-            raise self.wrong("a name is missing here", here)
-        if len(here.name) > _LONGEST or not here.name.isprintable():
-            raise self.wrong(f"a name has at most {_LONGEST} characters, and none that cannot be printed", here)
-        self.at += 1
-        return here.name
-
-    def number(self) -> str:
-        here = self.here
-        if here is None or here.kind not in ("number", "string") or not here.closed:
-            raise self.wrong("a number is missing here", here)
-        self.at += 1
-        return here.text.replace("_", "")
-
-    def accept(self, sign: str) -> bool:
-        found = self.here is not None and self.here.text == sign
-        self.at += found
-        return found
-
-    def sign(self, sign: str) -> None:
-        if not self.accept(sign):
-            raise self.wrong(f"{sign} is missing here", self.here)
-
-    def word(self, word: str) -> None:
-        if self.here is None or self.here.upper != word:
-            raise self.wrong(f"{word} is missing here", self.here)
-        self.at += 1
-
-    def over(self) -> None:
-        if self.here is not None:
-            raise self.wrong("the statement ends before this", self.here)
-
-    def wrong(self, what: str, at: Token | None) -> Rejected:
-        span = Span(self.end, self.end) if at is None else Span(at.start, at.end)
-        return reject(
-            "DP010", f"a statement about a summary cannot be read: {what}", span=span, source=self.source,
-            help=[f"write  {_FORM}", f"or  {DROP} name"], notes=[NOTHING_RAN],
-        )  # fmt: skip

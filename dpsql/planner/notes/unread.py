@@ -70,4 +70,4 @@ def _cause(tagged: Tagged[Facts]) -> str:
             if found is not None:
                 text = expression(found)
                 return f"{text if len(text) <= _LONGEST and text.isprintable() else 'a condition'} is never true"
-    return next(_cause(below) for below in tagged.inputs if below.fact.empty)
+    return next((_cause(below) for below in tagged.inputs if below.fact.empty), "a relation that has no rows yet")

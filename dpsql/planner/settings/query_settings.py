@@ -10,6 +10,7 @@ from fractions import Fraction
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.periods import Span
 from dpsql.core.numbers.confidence import LEVEL
+from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 
 
@@ -36,6 +37,7 @@ class QuerySettings:
     keys: of the groups, where they were shown before; None: the query has all its keys to find. half: of what it may
         lose, of an ε once it is converted to ρ, the other half is for its keys, or for its numbers. aside: the part
         that searches have before. rooted: whether limits may be on the root of a sum of squares.
+    relations: public rows that the account has, under names of the schema `dpsql`.
     only: growing table → the days of it that are read at most: what of a plan is not stored.
     """
 
@@ -62,4 +64,5 @@ class QuerySettings:
     half: bool = False
     aside: Fraction = Fraction(0)
     rooted: bool = True
+    relations: tuple[GivenRelation, ...] = ()
     only: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)

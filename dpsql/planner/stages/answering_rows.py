@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.core.engine import Engine
+from dpsql.core.ir.nodes import Release
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.note import Note
 from dpsql.engines.scratch import Scratch
@@ -67,5 +68,8 @@ def _search(noise: NoiseOfStages, query: QueryToPlan) -> str:
     settings = query.settings
     if query.policy.search == "refuse" or settings.search or settings.found or settings.max_error:
         return ""
+    several = noise.found.distinct if len(noise.releases) > 1 else ()
+    if any(isinstance(t.node, Release) for release in several for t in release.inputs[0].walk()):
+        return ""  # rows that depend on another number are searched with a draw of its own
     price = replace(noise.request.budget, delta=Fraction(0))
     return "limits=search" if settings.nominal else f"limits=search ({price})"

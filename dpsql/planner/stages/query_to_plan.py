@@ -71,7 +71,7 @@ def bound_query(
     parsed = parse(source, settings.dialect)
     settings = with_clause(with_comments(settings, source, settings.dialect), parsed.clause)
     limits = replace(settings.limits, min_units=max(settings.limits.min_units, ctx.policy.defaults.min_units))
-    bound = bind(parsed, ctx.policy, parameters, settings.asked, ctx.public.closed)
+    bound = bind(parsed, ctx.policy, parameters, settings.asked, ctx.public.closed, settings.relations)
     bound = replace(bound, root=summed_by_row(bound.root)) if settings.unlisted else bound
     require_search_allowed(ctx.policy, settings, parsed.clause, bound.root)
     dialects.check_types(bound.root, parsed.dialect)

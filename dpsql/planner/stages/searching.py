@@ -128,11 +128,19 @@ class LimitsFound(Stage):
         result = {f.octaves.label: f for f in self.results}
         return tuple((limit, result[limit.label]) for limit, at in self.followed if (release, component) in at)
 
+    @property
+    def of_own_rows(self) -> tuple[SearchResult, ...]:
+        """Those that tell how much is cut of the answer: not of rows that read another number, for a search draws it
+        for itself.
+        """
+        others = {limit.label for limit, _ in self.followed if releases_below(limit.octaves)}
+        return tuple(f for f in self.results if f.octaves.label not in others)
+
     def handed_on(self, before: HandedOn, engine: Engine, scratch: Scratch) -> HandedOn:
         """The limits, and what is above them, in words."""
         from dpsql.planner.postprocessing.searches.told import reach_notes, search_notes
 
-        result = {f.octaves.label: f for f in self.results}
+        result = {f.octaves.label: f for f in self.of_own_rows}
         cut = {
             place: result[limit.label]
             for limit, places in self.followed
@@ -140,8 +148,20 @@ class LimitsFound(Stage):
             and limit.label in result
             for place in places
         }
-        told = (*search_notes(self.results), *reach_notes(tuple(cut.values())))
+        others = [f for f in self.results if f.octaves.label not in result]
+        told = (
+            *search_notes(self.of_own_rows),
+            *(note for note in search_notes(others) if note.rank is Rank.SOURCE),
+            *(_not_told(f) for f in others),
+            *reach_notes(tuple(cut.values())),
+        )
         return replace(before, notes=(*before.notes, *told), cut=cut)
+
+
+def _not_told(found: SearchResult) -> Note:
+    what = one_line(found.octaves.what)
+    why = "it was searched with another draw of the number that these rows depend on"
+    return Note(f"how much the limit of {what} cuts is not known: {why}", Rank.BIAS, Topic.ENDS)
 
 
 def with_limits_followed(plan: Plan, searching: Searching) -> Plan:
@@ -337,7 +357,10 @@ def _notes(rest: Plan, search: Searches, query: QueryToPlan) -> tuple[Note, ...]
         known = [note for note in known if note != BIAS]
     return in_order(
         (
-            Note(f"{price} of the price find the limits; then the rest is spent at these, whatever they are"),
+            Note(
+                f"{price} of the price find the limits; then the rest is spent at these, whatever they are",
+                topic=Topic.LATER,
+            ),
             *([AGAIN] if len(search.releases) > len({s.release for s in search.limits}) or search.following else ()),
             *_known_before(rest, limits),
             *known,
@@ -350,10 +373,11 @@ def _known_before(rest: Plan, limits: Sequence[SearchedLimit]) -> Iterator[Note]
     """What is known of sums and counts before a limit is found: the noise at the largest that it may be."""
     for s in (s for s in limits if s.limit.rule is Rule.SUM):
         error = max((expected_error(rest.releases[at].measured, i) or 0.0 for at, i in s.follow), default=0.0)
-        told = "its limit is found when the query runs"
+        told = f"its limit is found when the query runs: noise at least ± {amount_of(error)}"
         if s.limit.at_most is not None:
-            told += f": noise at most ± {amount_of(error * s.limit.at_most)}"
-        told += "; what the limit cuts comes on top, and is known after the run"
+            told += f", at most ± {amount_of(error * s.limit.at_most)}"
+        known = "stays unknown" if releases_below(s.limit.octaves) else "is known after the run"
+        told += f"; what the limit cuts comes on top, and {known}"
         yield Note(f"{one_line(s.limit.what)}: {told}", Rank.BIAS, Topic.LATER)
 
 

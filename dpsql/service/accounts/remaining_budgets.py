@@ -6,11 +6,12 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from dpsql.core.ledger.ledger import Caps, Ledger
 from dpsql.core.ledger.losses import many_periods
 from dpsql.core.ledger.losses.fixed_budgets import in_force
-from dpsql.core.ledger.losses.regions import END, Region, words
+from dpsql.core.ledger.losses.regions import END, Days, Region, between, words
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.period_ids import whose
 from dpsql.core.policy.policy import Policy
@@ -134,6 +135,19 @@ def _runs(spent: Region, first: dt.date) -> Iterator[tuple[str, PrivacyLoss]]:
         start = stop
     if start < END:
         yield words((dt.date.fromordinal(start), None)), NO_LOSS
+
+
+def stretches(own: Region, every: Region, first: dt.date) -> Iterator[tuple[Days, PrivacyLoss, PrivacyLoss]]:
+    """From the first day of a table on: days on which neither changes, and what each says of them."""
+    start = first.toordinal()
+    cuts = {start, END, *(cut for span in (*own, *every) for cut in span.bounds if cut > start)}
+    for begin, stop in pairwise(sorted(cuts)):
+        span = between(begin, stop, NO_LOSS)
+        yield (span.first, span.last), _lost(own, begin), _lost(every, begin)
+
+
+def _lost(region: Region, day: int) -> PrivacyLoss:
+    return next((span.loss for span in region if span.bounds[0] <= day < span.bounds[1]), NO_LOSS)
 
 
 def total(charges: Iterable[Charge]) -> dict[str, PrivacyLoss]:

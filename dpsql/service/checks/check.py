@@ -18,6 +18,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.parse import parse
 from dpsql.frontend.text.batch_statement import BatchStatement, batch_statement
+from dpsql.frontend.text.counter_statements import counter_statement
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
@@ -144,8 +145,10 @@ def _says_epsilon(source: Source, dialect: str) -> bool:
 
 
 def _of_another_kind(source: Source, policy: Policy, dialect: str) -> Examined | None:
-    """What is said about a summary or a batch; None of a query. Raises Rejected."""
+    """What is said about a summary, a counter or a batch; None of a query. Raises Rejected."""
     summary, batch = summary_statement(source.text), batch_statement(source.text)
+    if counter_statement(source.text) is not None:
+        return Examined((), None)  # what it counts is found where its periods are known
     if summary is None and batch is None:
         return None
     settings, warnings = with_comments(QuerySettings(), source, dialect), tuple[Diagnostic, ...]()

@@ -21,6 +21,7 @@ from typing import Final
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.choosing import choose
 from dpsql.answers.stored.ledger_summaries import definitions
+from dpsql.core.ledger.counters import receives_counter
 from dpsql.core.ledger.ledger import EntryKind, Receipt
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.policy.policy import Policy
@@ -133,7 +134,7 @@ def _history(entries: Sequence[Receipt]) -> list[_Asked]:
     found: dict[str, _Asked] = {}
     for receipt in entries:
         entry = receipt.entry
-        if not entry.answers or entry.kind is not EntryKind.CHARGE:
+        if not entry.answers or entry.kind is not EntryKind.CHARGE or receives_counter(entry):
             continue
         known = found.pop(entry.statement, None)
         accounts = dict.fromkeys((*(known.accounts if known else ()), entry.analyst))

@@ -12,7 +12,7 @@ def ask(path: str) -> list[tuple[object, ...]]:
     with dpsql.connect(path, analyst="ana", epsilon="0.5", frames={"a": object()}) as con:
         q: dpsql.Query = con.sql("SELECT COUNT(*) AS n FROM t WHERE x > ?", [5])
         loss: dpsql.PrivacyLoss = q.cost(max_error={"n": 50})
-        widths: dict[str, float | None] = q.accuracy(epsilon=1)
+        widths: dict[str, float | tuple[float, float | None] | None] = q.accuracy(epsilon=1)
         release: dpsql.Release = q.run(epsilon=Fraction(1, 3), allow_dearer=True, fresh=True)
         options: dpsql.Options = {"max_error": {"n": 50}, "confidence": "0.9"}
         print(q.run(**options), q.plan(0.5, "1e-6", weights={"n": 2}), con.execute("SELECT 1", epsilon=1, **options))

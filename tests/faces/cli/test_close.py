@@ -100,3 +100,19 @@ def test_made_up_rows_have_periods_of_their_own(file: str) -> None:
     with dpsql.connect(file, draft=True) as con:
         ((n,),) = con.sql("SELECT COUNT(*) AS n FROM trips").run(epsilon=100)
         assert n > 0
+
+
+def test_the_shell_tells_what_each_day_has_lost(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_period = "{each_period: {epsilon: 1}, analysts: {ana: {epsilon: 0.5}}}"
+    text = Path(file).read_text().replace("{total: {epsilon: 1000}}", by_period)
+    Path(file).write_text(text)
+    assert main(["close", file, "--through", "2026-01-02"]) == 0
+    asked = "SET epsilon = 0.25; SELECT COUNT(*) AS n FROM trips WHERE day = DATE '2026-01-02';"
+    capsys.readouterr()
+    assert main(["shell", file, "--analyst", "ana", "-c", asked, "-c", "\\budget"]) == 0
+    shown = capsys.readouterr().out
+    assert "  2026-01-02                 spent ε 0.25, left ε 0.75 of ε 1\n" in shown
+    assert "  2026-01-02                 spent ε 0.25, left ε 0.25 of ε 0.5\n" in shown
+    assert "Nothing limits what all periods together tell of all rows." in shown

@@ -23,7 +23,7 @@ def test_every_mistake_is_shown_with_its_place(dpsql: Call, clinic: Clinic) -> N
     clinic.change("neighbours: add_remove ", "neighbours: sometimes ")
     done = dpsql("policy", "check", clinic.policy)
     assert done.status == 2 and done.out == "" and done.err.count("error[DP003]") == 2
-    assert f"--> {clinic.policy}:8:" in done.err and "tables.patients.columns.age" in done.err
+    assert f"--> {clinic.policy}:9:" in done.err and "tables.patients.columns.age" in done.err
 
 
 def test_a_valid_policy(dpsql: Call, clinic: Clinic) -> None:
@@ -45,6 +45,24 @@ def test_what_a_valid_policy_leaves_open_is_told(dpsql: Call, clinic: Clinic) ->
     assert done.err.count("warning[DP007]") == 1 and "patients.town" in done.err and "dpsql rule DP007" in done.err
     done = dpsql("query", clinic.policy, "SELECT COUNT(*) AS n FROM patients", "--epsilon", "0.1")
     assert done.status == 0 and "DP007" not in done.err
+
+
+def test_what_auto_would_find_is_told(dpsql: Call, clinic: Clinic) -> None:
+    """Where a policy says nothing of searches: a limit of 16 rows or more, and numbers without bounds."""
+    clinic.change("{rows: 12, nobody_has_more: true}", "40")
+    clinic.change("search: auto                 #", "#")
+    done = dpsql("policy", "check", clinic.policy)
+    found = "how many of at most 40 rows count in visits; bounds of visits.surcharge"
+    assert done.status == 0 and f"`search: auto` would find, unasked: {found}\n" in done.out
+    assert "dpsql policy diff OLD NEW" in done.out
+    for said, told in (("allow", True), ("auto", False), ("refuse", False)):
+        clinic.change("version: 1", f"version: 1\nsearch: {said}")
+        assert ("would find" in dpsql("policy", "check", clinic.policy).out) is told
+        clinic.change(f"\nsearch: {said}", "")
+    clinic.change("max_rows_per_unit: 40", "max_rows_per_group: 4\n    max_groups_per_unit: 5")
+    assert (
+        "how many of at most 4 × 5 rows count in public groups of visits" in dpsql("policy", "check", clinic.policy).out
+    )
 
 
 def test_columns_of_hive_partitions_may_be_null(dpsql: Call, tmp_path: Path) -> None:

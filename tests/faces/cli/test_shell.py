@@ -32,7 +32,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["-c", "\\nonsense"], 1, "DP903"),
         (["-c", "SELECT 1; INSERT INTO patients VALUES (1)"], 3, "DP012"),
         (["-c", "SELECT FROM WHERE"], 3, "DP010"),
-        (["-c", "SELECT SUM(surcharge) FROM visits"], 4, "DP201"),
+        (["-c", "SELECT MAX(cost) FROM visits"], 4, "DP101"),
         (["-c", "\\copy patients to 'x.csv'"], 4, "DP906"),
         (["-c", "EXPLAIN ANALYZE SELECT 1"], 4, "DP906"),
         (["-c", COUNT, "--epsilon", "7"], 5, "DP404"),
@@ -150,6 +150,15 @@ def test_notes_of_the_last_answer(dpsql: Call, clinic: Clinic) -> None:
     footer, *notes = done.out[done.out.index("(4 rows)") :].splitlines()
     assert footer.endswith("; 1 more note: \\notes"), done.out
     assert [line.strip() for line in notes[:3]] == notes[3:6] and len(notes) == 7
+
+
+def test_what_is_known_of_a_limit_before_it_is_found(dpsql: Call, clinic: Clinic) -> None:
+    clinic.change("{rows: 12, nobody_has_more: true}", "40")
+    asked = "SELECT COUNT(*) AS n, SUM(surcharge) AS s, AVG(cost) AS a FROM visits"
+    n, s, a, *notes = dpsql("shell", clinic.policy, "-c", f"\\cost {asked}").out.splitlines()[1:]
+    assert re.fullmatch(r"  n  ± [0-9.]+ at least, [0-9.]+ at most", n), n
+    assert re.fullmatch(r"  s  ± [0-9.e-]+ at least", s) and a == "  a  ± depends on the data"
+    assert sum("is found when the query runs" in note for note in notes) == 2 and "find the limits" in notes[-1]
 
 
 def test_a_ledger_that_was_removed_is_noticed_at_the_start(dpsql: Call, clinic: Clinic) -> None:

@@ -48,4 +48,4 @@ def test_query_and_explain_take_the_statement(dpsql: Call, clinic: Clinic) -> No
 
 def test_tab_offers_the_statements(clinic: Clinic) -> None:
     found = [c.text for c in complete("CRE", 3, load_policy(clinic.policy))]
-    assert found == ["CREATE DP SUMMARY"]
+    assert found == ["CREATE DP SUMMARY", "CREATE DP COUNTER"]

@@ -66,7 +66,7 @@ def texts(text: str, *kinds: str, dialect: str = "duckdb") -> list[str]:
 @pytest.mark.parametrize(
     "text, kinds, expected",
     [
-        ("|", (), ["SELECT", "WITH", "CREATE DP SUMMARY", "DROP DP SUMMARY"]),
+        ("|", (), ["SELECT", "WITH", "CREATE DP SUMMARY", "DROP DP SUMMARY", "CREATE DP COUNTER", "DROP DP COUNTER"]),
         ("sel|", (), ["select"]),
         ("SELECT 1; se|", (), ["select"]),
         ("SELECT * FROM |", (), ["patients", "visits", "ref.codes"]),

@@ -16,7 +16,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple
 
-from dpsql.core.ledger.ledger import RESERVED, Cap, Entry, EntryKind, Receipt, require_dearest
+from dpsql.core.ledger.ledger import Cap, Entry, EntryKind, Receipt, require_dearest
 from dpsql.core.ledger.losses import regions
 from dpsql.core.ledger.losses.regions import Region
 from dpsql.core.privacy_loss import PrivacyLoss
@@ -138,7 +138,7 @@ class LedgerRow(NamedTuple):
         """The receipt for this row, its hash unchecked. Raises ValueError, among others, if it is not one's."""
         charges, received = _read_losses(self.charges), _read_losses(self.received)
         kind = _old_kind(self.statement, charges or received) if self.kind == NO_KIND else _KINDS[self.kind]
-        own, got, fixed = _NO_MORE if self.about == NOTHING_MORE or kind in RESERVED else _read_about(self.about)
+        own, got, fixed = _NO_MORE if self.about == NOTHING_MORE else _read_about(self.about)
         entry = Entry(
             self.id,
             self.analyst,
@@ -242,7 +242,7 @@ def _write_regions(own: Mapping[str, Region]) -> dict[str, object]:
 
 _About = tuple[Mapping[str, Region], Mapping[str, Region], Mapping[Cap, PrivacyLoss]]
 _NO_MORE: Final[_About] = {}, {}, {}
-"""What an entry says where nothing is said; of a kind that a later version knows, what it says is for that to read."""
+"""What an entry says where nothing is said."""
 
 
 @lru_cache(maxsize=4096)

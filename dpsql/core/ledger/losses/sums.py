@@ -3,7 +3,8 @@
 *Claim.* `spent` is, for each part, the largest sum of what entries lose on any of the days. *Why.* Losses are integers:
 multiples of 1/GRID, rounded up where they are none. What counts in every period is one sum; what counts in some is two
 updates of differences, of which running sums are the sums between two cut points; once made, these are kept up. *When
-it would be false.* If a loss were negative: then days outside all spans would not be the cheapest. *Tested by*
+it would be false.* If a loss were negative: then days outside all spans would not be the cheapest; given back
+is what was added. *Tested by*
 tests/core/ledger/test_ledger_contract.py, tests/core/ledger/test_regions.py (against dictionaries by day).
 """
 
@@ -80,6 +81,17 @@ class LossSums:
             epsilon, delta, rho = (list(accumulate(step[part] for step in steps)) for part in range(3))
             self._runs = epsilon, delta, rho
         return self._runs
+
+    def give_back(self, region: Region) -> None:
+        """Take away a part of what an entry has lost by period: that nobody will measure it is known now."""
+        for span in region:
+            start, stop = span.bounds
+            for day, sign in ((start, -1), (stop, 1)):
+                if day < END:
+                    step = self._steps.setdefault(day, [0, 0, 0])
+                    for place, part in enumerate(parts_of(span.loss)):
+                        step[place] += sign * part
+        self._runs = None
 
     def spent(self, start: int, stop: int) -> PrivacyLoss:
         """The most that any day from `start` to before `stop` has lost, part by part."""

@@ -1,4 +1,7 @@
-"""`dpsql close`: say which periods of a growing table are complete; or open some again. 0 done, 2 not."""
+"""`dpsql close`: say which periods of a growing table are complete, and tick its counters; or open some again.
+
+0 done, 2 not.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import sys
 from dataclasses import dataclass
 from os import PathLike
 
+from dpsql.api.connection import connect
 from dpsql.core.ir.periods import words
 from dpsql.core.ledger import closings
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
-from dpsql.diagnostics.errors import reject
+from dpsql.diagnostics.errors import Error, reject
 from dpsql.faces.cli import exits
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
@@ -48,13 +52,32 @@ def run(file: str, asked: Closing, ledger: str | PathLike[str] | None) -> int:
             assert days is not None
             found = closings.reopen(opened, policy, table, days)
         opened.finish()
+        waiting = [c.frozen.name for c in opened.counters() if not c.over and c.frozen.table == table.name]
     finally:
         opened.close()
     assert table.grows is not None
     print(f"{table.name}: read are  {words(table.grows.readable(found)) or 'no periods'}", file=sys.stderr)
+    if through is not None and waiting:
+        _tick(file, ledger, waiting)
     if days is not None:
         print(f"what was stored of {words((days,))} is served no longer; what was spent stays spent", file=sys.stderr)
     return exits.OK
+
+
+def _tick(file: str, ledger: str | PathLike[str] | None, names: list[str]) -> None:
+    """Count what is closed now; what cannot be counted here is counted later, at no other price."""
+    try:
+        with connect(file, ledger=ledger) as connection:
+            found = connection.service.counters.tick()
+    except Error as refusal:
+        why = refusal.diagnostics[0].message if refusal.diagnostics else "the data cannot be opened"
+        print(
+            f"counters {', '.join(names)} are not counted: {why}; later:  TICK DP COUNTER {names[0]}", file=sys.stderr
+        )
+        return
+    for each in found:
+        lost = "" if each.lost is None else f"; {each.lost} is not: {each.why}:  TICK DP COUNTER {each.name}"
+        print(f"counter {each.name}: counted through {each.through}{lost}", file=sys.stderr)
 
 
 def _table(policy: Policy, name: str | None) -> Table:

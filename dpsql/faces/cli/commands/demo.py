@@ -66,8 +66,8 @@ STEPS = (
     ),
     DemoStep(
         "A query that is refused",
-        "One surcharge could be of any size, so no noise is large enough. Nothing runs, nothing is spent.",
-        "SELECT ward, SUM(surcharge) AS surcharges\nFROM visits\nGROUP BY ward",
+        "One patient decides what the largest cost is, and no noise hides who. Nothing runs, nothing is spent.",
+        "SELECT ward, MAX(cost) AS largest\nFROM visits\nGROUP BY ward",
         refused=True,
     ),
     DemoStep(
@@ -173,10 +173,10 @@ def _next_steps(policy: Path) -> None:
     print(
         f'ask a question:       dpsql query {file} "SELECT smoker, AVG(age) AS age FROM patients GROUP BY smoker"'
         f" --epsilon 0.2 --analyst {ANALYST}\n"
-        f'repair the refusal:   dpsql query {file} "SELECT SUM(CLIP(surcharge, 0, 500)) AS s FROM visits"'
+        f'repair the refusal:   dpsql query {file} "SELECT QUANTILE_DISC(cost, 0.99) AS q FROM visits"'
         f" --epsilon 0.2 --analyst {ANALYST}\n"
         f"see the budget:       dpsql budget {file} --history\n"
-        f"what a code means:    dpsql rule DP201\n"
+        f"what a code means:    dpsql rule DP101\n"
         f"read the policy:      {policy}\n"
         f"draft one for yours:  dpsql policy init your.duckdb -o policy.yaml\n"
         f"\nThis demo can be run again, or removed with its folder."

@@ -59,7 +59,8 @@ class Console(Site):
         login = visit.session.login
         budgets = await visit.asker.rows("SELECT * FROM dpsql.budget")
         spending = await visit.asker.rows("SELECT * FROM dpsql.spending")
-        return account.budget(visit.frame, login.account, budgets, spending, _ceilings(login.ceilings))
+        periods = await visit.asker.rows("SELECT * FROM dpsql.periods")
+        return account.budget(visit.frame, login.account, budgets, spending, _ceilings(login.ceilings), periods)
 
     async def _history(self, visit: Visit) -> bytes:
         rows = await visit.asker.rows("SELECT * FROM dpsql.history")

@@ -18,7 +18,7 @@ from dpsql.faces.server.statements import Answer, Value
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT
 from dpsql.service.accounts.remaining_budgets import total
-from dpsql.service.query import accuracy
+from dpsql.service.query import accuracy, at_most
 from dpsql.service.session import Session
 from dpsql.service.summaries.summary import SummaryMaking
 
@@ -64,7 +64,7 @@ def _errors(release: Release) -> list[Note]:
 def cost_told(session: Session, plan: Plan) -> Answer:
     """EXPLAIN (COST): for each noisy column the price now, its ±, what is left, and how often that would be enough."""
     charge = session.charge_to_show(plan)
-    found = _cost(session, charge.loss, dict(accuracy(plan, LEVEL)))
+    found = _cost(session, charge.loss, {name: at_most(width) for name, width in accuracy(plan, LEVEL).items()})
     later = (note for note in plan.notes if note.topic is Topic.LATER)
     return replace(found, notices=(*charge.notes, *later), plan=plan.hash)
 
@@ -72,7 +72,7 @@ def cost_told(session: Session, plan: Plan) -> Answer:
 def summary_cost_told(session: Session, making: SummaryMaking) -> Answer:
     """EXPLAIN (COST) of a summary: for each of its marginals the price of all of them now, the ± of a cell, the rest as
     of a query."""
-    widths = {making.design.name(m): accuracy(plan, LEVEL)["n"] for m, plan in making.plans.items()}
+    widths = {making.design.name(m): at_most(accuracy(plan, LEVEL)["n"]) for m, plan in making.plans.items()}
     return replace(_cost(session, largest(total(making.charges).values()), widths), notices=making.notes)
 
 

@@ -16,7 +16,7 @@ from dpsql.faces.server.account_relations import Row
 from dpsql.faces.server.workers.ceilings import AccountSpending
 from dpsql.policy.tools.show import declared_of, whose_rows
 from dpsql.service.accounts.ledgers import shown
-from dpsql.service.accounts.remaining_budgets import limits_of
+from dpsql.service.accounts.remaining_budgets import limits_of, stretches
 from dpsql.service.accounts.spending_story import MOST_POINTS, SpendingStory
 from dpsql.service.session import Session
 
@@ -28,6 +28,7 @@ def rows_of(session: Session, names: Collection[str], spending: AccountSpending)
         "history": _history,
         "tables": _tables,
         "summaries": _summaries,
+        "periods": _periods,
         "spending": _spending,
         "accounts": _accounts,
         "spending_of_all": _spending_of_all,
@@ -58,6 +59,22 @@ def _history(session: Session, story: SpendingStory) -> list[Row]:
         entry = receipt.entry.called(names)
         cost = largest([entry.in_account(unit) for unit in entry.units] or [PrivacyLoss()])
         found.append((number, _time(receipt.reserved_at), entry.statement, *_parts(cost), entry.plan_hash, entry.id))
+    return found
+
+
+def _periods(session: Session, _: SpendingStory) -> list[Row]:
+    policy, ledger, account = session.policy, session.ledger, session.analyst
+    caps, found = limits_of(policy, ledger, account), list[Row]()
+    for unit, tables in policy.by_period.items():
+        first_day = min(table.grows.first for table in tables if table.grows is not None)
+        own, all_ = ledger.by_period(unit, account), ledger.by_period(unit)
+        for (first, last), spent, total in stretches(own, all_, first_day):
+            limits = [(caps.analyst.get(unit), spent), (caps.total.get(unit), total)]
+            left = [remaining(cap, loss) for cap, loss in limits if cap is not None]
+            parts: list[float | None] = []
+            for part in ("epsilon", "delta", "rho"):
+                parts += [float(getattr(spent, part)), _number(min((getattr(x, part) for x in left), default=None))]
+            found.append((unit, first, last, *parts))
     return found
 
 

@@ -18,6 +18,7 @@ from dpsql.diagnostics.errors import reject, too_large
 from dpsql.frontend.bind.expressions.expressions import ExprBinder, condition
 from dpsql.frontend.bind.expressions.replacements import SPINE
 from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.from_clause.given_relations import given_relation
 from dpsql.frontend.bind.from_clause.joins import WrittenJoin, bind_join, is_comma, written
 from dpsql.frontend.bind.from_clause.lateral import Tied, lateral, require_kind, require_query
 from dpsql.frontend.bind.from_clause.policy_tables import scan
@@ -274,14 +275,16 @@ class FromBinder:
                 relation = bind_series(args["this"], node.alias, self._binder((), "FROM"))
             case exp.Table():
                 args = checked(node, self.source, "this", "alias", "db", "catalog", "joins")
-                if not isinstance(args["this"], exp.Identifier):
+                plain = lambda: self._binder((), "FROM")  # noqa: E731
+                given = given_relation(node, self.parameters.relations, plain)
+                if given is None and not isinstance(args["this"], exp.Identifier):
                     advice = ["read a table that the policy lists; write constants as  (VALUES (1), (2)) AS v(x)"]
                     counts_up = isinstance(args["this"], (exp.GenerateSeries, exp.GenerateDateArray))
                     raise reject(
                         "DP101", "table functions are not supported", span=self.span(node),
                         help=[SPINE, *advice] if counts_up else advice,
                     )  # fmt: skip
-                relation, default = self._named(node, ctes), node.name
+                relation, default = given or self._named(node, ctes), node.name
             case exp.Lateral():
                 raise reject(
                     "DP118", "LATERAL without a table before it, or without a query", span=self.span(node),

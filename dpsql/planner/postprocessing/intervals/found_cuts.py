@@ -91,9 +91,9 @@ def quotient_with_what_is_cut(
         with np.errstate(all="ignore"):
             part = beta * most / (sure + beta * most)
             pulled = np.where(beta > 0, part * (alpha / np.where(beta > 0, beta, 1.0)), alpha * most / sure)
-        ends = [end.copy() for end in (low, high)]
-        np.minimum.at(ends[0], row, (1 - part) * low[row] + pulled)
-        np.maximum.at(ends[1], row, (1 - part) * high[row] + pulled)
+            ends = [end.copy() for end in (low, high)]
+            np.minimum.at(ends[0], row, (1 - part) * low[row] + pulled)
+            np.maximum.at(ends[1], row, (1 - part) * high[row] + pulled)
         low, high = ends
     return replace(found, low=low, high=high)
 

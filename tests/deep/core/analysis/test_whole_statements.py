@@ -61,7 +61,7 @@ def test_nothing_moves_beyond_its_price_in_many_copies() -> None:
 
 def unclipped(m: pytest.MonkeyPatch) -> None:
     """F1, of integers and decimals: a DOUBLE is clipped before it is rounded, too."""
-    m.setattr(grid_integers, "clipped", lambda d, c, y, low, high: clip.filled(c, y, low))
+    m.setattr(grid_integers, "clipped", lambda d, c, y, low, high, **_: clip.filled(c, y, low))
     m.setattr(grid_integers, "within", lambda y, low, high: "TRUE")
 
 

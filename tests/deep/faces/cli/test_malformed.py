@@ -59,7 +59,7 @@ SQL = {
     "reader": ("SELECT COUNT(*) FROM read_csv('clinic.yaml')", 4),
     "catalogue": ("SELECT COUNT(*) FROM information_schema.tables", 4),
     "other schema": ("SELECT COUNT(*) FROM data.main.patients", 4),
-    "no bounds": ("SELECT SUM(surcharge) FROM visits", 4),
+    "no bounds": ("SELECT MAX(cost) FROM visits", 4),
     "text sum": ("SELECT SUM(town) FROM patients", 4),
     "minimum": ("SELECT MIN(age) FROM patients", 4),
     "window": ("SELECT age, ROW_NUMBER() OVER () FROM patients", 4),

@@ -38,7 +38,7 @@ def test_help_loads_neither_engine_nor_arrays(command: list[str], tmp_path: Path
 
 
 def test_check_loads_neither_engine_nor_arrays(clinic: Clinic, tmp_path: Path) -> None:
-    (tmp_path / "q.sql").write_text(f"{COUNT};\nSELECT SUM(surcharge) FROM visits;")
+    (tmp_path / "q.sql").write_text(f"{COUNT};\nSELECT MAX(cost) FROM visits;")
     assert loaded_by(["check", "q.sql", "--policy", clinic.policy], tmp_path) == set()
     assert loaded_by(["query", clinic.policy, COUNT], tmp_path) == {"duckdb", "numpy"}, "the search finds nothing"
 

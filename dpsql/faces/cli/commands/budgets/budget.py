@@ -12,8 +12,9 @@ from typing import Any, Final
 from dpsql.answers.results.cell_texts import Cell, cell
 from dpsql.answers.stored.analyst_account import answers_beside
 from dpsql.answers.stored.older_answers import in_all
+from dpsql.core.ledger import closings, counters
 from dpsql.core.ledger.failures import counted, look_at, too_many
-from dpsql.core.ledger.ledger import Entry, EntryKind, Failure, FailureCap, Ledger, Receipt
+from dpsql.core.ledger.ledger import CHARGING, Entry, EntryKind, Failure, FailureCap, Ledger, Receipt
 from dpsql.core.ledger.losses.regions import write
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, left_text, remaining
@@ -189,7 +190,7 @@ def history_rows(history: Sequence[Receipt]) -> tuple[Sequence[str], list[list[C
             cell(r.reserved_at[:16].replace("T", " ")),
             cell(r.entry.analyst),
             cell(_charged(r.entry)),
-            cell(shortened(r.entry.statement)),
+            cell(shortened(_said(r.entry))),
         ]
         for r in history
     ]
@@ -211,9 +212,16 @@ def shortened(statement: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
+def _said(entry: Entry) -> str:
+    """Its statement, in words where that is for programs."""
+    if entry.kind in (EntryKind.CLOSE, EntryKind.REOPEN):
+        return closings.statement_words(entry)
+    return counters.statement_words(entry) if entry.kind in counters.KINDS else entry.statement
+
+
 def _charged(entry: Entry) -> str:
     """New noise first; then stored answers, which count for the account and not in total."""
-    if entry.kind is not EntryKind.CHARGE:
+    if entry.kind not in CHARGING or (entry.kind is EntryKind.TICK and not entry.units):
         return "nothing"
     if not entry.units:
         return "in an earlier entry"  # of the same run: it was charged before it was known what it would ask

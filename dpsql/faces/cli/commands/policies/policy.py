@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Final
 
 from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.errors import reject
@@ -14,6 +15,7 @@ from dpsql.faces.cli.json_text import document
 from dpsql.faces.cli.new_files import write_text
 from dpsql.faces.cli.options import ExplainFormat
 from dpsql.planner.computed import understood
+from dpsql.planner.searches.would_be_found import would_be_found
 from dpsql.policy.file.schema import policy_schema
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.load import load_policy
@@ -21,6 +23,9 @@ from dpsql.policy.tools.assumptions import Promised, grouped, promises, protecti
 from dpsql.policy.tools.decisions import undecided
 from dpsql.policy.tools.show import describe, show_policy
 from dpsql.policy.tools.unsaid import unsaid
+
+_MOST: Final = 4
+"""Things that are named in one line."""
 
 
 def check(file: str, data: bool) -> int:
@@ -33,9 +38,18 @@ def check(file: str, data: bool) -> int:
     if warnings := unsaid(policy):
         complain(warnings)
     print(f"{file}: {summary(policy)}" + (", and the data agrees" if data else ""))
-    for line in told:
+    for line in (*told, *_unasked(policy)):
         print(line)
     return 0
+
+
+def _unasked(policy: Policy) -> Iterator[str]:
+    """What `search: auto` would change."""
+    found = list(would_be_found(policy))
+    if found:
+        more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
+        yield printable(f"`search: auto` would find, unasked: {'; '.join(found[:_MOST])}{more}")
+        yield "  paid answers that would not be found any more: dpsql policy diff OLD NEW"
 
 
 def _with_data(policy: Policy) -> tuple[Policy, list[str]]:

@@ -9,6 +9,7 @@ from dpsql.faces.cli.inputs import one_query, pointing_into
 from dpsql.faces.cli.json_text import document
 from dpsql.faces.cli.options import ExplainFormat
 from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.counter_statements import counter_statement
 from dpsql.frontend.text.summary_statements import summary_statement
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import as_json, dumps
@@ -35,7 +36,7 @@ def run(
         try:
             if (text := _other(connection, source, asked)) is not None:
                 if format is ExplainFormat.JSON:
-                    raise reject("DP903", "a batch or a summary is explained as text", help=["--format text"])
+                    raise reject("DP903", "only a query is explained as JSON", help=["--format text"])
                 print(text)
                 return 0
             plan = connection.previewed(WrittenQuery(source.text, dialect=dialect), asked)
@@ -52,9 +53,11 @@ def run(
 
 
 def _other(connection: Connection, source: Source, asked: Asked) -> str | None:
-    """What is said of a summary or a batch; None of a query."""
+    """What is said of a summary, a counter or a batch; None of a query."""
     if summary_statement(source.text) is not None:
         return connection.summary_of(source.text).explain(asked.get("epsilon"), rho=asked.get("rho"))
+    if (counter := counter_statement(source.text)) is not None:
+        return connection.explain_counter(counter, source.text, asked.get("epsilon"), asked.get("rho"))
     if batch_statement(source.text) is None:
         return None
     batch = connection.batch_of(source.text, source.name)

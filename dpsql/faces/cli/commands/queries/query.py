@@ -16,7 +16,9 @@ from dpsql.faces.cli.commands.queries import batches
 from dpsql.faces.cli.inputs import one_query, pointing_into
 from dpsql.faces.cli.options import Format
 from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.counter_statements import counter_statement
 from dpsql.frontend.text.summary_statements import CreateSummary, SummaryStatement, summary_statement
+from dpsql.service.counters.counter import CounterDone
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.privacy_settings import USUAL, Asked, confidence_level
 from dpsql.service.summaries.summary import SummaryMade
@@ -56,6 +58,10 @@ def run(
         try:
             if (statement := summary_statement(source.text)) is not None:
                 return _summary(connection, statement, source.text, asked)
+            if (about := counter_statement(source.text)) is not None:
+                done = connection.do_counter(about, source.text, asked.get("epsilon"), asked.get("rho"))
+                print(said_of_counter(done))
+                return 0
             plan = connection.planned(WrittenQuery(source.text, dialect=dialect), asked)
             if against := connection.warnings(plan, fresh=fresh):
                 exits.complain(against)
@@ -77,6 +83,12 @@ def _summary(connection: Connection, statement: SummaryStatement, sql: str, aske
         connection.drop_summary(statement.name)
         print(f"summary {statement.name} is dropped; what was paid for stays stored")
     return 0
+
+
+def said_of_counter(done: CounterDone) -> str:
+    """What came of a statement about a counter, in a line."""
+    spent = "" if done.charged is None else f": spent {done.charged} of each period"
+    return f"counter {one_line(done.name)}{spent}; {one_line(done.remark)}"
 
 
 def said(made: SummaryMade) -> str:

@@ -1,4 +1,4 @@
-"""Running one statement: a query with its price and its answer, EXPLAIN, SET, RESET and SHOW, batches, summaries."""
+"""Running one statement: a query with its price and its answer, EXPLAIN, SET and SHOW, batches, summaries, counters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from dpsql.answers.results.answer import Release
-from dpsql.api.session_statements import Explain, Set, Show, ShowSummaries, special
+from dpsql.api.session_statements import Explain, Set, Show, ShowCounters, ShowSummaries, special
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.layout import inert, one_line, printable
-from dpsql.diagnostics.note import in_order
+from dpsql.diagnostics.note import Topic, in_order
 from dpsql.faces.cli import exits
 from dpsql.faces.cli.answer_text import (
     FOR_PEOPLE,
@@ -33,6 +33,9 @@ from dpsql.faces.cli.shell.commands import (
     batch_commands as batches,
 )
 from dpsql.faces.cli.shell.commands import (
+    counter_commands as counters,
+)
+from dpsql.faces.cli.shell.commands import (
     summary_commands as summaries,
 )
 from dpsql.faces.cli.shell.commands.running import Cancelled, agreed, left_for, left_words, located, percent, run
@@ -41,13 +44,20 @@ from dpsql.faces.cli.shell.output import crosstab
 from dpsql.faces.cli.shell.output.output import line_width
 from dpsql.faces.cli.shell.state import Shell
 from dpsql.frontend.text.batch_statement import batch_statement
+from dpsql.frontend.text.counter_statements import (
+    CreateCounter,
+    DropCounter,
+    ReceiveCounter,
+    TickCounter,
+    counter_statement,
+)
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.frontend.text.unfinished import with_variables
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.service.batches.batch import Batch
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.privacy_settings import confidence_level
-from dpsql.service.query import accuracy
+from dpsql.service.query import Expected, accuracy
 
 Look = Callable[[Shell, str, InputPlace], None]
 """`explain` or `cost`."""
@@ -74,6 +84,10 @@ def run_statement(shell: Shell, text: str, place: InputPlace) -> None:
                 summaries.show(shell, [])
             case CreateSummary() | DropSummary():
                 summaries.do(shell, meant, sql)
+            case ShowCounters():
+                counters.show(shell)
+            case CreateCounter() | DropCounter() | ReceiveCounter() | TickCounter():
+                counters.do(shell, meant, sql)
             case Explain(sql=query):
                 explain(shell, query, place)
             case None if batch_statement(sql) is not None:
@@ -85,12 +99,15 @@ def run_statement(shell: Shell, text: str, place: InputPlace) -> None:
 
 
 def explain(shell: Shell, sql: str, place: InputPlace) -> None:
-    """Show the plan of a query, a batch or a summary. Raises Rejected."""
+    """Show the plan of a query, a batch, a summary or a counter. Raises Rejected."""
     if batch_statement(sql) is not None:
         batches.explain(shell, _batch(shell, sql, place))
         return
     if summary_statement(sql) is not None:
         summaries.explain(shell, sql)
+        return
+    if (counter := counter_statement(sql)) is not None:
+        counters.explain(shell, counter, sql)
         return
     plan = shell.connection.previewed(WrittenQuery(sql, dialect=shell.dialect), shell.asked)
     charge = shell.connection.charge_to_show(plan, fresh=shell.fresh)
@@ -115,8 +132,20 @@ def cost(shell: Shell, sql: str, place: InputPlace) -> None:
         words += f", {percent(accounts.share(price, left))} of what is left ({left_words(price, left)})"
     shell.output.line(words)
     for column, error in accuracy(plan, confidence_level(shell.confidence)).items():
-        around = "depends on the data" if error is None else f"{error:.4g}"
-        shell.output.line(f"  {one_line(column)}  ± {around}")
+        shell.output.line(f"  {one_line(column)}  ± {_around(error)}")
+    for note in (n for n in plan.notes if n.topic is Topic.LATER):
+        shell.output.line(f"  {inert(note)}")
+
+
+def _around(error: Expected) -> str:
+    """The ± before a run."""
+    match error:
+        case None:
+            return "depends on the data"
+        case (least, most):
+            return f"{least:.4g} at least" + ("" if most is None else f", {most:.4g} at most")
+        case _:
+            return f"{error:.4g}"
 
 
 def _batch(shell: Shell, sql: str, place: InputPlace) -> Batch:

@@ -30,6 +30,7 @@ from dpsql.faces.editor.completion_words import AGGREGATES, QUANTILES, WINDOWS
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.tools.show import promises, show_policy, whose_rows
 from dpsql.service.accounts.ledgers import shown
+from dpsql.service.accounts.remaining_budgets import lines_by_period
 
 _VALUES = 8
 """Listed values of a column that \\d shows; \\policy has all."""
@@ -264,6 +265,10 @@ def budget(shell: Shell, arguments: list[str]) -> None:
     accounts, entries = spent(shell, account)
     own = [r for r in entries if r.entry.analyst == account]
     _table(shell, *budgets.account_rows(loaded, accounts), budgets.closing_line(loaded, place, budgets.queries_of(own)))
+    kept = shell.connection.ledger if shell.connection.has_ledger else None
+    for who in dict.fromkeys([None, account if account in loaded.budgets.analysts else None]):
+        if lines := lines_by_period(loaded, kept, who):
+            _prose(shell, "\n".join(lines))
     if arguments:
         _table(shell, *budgets.history_rows(own))
 
@@ -284,6 +289,9 @@ CLIP(x, low, high) gives a value bounds. HAVING, ORDER BY, LIMIT, windows and ar
   EXPLAIN SELECT …;    shows noise and price, and spends nothing
   CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5);    counts for many later queries
   DROP DP SUMMARY name;   SHOW dpsql.summaries;
+  CREATE DP COUNTER name AS SELECT key, COUNT(*) AS n FROM t GROUP BY key FROM DATE '…' WITH (rho = 0.002);
+                          a number for each closed period, for ever: read it as dpsql.name
+  DROP DP COUNTER name;   SHOW dpsql.counters;
 \\df lists the functions, \\h NAME explains one, \\h GROUP BY a clause, \\h DP201 a code."""
 
 

@@ -18,9 +18,14 @@ SHOWN: Final = 25
 
 
 def budget(
-    frame: PageFrame, account: str, budgets: Sequence[Row], spending: Sequence[Row], ceilings: Sequence[str]
+    frame: PageFrame,
+    account: str,
+    budgets: Sequence[Row],
+    spending: Sequence[Row],
+    ceilings: Sequence[str],
+    periods: Sequence[Row] = (),
 ) -> bytes:
-    """What is spent and left of each unit, and how it came to that."""
+    """What is spent and left of each unit, and how it came to that; of growing tables, in each period."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     return document(
         frame,
@@ -28,6 +33,7 @@ def budget(
         h.p("What you ask is charged to the account ", h.strong(account), ". What is spent never comes back.",
             class_="lead"),
         [_unit(row, [s for s in spending if s["unit"] == row["unit"]], now) for row in budgets],
+        [_by_period(str(row["unit"]), [p for p in periods if p["unit"] == row["unit"]]) for row in budgets],
         card("Limits of your login", h.ul([h.li(text) for text in ceilings])) if ceilings else None,
         h.p(h.a("Try a query", href="/query", class_="button"), " spends nothing until you say so."),
     )  # fmt: skip
@@ -57,6 +63,21 @@ def _unit(row: Row, spending: Sequence[Row], now: dt.datetime) -> Element:
         if drawing is not None
         else h.p("Nothing was spent yet.", class_="note"),
     )
+
+
+def _by_period(unit: str, periods: Sequence[Row]) -> Node:
+    """The newest stretches of days, each with what its rows have lost to this account."""
+    if not periods:
+        return None
+    part = "rho" if any(number(row["rho_left"]) or number(row["rho_spent"]) for row in periods) else "epsilon"
+    rows: list[list[Node]] = []
+    for row in periods[::-1][:SHOWN]:
+        left, first, last = number(row[f"{part}_left"]), str(row["first_day"]), str(row["last_day"])
+        days = f"from {first}" if row["last_day"] is None else first if first == last else f"{first} … {last}"
+        spent = plot.amount(number(row[f"{part}_spent"]) or 0.0)
+        rows.append([days, spent, "no limit" if left is None else plot.left(left)])
+    symbol = SYMBOLS[part]
+    return card(f"Each {unit}, by its day", table(("days", f"{symbol} spent", f"{symbol} left"), rows))
 
 
 def points_of(spending: Sequence[Row], part: str) -> list[tuple[dt.datetime, float]]:

@@ -86,8 +86,8 @@ def test_formats(shell: Terminal) -> None:
 
 
 def test_a_refusal_has_a_caret_and_a_repair(shell: Terminal) -> None:
-    found = shell.ask("SELECT SUM(surcharge) AS s FROM visits;")
-    assert "error[DP201]" in found and "^^^^^^^^^" in found and "CLIP(surcharge" in found
+    found = shell.ask("SELECT MAX(cost) AS s FROM visits;")
+    assert "error[DP101]" in found and "^^^^^^^^^" in found and "QUANTILE_DISC(cost" in found
     assert "nothing was run and nothing was spent" in found
 
 

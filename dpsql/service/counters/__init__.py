@@ -1,0 +1,1 @@
+"""Counters: made once, ticked for each closed period, read as relations."""
