@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from dpsql.core.analysis.context import Derivation
@@ -25,6 +26,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import error_of_limits
+from dpsql.planner.with_keys_first import with_keys_first
 from dpsql.planner.with_limits_searched import with_limits_searched
 
 Error = Callable[[Release, Facts], float]
@@ -53,6 +55,8 @@ def cheapest_form(query: QueryToPlan) -> Plan:
         plan = _quietest(query, None)
         with suppress(Rejected):
             plan = min(plan, _quietest(query, total_error), key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+    if query.settings.keys is None and query.ctx.policy.search == "auto":
+        plan = with_keys_first(plan, query, partial(_quietest, error=total_error))
     return _to_be_shown(plan, query.settings)
 
 
@@ -75,7 +79,7 @@ def _quietest(query: QueryToPlan, error: Error | None) -> Plan:
             if searching is None or not searching.waits:
                 raise
     assert searching is not None
-    if query.settings.family or plan.searches is None or not searching.rooted:
+    if query.settings.family or plan.searches is None or not (searching.rooted and query.settings.rooted):
         return plan
     # The noise decides which limits are searched, so that it is chosen before: once, whatever they are.
     gaussian = plan.searches.settings.family == DiscreteGaussian.name
@@ -100,7 +104,13 @@ def _rewritten(query: QueryToPlan, error: Error | None, searching: Searching | N
     draft = Derivation.begin(query.ctx, drafting=True)
     try:
         ctx = RewriteContext(
-            draft, query.limits, error, searching, query.settings.consistent_totals, query.settings.only
+            draft,
+            query.limits,
+            error,
+            searching,
+            query.settings.consistent_totals,
+            query.settings.keys,
+            query.settings.only,
         )
         return rewrite(query.bound.root, ctx)
     except Rejected as refusal:

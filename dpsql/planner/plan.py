@@ -23,10 +23,12 @@ from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.answering_rows import AnsweringRows
 from dpsql.planner.stages.covering import Covering
+from dpsql.planner.stages.keys_first import KeysFirst
 from dpsql.planner.stages.part_of_batch import PartOfBatch
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import LimitsFound, Searches
 from dpsql.planner.stages.stage import Stage
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 from dpsql.planner.stages.totalling import Totalling
 
 if TYPE_CHECKING:
@@ -127,7 +129,7 @@ class Plan:
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Of all stages but the searches, with their mechanisms; with limits of 1 where those come first."""
+        """Of all stages but those that find something, with their mechanisms; of limits that are not found, with 1."""
         asking = [stage.releases for stage in self.stages if stage.releases and not stage.finds]
         return asking[0] if len(asking) == 1 else tuple(release for own in asking for release in own)
 
@@ -154,6 +156,16 @@ class Plan:
     def searches(self) -> Searches | None:
         """What finds limits before the releases can be drawn; None: all limits are known."""
         return self.stage(Searches)
+
+    @property
+    def keys_first(self) -> KeysFirst | None:
+        """What shows the keys of the groups before anything else; None: they are public, or released with all."""
+        return self.stage(KeysFirst)
+
+    @property
+    def finding(self) -> StageThatFinds | None:
+        """What is drawn first, where what follows is planned of its answers; None: all is known."""
+        return next((stage for stage in self.stages if isinstance(stage, StageThatFinds)), None)
 
     @property
     def found(self) -> tuple[SearchResult, ...]:
@@ -184,15 +196,17 @@ class Plan:
 
     @property
     def first(self) -> Plan:
-        """What a run draws before anything else: the searches, if there are any, else all."""
-        return self if self.searches is None else self.searches.plan
+        """What a run draws before anything else: keys or searches, if there are any, else all."""
+        return self if self.finding is None else self.finding.plan
 
     @property
     def later(self) -> tuple[PlannedRelease, ...]:
-        """What is drawn after searches: charged with them, and scaled by the limits that they find."""
-        if self.searches is None:
+        """What is drawn after keys or searches: charged with them, and planned of what they find."""
+        first = self.finding
+        if first is None:
             return ()
-        return (*(r for plan in self.searches.following for r in plan.releases), *self.releases)
+        asked = () if self.searches is None else self.searches.asked[len(first.releases) * (first is self.searches) :]
+        return (*asked, *self.releases)
 
     @property
     def reads_nothing(self) -> bool:

@@ -14,6 +14,7 @@ from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bound import BoundQuery
+from dpsql.planner.costs.privacy_cost import HALF
 from dpsql.planner.plan import Plan, Written
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
@@ -36,7 +37,9 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
             ],
         )  # fmt: skip
     # How many units are above a limit that was found, its octaves tell for nothing.
-    own = replace(part_of(settings, policy, 1 - searching.share), coverage=False)
+    share = searching.share * HALF if settings.half else searching.share
+    own = replace(settings, aside=share) if settings.half else part_of(settings, policy, 1 - share)
+    own = replace(own, coverage=False)
     averaged = (w for w in searching.wanted.values() if w.rule is Rule.AVERAGE and not w.quantiles)
     counted = tuple(w.of for w in averaged if w.of is not None)
     clips = frozenset(searching.clips.values())
@@ -49,7 +52,7 @@ def with_limits_searched(rewritten: Node, query: QueryToPlan, searching: Searchi
         return rest
     rounds = searching.rounds
     left = ([limit for limit in each if limit.label not in searching.found] for each in rounds)
-    share = searching.share / len(rounds)
+    share /= len(rounds)
     return with_searches(rest, [_round(each, query, searching, share) for each in left if each], searching, query)
 
 

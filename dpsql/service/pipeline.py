@@ -89,7 +89,7 @@ def held(
     account = open_account()
     plan = with_held_limits(service, plan, account)
     resolution = resolve(plan, account)
-    if plan.searches is None and resolution.is_held:
+    if plan.finding is None and resolution.is_held:
         return resolution
     if refusing:
         try:

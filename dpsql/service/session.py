@@ -311,7 +311,7 @@ class Session:
 
     def _with_held_limits(self, plan: Plan, settings: QuerySettings | None = None) -> Plan:
         try:
-            if plan.searches is None or not self.has_ledger:
+            if plan.finding is None or not self.has_ledger:
                 return plan
             return with_held_limits(self.service, plan, self.service.account(self.analyst), settings)
         except CannotOpen:

@@ -29,9 +29,10 @@ from dpsql.diagnostics.note import OF_RELEASES, Note, in_order
 from dpsql.planner.notes.notes import notes_of
 from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.noisy_rows import as_query
+from dpsql.planner.stages.keys_first import KeysFirst
 from dpsql.planner.stages.stage import HandedOn
 from dpsql.service.accounts.ledgers import FORGETS
-from dpsql.service.planning.searches import with_limits
+from dpsql.service.planning.searches import with_keys, with_limits
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -116,7 +117,8 @@ class StagesOfARun:
             with self._service.post_processing:
                 self._handed = stage.handed_on(self._handed, self._service.engine, self._service.scratch)
             if stage.finds:
-                limited = with_limits(self._service, self.plan, self._handed.noisy, charged, self.charged.spent)
+                follow = with_keys if isinstance(stage, KeysFirst) else with_limits
+                limited = follow(self._service, self.plan, self._handed.noisy, charged, self.charged.spent)
                 assert self._account is not None
                 charged = self._account.charge_reserved(limited, charged)
                 self.plan, self._handed, waiting = limited, HandedOn(), [*limited.stages]

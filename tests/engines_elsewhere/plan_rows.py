@@ -22,6 +22,7 @@ from dpsql.core.ir.types import VARCHAR, Kind, SqlType
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, ValuesDomain
 from dpsql.core.printing.dialect import Dialect
+from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
@@ -48,7 +49,7 @@ def planned(case: Case, d: Dialect) -> Plan:
     epsilon, delta = (Fraction(given[name]) if name in given else None for name in ("epsilon", "delta"))
     settings = QuerySettings(
         epsilon or loaded.defaults.epsilon or NOMINAL_EPSILON, delta or loaded.defaults.delta or NOMINAL_DELTA, limits,
-        given.get("dialect", "duckdb"), search=given.get("limits_are") == "search",
+        given.get("dialect", "duckdb"), search={"search": True, "auto": None}.get(given.get("limits_are", ""), False),
     )  # fmt: skip
     parameters = json.loads(given.get("parameters", "[]"))
     return compile_query(Source(case.sql), loaded, PublicFacts(), settings, parameters, dialect=d)
@@ -123,14 +124,19 @@ def _as(value: Any, t: SqlType) -> Any:
             return float(value)
 
 
+def releases_asked(plan: Plan) -> list[PlannedRelease]:
+    """The releases of a plan, those that show its keys first in front."""
+    return [*(() if plan.keys_first is None else plan.keys_first.releases), *plan.releases]
+
+
 def texts(plan: Plan, d: Dialect, again: bool = False) -> list[str]:
     """All that a plan asks of an engine; noisy rows and numbers of earlier releases are made up.
 
     again: what is asked where a statement fails, in its place.
     """
-    released = {r.label: _made_up(r.measured.node, d) for r in plan.releases}
+    released = {r.label: _made_up(r.measured.node, d) for r in releases_asked(plan)}
     found = []
-    for release in plan.releases:
+    for release in releases_asked(plan):
         for statement in ((again and s.again) or s for s in release.statements):
             names = set(re.findall("\0number (\\w+)\0", statement.sql))
             found.append(statement.salted(SALT, released, dict.fromkeys(names, 3)))

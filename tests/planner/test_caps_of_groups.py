@@ -75,7 +75,9 @@ def test_what_a_search_may_find(
     if "max_rows_per_unit" not in limit:
         assert caps(ids, search=True) is None, "who asks for a search keeps M and G"
     if limit == M4_G5 and ledger is not PURE:
-        assert caps(ids, "SELECT x, COUNT(*) AS n FROM t GROUP BY x") is None, "and so do private keys"
+        private = "SELECT x, COUNT(*) AS n FROM t GROUP BY x"
+        assert caps(ids, private) == [("l2", 8)], "numbers of keys that are shown first, as of public ones"
+        assert caps(ids, private, search=True) is None
 
 
 def test_a_sum_is_capped_by_what_such_rows_add() -> None:

@@ -121,6 +121,7 @@ CASES: dict[str, Case] = {
     "zcdp": Case("zcdp", "SELECT kind, COUNT(*), SUM(x), AVG(y) FROM grouped GROUP BY kind"),
     "zcdp, one number": Case("zcdp", "SELECT SUM(age) FROM people"),
     "zcdp, private keys": Case("zcdp", "SELECT word, COUNT(*) FROM grouped GROUP BY word"),
+    "keys shown first": Case("talk", "SELECT word, COUNT(*) FROM said GROUP BY word", 0.7),
     "gaussian": Case("limits", "SELECT region, COUNT(*), SUM(age) FROM people GROUP BY region", delta="0.05"),
     "quantile": Case("limits", "SELECT QUANTILE_DISC(age, 0.9) FROM people", epsilon="4", runs=FEW_RUNS),
     "quantile, weighted": Case("limits", "SELECT MEDIAN(x) FROM total", runs=FEW_RUNS),

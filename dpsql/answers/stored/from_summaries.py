@@ -39,7 +39,7 @@ def with_summaries(
     fits: Callable[[ChosenAnswers], bool],
 ) -> tuple[ChosenAnswers, tuple[Note, ...]]:
     """The choice with what summaries say in place of new noise, and what the reader is told. Raises CannotOpen."""
-    if account.summaries is None or plan.is_part or plan.searches is not None or not _missing(plan, choice):
+    if account.summaries is None or plan.is_part or plan.finding is not None or not _missing(plan, choice):
         return choice, ()
     if account.addresses(plan).nested:
         return choice, ()

@@ -63,7 +63,7 @@ def refined(
     plan: Plan, account: AnalystAccount, store: Findable, choice: ChosenAnswers, held: Collection[str]
 ) -> Refinement | None:
     """None where nothing is held that could count. held: ids of the account's answers. Raises CannotOpen."""
-    if account.policy.privacy.accountant != "zcdp" or not account.data or plan.searches is not None:
+    if account.policy.privacy.accountant != "zcdp" or not account.data or plan.finding is not None:
         return None
     if plan.is_part or plan.totals or account.addresses(plan).nested:
         return None

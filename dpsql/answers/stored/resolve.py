@@ -147,7 +147,7 @@ def _resolved(
     addresses, paid = account.addresses(plan.first), account.ledger.received
     while True:
         held, fits = paid(account.analyst), _ceiling(plan, account, dearer)
-        searched = plan.searches is not None
+        searched = plan.searches is not None and plan.keys_first is None
         choice = choose(
             plan.first, addresses, store, held, paid, fits, dearer=dearer, preview=not to_run, any_own=searched
         )
@@ -169,7 +169,7 @@ def _useful(plan: Plan, choice: ChosenAnswers, held: Collection[str]) -> ChosenA
 
     So are those in which nothing was seen, so that a declared cap stands, if the new ones are finer.
     """
-    if plan.searches is None:
+    if plan.searches is None or plan.keys_first is not None:
         return choice
     given = list(choice.given)
     for limit in plan.searches.limits:

@@ -192,6 +192,15 @@ class UnitCount(Component):
 
 
 @value(frozen=True, slots=True)
+class SharedUnits(Component):
+    """Privacy units present in the group, each with less than 1 the more groups it is in: what chooses private keys."""
+
+    kind = "shared_units"
+
+    arg: None = None
+
+
+@value(frozen=True, slots=True)
 class DistinctCount(Component):
     """Different values of the argument."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from dpsql.core.ir.components import Comoment, Component, DistinctCount, LargestChoice, UnitCount
+from dpsql.core.ir.components import Comoment, Component, DistinctCount, LargestChoice, SharedUnits, UnitCount
 from dpsql.core.ir.contributions import SATURATED
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
@@ -145,6 +145,8 @@ def _fits(node: Node, below: list[Row]) -> None:
             for component in components:
                 _limited(node, component, child)
                 _counted(node, component, child)
+                if isinstance(component, SharedUnits):
+                    _shared(node, component, child)
                 _picked(node, component)
             asked = [at for output in outputs for at in output.recipe.components]
             asked += [] if threshold is None else [threshold]
@@ -159,6 +161,13 @@ def _counted(node: Release, c: Component, below: Node) -> None:
     """A comoment is of all rows there are."""
     if isinstance(c, Comoment) and (c.filter is not None or node.keys or isinstance(below, BoundContributions)):
         _wrong(node, "a comoment is not of all rows")
+
+
+def _shared(node: Release, c: SharedUnits, below: Node) -> None:
+    """Ids with weights by their groups decide on private keys, and all groups of an id that are kept count."""
+    kept = isinstance(below, BoundContributions) and below.truncate_groups and node.keys
+    if not kept or c.filter is not None or node.threshold is None or node.components[node.threshold] is not c:
+        _wrong(node, "weights of ids by their groups do not decide on keys, or of other groups")
 
 
 def _picked(node: Release, c: Component) -> None:
@@ -191,7 +200,7 @@ def _limited(node: Release, c: Component, below: Node) -> None:
         if isinstance(c, DistinctCount) and c.of_unit.norm != "l1":
             _wrong(node, "a number of different values has a limit of another norm")
     elif isinstance(below, BoundContributions):
-        in_groups = isinstance(c, (UnitCount, LargestChoice)) and below.groups is not None
+        in_groups = isinstance(c, (UnitCount, SharedUnits, LargestChoice)) and below.groups is not None
         if below.rows is None and below.per_group is None and not in_groups:
             _wrong(node, "nothing limits what an id adds to a component")
 

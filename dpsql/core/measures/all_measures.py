@@ -16,6 +16,7 @@ from dpsql.core.ir.components import (
     ProductSum,
     QuantileChoice,
     RowCount,
+    SharedUnits,
     UnitCount,
     ValueSum,
 )
@@ -28,6 +29,7 @@ from dpsql.core.measures.largest import LargestRule
 from dpsql.core.measures.measure_rule import MeasureRule, Norms
 from dpsql.core.measures.mode import ModeRule
 from dpsql.core.measures.quantile import QuantileRule
+from dpsql.core.measures.shared_units import SharedUnitsRule
 from dpsql.core.measures.sum import SumRule
 from dpsql.core.measures.units import UnitsRule
 
@@ -38,6 +40,7 @@ RULES: Mapping[type[Component], MeasureRule[Any]] = {
     DistinctCount: DistinctRule(),
     DistinctSum: DistinctSumRule(),
     UnitCount: UnitsRule(),
+    SharedUnits: SharedUnitsRule(),
     Comoment: ComomentRule(),
     QuantileChoice: QuantileRule(),
     ModeChoice: ModeRule(),

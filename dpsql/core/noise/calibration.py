@@ -30,10 +30,11 @@ from typing import Final
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.release import contributions
-from dpsql.core.ir.components import Component
+from dpsql.core.ir.components import Component, SharedUnits
 from dpsql.core.ir.nodes import Release, keyed_by
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
+from dpsql.core.measures.shared_units import steps
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import (
     FAMILIES,
@@ -50,7 +51,7 @@ from dpsql.core.noise.partition_selection import SMALLEST_DELTA
 from dpsql.core.noise.request import LossRequest
 from dpsql.core.noise.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
 from dpsql.core.numbers.normal import root
-from dpsql.core.privacy_loss import epsilon_to_rho
+from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_CONVERTED = Fraction(10**6)
@@ -179,20 +180,24 @@ def calibrated(prepared: Sequence[PreparedRelease], split: Split) -> tuple[Measu
 def splits(prepared: Sequence[PreparedRelease], request: LossRequest) -> list[Split]:
     """All ways of spending the request. Raises Rejected DP402."""
     key_sets = sum(p.node.threshold is not None for p in prepared)
-    budget = request.budget
+    budget, part = request.budget, request.part
+    if part is not None:
+        left = 1 - request.aside
+        budget = PrivacyLoss(left * budget.epsilon, budget.delta, left * budget.rho)
     if key_sets and budget.delta < key_sets * SMALLEST_DELTA:
         raise delta_needed(next(p.node for p in prepared if p.node.threshold is not None))
     per_key_set = budget.delta / max(1, key_sets)
     if request.accountant == "zcdp":
-        rhos = proportional(prepared, budget.rho)
+        rhos = proportional(prepared, budget.rho if part is None else part * budget.rho)
         in_epsilon, choice = _noise_in_epsilon(prepared, rhos), choice_priced(pure=False)
         return [Split(f, choice, in_epsilon if f.pure else rhos, per_key_set) for f in FAMILIES.values()]
-    shares = proportional(prepared, budget.epsilon)
+    shares = proportional(prepared, budget.epsilon if part is None else part * budget.epsilon)
     found = [Split(f, choice_priced(pure=True), shares, per_key_set) for f in FAMILIES.values() if f.pure]
     if budget.delta and budget.epsilon <= LARGEST_CONVERTED and per_key_set >= 2 * SMALLEST_DELTA:
         convert = budget.delta / 2 if key_sets else budget.delta
         try:
-            rhos = proportional(prepared, epsilon_to_rho(budget.epsilon, convert))
+            rho = epsilon_to_rho(budget.epsilon, convert)
+            rhos = proportional(prepared, rho if part is None else part * rho)
         except ValueError:
             return found  # an ε so small that it is worth no ρ
         others = (family for family in FAMILIES.values() if not family.pure)
@@ -283,9 +288,12 @@ def _measured(p: PreparedRelease, split: Split, shares: Sequence[Fraction]) -> M
         r, changed = deciding.sensitivity.linf, deciding.sensitivity.l0
         replaced = any(c.replaces_rows or c.ids > 1 for c in p.contributions.values())
         new = -(-changed // 2) if replaced else changed
+        shared = isinstance(deciding.component, SharedUnits)
+        most = max(c.most_groups for c in p.contributions.values()) if shared else 0
         threshold = KeyThreshold.calibrate(
-            deciding.noise, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight
-        )
+            deciding.noise, r, new, split.threshold_delta, p.node.min_units * deciding.component.weight,
+            steps(deciding.component.weight, most) if shared else (),
+        )  # fmt: skip
     return MeasuredRelease(p.node, p.contributions, tuple(measurements), threshold, split.conversion_delta, p.empty)
 
 

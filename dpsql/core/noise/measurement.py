@@ -87,6 +87,12 @@ class MeasuredRelease:
         return all(m.known is not None for m in self.measurements)
 
     @property
+    def shown_from(self) -> int:
+        """The number of units from which on a private key is shown; of units that are in no other group."""
+        assert self.threshold is not None and self.node.threshold is not None
+        return -(-self.threshold.threshold // self.node.components[self.node.threshold].weight)
+
+    @property
     def parallel_groups(self) -> ParallelGroups:
         """Which components cost the largest of their losses together; found anew from the node at every look."""
         return parallel_groups(self.node, self.contributions)

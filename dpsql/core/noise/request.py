@@ -19,6 +19,8 @@ class LossRequest:
     what a pure ε is worth there.
     weights: uid of an output column of a release → its part of the whole, > 0; a column that is not named has 1.
     family: the name of the only noise that may be chosen, where it has been chosen before; empty: any.
+    aside: the part of ε or ρ that others lose as such. part: what it may lose of the rest, of an ε once it is
+    converted to ρ; what is left of that is another request's, of the same δ. None: all, and nothing aside.
     """
 
     epsilon: Fraction
@@ -27,6 +29,8 @@ class LossRequest:
     rho: Fraction | None = None
     weights: Mapping[int, Fraction] = field(default_factory=dict)
     family: str = ""
+    aside: Fraction = Fraction(0)
+    part: Fraction | None = None
 
     @property
     def budget(self) -> PrivacyLoss:

@@ -137,9 +137,11 @@ def audit(
 def _planned(
     source: Source, policy: Policy, settings: QuerySettings, world: World, closed: Mapping[str, Closed]
 ) -> Plan:
-    return FactStore(world, lambda: closed).compile(
+    plan = FactStore(world, lambda: closed).compile(
         lambda public: compile_query(source, policy, public, settings, (), world.table_sql, world.dialect)
     )
+    # The numbers of keys that are shown first are those of any public list.
+    return plan if plan.keys_first is None else plan.keys_first.plan
 
 
 def audit_plan(plan: Plan, policy: Policy, world: World, runs: int = RUNS, most_pairs: int = MOST_PAIRS) -> Audit:

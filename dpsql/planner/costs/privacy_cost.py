@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Final
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Release
@@ -16,6 +17,9 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.settings.query_settings import QuerySettings
+
+HALF: Final = Fraction(1, 2)
+"""What keys that are shown first get, and what is left for numbers of them."""
 
 
 def request_of(
@@ -57,7 +61,12 @@ def request_of(
         )  # fmt: skip
     if accountant == "pure_dp":
         delta = None
-    return LossRequest(epsilon, delta or Fraction(0), accountant, settings.rho, weights, settings.family)
+    if settings.keys is not None and delta is not None and accountant == "approx_dp":
+        delta /= 2  # the rest is for the threshold that has shown them
+    part = HALF if settings.half else None
+    return LossRequest(
+        epsilon, delta or Fraction(0), accountant, settings.rho, weights, settings.family, settings.aside, part
+    )
 
 
 def cost_within(request: LossRequest, measured: Sequence[MeasuredRelease], policy: Policy) -> dict[str, PrivacyLoss]:

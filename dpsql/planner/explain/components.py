@@ -15,6 +15,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.diagnostics.words import number
 from dpsql.frontend.aggregates.quantile import ordered
 from dpsql.planner.explain.nodes import short
+from dpsql.planner.rewrites.rewrite_context import SHOWN_FIRST
 
 
 def component_name(c: Component, measured: MeasuredRelease, limit_found: bool = True) -> str:
@@ -81,7 +82,9 @@ def key_source(node: Release) -> str:
         return "none, one row"
     if sources is None:
         return "private, above a threshold" + (" (too many are listed)" if keyed_by(node).within else "")
-    return " × ".join(f"{s.origin} ({len(s.keys)})" if len(s.keys) else s.origin for s in sources)
+    numbered = (s for s in sources if len(s.keys) and s.origin != SHOWN_FIRST)  # else they stand for others
+    sizes = {id(s): f" ({len(s.keys)})" for s in numbered}
+    return " × ".join(f"{s.origin}{sizes.get(id(s), '')}" for s in sources)
 
 
 def groups_of_a_unit(measured: MeasuredRelease) -> int | None:

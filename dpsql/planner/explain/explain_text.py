@@ -42,15 +42,18 @@ def as_text(plan: Plan, engine_sql: bool = False, charge: Charge | None = None, 
 
 
 def _parts(plan: Plan, engine_sql: bool, charge: Charge) -> list[Part]:
+    keys = () if plan.keys_first is None else plan.keys_first.releases
     searches = () if plan.searches is None else plan.searches.asked
     lines: list[Part] = [*_goal(plan), PlanTree(tuple(plan_rows(plan)))]
+    for i, release in enumerate(keys):
+        lines += ["", *_release_lines(release, i, "shows the keys")]
     for i, release in enumerate(searches):
-        lines += ["", *_release_lines(release, i, searched_by(plan, i))]
+        lines += ["", *_release_lines(release, len(keys) + i, searched_by(plan, i))]
     consistent = _consistent_lines(plan)
     for i, release in enumerate(plan.releases):
         each = [Multiples.of(plan, i, at) for at in range(len(release.measured.measurements))]
         told = " · ".join(filter(None, (limits_from(plan, i), _limits_told(plan, i))))
-        lines += ["", *_release_lines(release, len(searches) + i, told, each)]
+        lines += ["", *_release_lines(release, len(keys) + len(searches) + i, told, each)]
         lines += [] if searches else _sum_lines(release.measured)
         lines += consistent.get(i, [])
     intervals = interval_lines(plan.columns, plan.post)
@@ -59,7 +62,11 @@ def _parts(plan: Plan, engine_sql: bool, charge: Charge) -> list[Part]:
     lines += [f"note: {note}" for note in in_order((*charge.notes, *plan.notes))]
     lines += [line for warning in plan.warnings for line in _warning_lines(warning)]
     if engine_sql:
-        named = [*((f"search {r.label}", r) for r in searches), *((r.label, r) for r in plan.releases)]
+        named = [
+            *((f"keys {r.label}", r) for r in keys),
+            *((f"search {r.label}", r) for r in searches),
+            *((r.label, r) for r in plan.releases),
+        ]
         for name, release in named:
             for statement in release.statements:
                 lines += ["", f"-- {name}: {statement.shape}", statement.shown]
@@ -101,9 +108,7 @@ def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequen
     if measured.threshold is not None and any(multiples.limit is not None for multiples in each):
         head += f", which follows from the limits (δ {float(measured.threshold.delta):.3g})"
     elif measured.threshold is not None:
-        head += (
-            f", shown from a noisy count of {measured.threshold.threshold} on (δ {float(measured.threshold.delta):.3g})"
-        )
+        head += f", shown from a noisy count of {measured.shown_from} on (δ {float(measured.threshold.delta):.3g})"
     # All noise of a query is of one family; choices beside it may be priced otherwise.
     in_rho = any(m.loss.rho for m in measured.measurements)
     mixed = in_rho and any(m.loss.epsilon for m in measured.measurements)

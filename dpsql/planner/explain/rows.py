@@ -63,6 +63,7 @@ Part = str | PlanTree | ComponentTable
 def plan_rows(plan: Plan) -> Iterator[PlanRow]:
     """The nodes of a plan. A release that stands at several places is shown once."""
     searches = 0 if plan.searches is None else len(plan.searches.asked)
+    searches += 0 if plan.keys_first is None else len(plan.keys_first.releases)
     numbers, found = ByIdentity[Node, int](), releases_of(plan.tree)
     for node in found.nodes(plan.tree) if searches + len(plan.releases) > 1 else ():
         numbers[node] = searches + found.index[node]

@@ -32,6 +32,7 @@ def as_json(plan: Plan, charge: Charge | None = None) -> dict[str, Any]:
     charge = charge or Charge.of_new(plan)
     return {
         "releases": [{**_release_json(plan, i), **_covers_json(plan, i)} for i in range(len(plan.releases))],
+        **_keys_json(plan),
         **_searches_json(plan),
         "columns": [column_json(c, plan.post) for c in plan.columns],
         "tree": [{"depth": r.depth, "operator": r.operator, "facts": list(r.facts)} for r in plan_rows(plan)],
@@ -61,12 +62,20 @@ def _release_json(plan: Plan, number: int) -> dict[str, Any]:
         "keys": [k.name for k in measured.node.keys],
         "key_source": key_source(measured.node),
         "groups_of_a_unit": groups_of_a_unit(measured),
-        "threshold": None if measured.threshold is None else measured.threshold.threshold,
+        "threshold": None if measured.threshold is None else measured.shown_from,
         "conversion_delta": float(measured.conversion_delta),
         "components": [_component_json(measured, i, Multiples.of(plan, number, i)) for i in components],
         "together": together(measured),
         "outputs": [_output_json(plan, number, o) for o in measured.node.outputs],
     }
+
+
+def _keys_json(plan: Plan) -> dict[str, Any]:
+    """The release that shows the keys first."""
+    if plan.keys_first is None:
+        return {}
+    (keys,) = (_release_json(plan.keys_first.plan, i) for i in range(len(plan.keys_first.releases)))
+    return {"keys_first": {**keys, "name": "k0"}}
 
 
 def _searches_json(plan: Plan) -> dict[str, Any]:

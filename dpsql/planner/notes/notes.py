@@ -16,6 +16,7 @@ from dpsql.core.ir.components import (
     OnGrid,
     ProductSum,
     QuantileChoice,
+    SharedUnits,
 )
 from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, walk
@@ -36,6 +37,7 @@ from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.quantile import ends, ordered
 from dpsql.planner.costs.expected_error import expected_error
 from dpsql.planner.notes.enforced_limits import missed
+from dpsql.planner.rewrites.rewrite_context import SHOWN_FIRST
 
 BIAS: Final = Note("what lies beyond these bounds is missing: a bias, which no ± holds", Rank.BIAS, Topic.NUMBERS)
 """Of limits the intervals say themselves what they hold."""
@@ -248,9 +250,12 @@ def _keys(release: MeasuredRelease) -> Iterator[Note]:
     """What becomes of rows whose group is not shown."""
     if release.threshold is not None:
         keys = ", ".join(identifier(k.name) for k in release.node.keys)
-        least = release.threshold.threshold
+        least = release.shown_from
         shown = f"groups of {keys} are shown only where the noisy number of units reaches {least}"
         less = "less with more ε or a smaller max_groups_per_unit, none with a public list (domain)"
+        if any(isinstance(c, SharedUnits) for c in release.node.components):
+            shown += ", where a unit in K groups counts as 1/√K in each"
+            less = "less with more ε, none with a public list (domain)"
         yield Note(f"{shown}: {less}", Rank.DANGER, Topic.THRESHOLD)
         if keyed_by(release.node).within:
             more = f"more groups of {keys} are listed than may be released; rows with other values are left out"
@@ -260,6 +265,9 @@ def _keys(release: MeasuredRelease) -> Iterator[Note]:
         key = release.node.keys[first]
         if not (source.covers or source.closed):
             other = f"rows with another {identifier(key.name)} than the {len(source.keys):,} listed are left out"
+            if source.origin.startswith(SHOWN_FIRST):
+                others = "groups of " + ", ".join(identifier(k.name) for k in release.node.keys)
+                other = f"{others} beside the {len(source.keys):,} shown are left out: {source.origin}"
             yield Note(other, Rank.DANGER, Topic.OTHER_KEYS)
 
 

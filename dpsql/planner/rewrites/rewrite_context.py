@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.nodes import (
     Aggregate,
     BoundContributions,
@@ -28,6 +30,9 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.periods import Span
 from dpsql.core.ir.walk import walk
 from dpsql.planner.searches.limits_to_search import Searching
+
+SHOWN_FIRST: Final = "keys shown first"
+"""Where a list of keys comes from that were private."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class RewriteContext:
     in noise alone. None: the plain forms.
     searching: the limits that searches may find; None: all are declared or the query is refused.
     consistent: totals of several sets of groups count the same rows.
+    shown: the keys of the groups, where private ones were shown before; None: they were not.
     only: growing table → the days of it that are read at most.
     """
 
@@ -59,6 +65,7 @@ class RewriteContext:
     error: Callable[[Release, Facts], float] | None = None
     searching: Searching | None = None
     consistent: bool = False
+    shown: KeySource | None = None
     only: Mapping[str, Sequence[Span]] = field(default_factory=dict)
 
     @property

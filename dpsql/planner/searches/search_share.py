@@ -18,7 +18,8 @@ def searching_of(settings: QuerySettings, policy: Policy, asked: bool, clause: b
     implicit = clause and policy.search != "refuse"
     undeclared = settings.search is None and policy.search == "auto" and not settings.unlisted
     if settings.search or undeclared or asked or implicit or any(table.searched for table in policy.tables.values()):
-        gaussian, everywhere = settings.family == DiscreteGaussian.name, bool(settings.search)
+        gaussian = settings.rooted and settings.family == DiscreteGaussian.name
+        everywhere = bool(settings.search)
         return Searching(everywhere, undeclared, settings.found, values_everywhere=implicit, gaussian=gaussian)
     return None
 

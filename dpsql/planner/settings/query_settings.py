@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.periods import Span
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.frontend.bind.parameters import GivenRelation
@@ -33,6 +34,9 @@ class QuerySettings:
     unlisted: as if the policy listed no values of columns, so that no row is left out of groups, and with sums
         that weigh a row as counts do: marginals of a batch.
     shares: of each release, in the order in which the text has them, its part of the whole; empty: weights say that.
+    keys: of the groups, where they were shown before; None: the query has all its keys to find. half: of what it may
+        lose, of an ε once it is converted to ρ, the other half is for its keys, or for its numbers. aside: the part
+        that searches have before. rooted: whether limits may be on the root of a sum of squares.
     relations: public rows that the account has, under names of the schema `dpsql`.
     only: growing table → the days of it that are read at most: what of a plan is not stored.
     """
@@ -56,5 +60,9 @@ class QuerySettings:
     asked: dt.datetime | None = None
     unlisted: bool = False
     shares: tuple[Fraction, ...] = ()
+    keys: KeySource | None = None
+    half: bool = False
+    aside: Fraction = Fraction(0)
+    rooted: bool = True
     relations: tuple[GivenRelation, ...] = ()
     only: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Contribution
@@ -36,10 +36,10 @@ from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, la
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching, releases_below
-from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.planner.stages.query_to_plan import Parameters, QueryToPlan
+from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.stage import HandedOn, Stage
+from dpsql.planner.stages.stage_that_finds import StageThatFinds
 
 if TYPE_CHECKING:
     from dpsql.core.engine import Engine
@@ -57,24 +57,19 @@ LARGEST: Final = {Rule.SUM: MOST, Rule.AVERAGE: 12, Rule.GROUPS: 16, Rule.RANGE:
 
 
 @dataclass(frozen=True, slots=True)
-class Searches(Stage):
+class Searches(StageThatFinds):
     """What finds the limits of a query; the stages behind it are planned anew with them.
 
-    plan: of the octaves, an ordinary one with a price of its own. cells: how many there are of all searches together.
-    settings, parameters: of the query, whose noise stays of the family that it is of now. waiting: limits of rows that
-    depend on other numbers, and what finds them once the limits of those are found, each `plan` at its price, with
-    limits of 1. earlier: what was found before.
+    plan: of the octaves. cells: how many there are of all searches together. settings: of the query, whose noise stays
+    of the family that it is of now. waiting: limits of rows that depend on other numbers, and what finds them once the
+    limits of those are found, each `plan` at its price, with limits of 1. earlier: what was found before.
 
     Rows that depend on another number are searched with that number drawn for the search, at a part of its price: the
     query's own is drawn once all limits are known.
     """
 
-    finds: ClassVar[bool] = True
-    plan: Plan
     limits: tuple[SearchedLimit, ...]
     cells: int
-    settings: QuerySettings
-    parameters: Parameters
     waiting: tuple[SearchedLimit, ...] = ()
     following: tuple[Plan, ...] = ()
     earlier: tuple[SearchResult, ...] = ()
@@ -208,7 +203,7 @@ def with_searches(rest: Plan, rounds: Sequence[Round], searching: Searching, que
     settings = replace(query.settings, family=_family(noisy))
     octaves, releases = plans[0], [r.measured for plan in (*plans, rest) for r in plan.releases]
     search = Searches(
-        octaves, first, rounds[0].cells, settings, query.parameters, waiting, plans[1:], releases=octaves.releases
+        octaves, settings, query.parameters, first, rounds[0].cells, waiting, plans[1:], releases=octaves.releases
     )
     named = [(s.limit.label, s.noise, s.largest) for s in search.every]
     return replace(

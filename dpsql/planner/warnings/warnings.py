@@ -144,16 +144,17 @@ def _hidden(own: _Release) -> Iterator[Diagnostic]:
         return
     found, deciding = own.sizes, node.components[node.threshold]
     most = found.per_group if rule(deciding).counts == "rows" else _smaller(found.units, found.per_group)
-    if most is None or threshold.threshold <= most.count:
-        yield from _doubtful(own, threshold.threshold, most)
+    least = own.measured.shown_from
+    if most is None or least <= most.count:
+        yield from _doubtful(own, least, most)
         return
     names = ", ".join(identifier(k.name) for k in node.keys)
-    hopeless = threshold.mechanism.upper_tail(threshold.threshold - most.count, 64) <= HARDLY
+    hopeless = threshold.mechanism.upper_tail(threshold.threshold - most.count * deciding.weight, 64) <= HARDLY
     yield Diagnostic(
         "DP305" if hopeless else "DP503",
-        f"groups of {names} are shown from {threshold.threshold:,} units on, and none can have over {most.count:,}",
+        f"groups of {names} are shown from {least:,} units on, and none can have over {most.count:,}",
         own.source, node.keys[0].span or node.span, "no group would be shown" if hopeless else "only chance shows one",
-        (*_enough_for(own, threshold.threshold / max(1, most.count), partial(_shows, most=most.count)),
+        (*_enough_for(own, least / max(1, most.count), partial(_shows, most=most.count)),
          "or use a larger delta, or group by something that more people share"),
         (f"from declared numbers alone: {most.why}; ε is {float(own.epsilon):g}",),
         severity="error" if hopeless else "warning",
@@ -180,7 +181,7 @@ def _doubtful(own: _Release, least: int, most: Most | None) -> Iterator[Diagnost
 
 
 def _shows(measured: MeasuredRelease, most: int) -> bool:
-    return measured.threshold is not None and measured.threshold.threshold <= most
+    return measured.threshold is not None and measured.shown_from <= most
 
 
 def _thin(own: _Release) -> Iterator[Diagnostic]:

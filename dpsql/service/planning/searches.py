@@ -9,7 +9,7 @@ not got them. *Tested by* tests/service/test_searches.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.postprocessing.searches.octaves import SearchResult
 from dpsql.planner.searches.found import nothing_found
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.planner.stages.keys_first import KeysFirst
 from dpsql.planner.stages.searching import LimitsFound, Searches
 from dpsql.planner.stages.stage import Stage
 from dpsql.service.planning.planning import WrittenQuery
@@ -44,14 +45,19 @@ def with_limits(
     found = plan.searches.found(noisy, ids)
     if any(each.limit is None for each in found):
         raise nothing_found(plan.searches.limits, found, plan.source, spent)
+    return _as_charged(service, plan, spent, "octaves", lambda: _compiled(service, plan, found))
+
+
+def _as_charged(service: Service, plan: Plan, spent: PrivacyLoss, kept: str, compiled: Callable[[], Plan]) -> Plan:
+    """What follows, of the same rows as what was charged. kept: what was drawn. Raises NothingFound: DP409."""
     try:
-        limited = _compiled(service, plan, found)
+        limited = compiled()
         if limited.basis.periods != plan.basis.periods:  # what follows may cost no period that was not charged
             raise reject("DP409", "periods were closed meanwhile", source=plan.source, help=["ask again: it goes on"])
         service.facts.check_again(limited)
     except Rejected as refusal:
-        kept = f"{spent} was charged; the noisy octaves are kept"
-        told = [replace(d, notes=(*d.notes, kept), mark=Mark.SAYS_CHARGE) for d in refusal.diagnostics]
+        said = f"{spent} was charged; the noisy {kept} are kept"
+        told = [replace(d, notes=(*d.notes, said), mark=Mark.SAYS_CHARGE) for d in refusal.diagnostics]
         raise NothingFound(told) from None
     return limited
 
@@ -59,19 +65,38 @@ def with_limits(
 def with_held_limits(
     service: Service, plan: Plan, account: AnalystAccount, settings: QuerySettings | None = None
 ) -> Plan:
-    """The plan with its limits, if the account holds what all its searches have found. Raises CannotOpen.
+    """The plan with its keys and limits, if the account holds what shows or finds them. Raises CannotOpen.
 
     settings: in place of those that the plan was made with.
     """
-    if plan.searches is None:
-        return plan
-    resolution = resolve(plan, account)
-    if not resolution.is_held:
-        return plan
-    held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
-    ids = [given.answers[0].id if 0 in given.answers else "" for given in resolution.given]
-    limited = _compiled(service, plan, plan.searches.found(held, ids), settings)
-    return with_held_limits(service, limited, account, settings)
+    while (finding := plan.finding) is not None:
+        resolution = resolve(plan, account)
+        if not resolution.is_held:
+            break
+        held = [assembled(*each) for each in zip(plan.first.releases, resolution.given, strict=True)]
+        if isinstance(finding, KeysFirst):
+            if settings is not None:
+                break
+            plan = _with_shown(service, plan, finding, held)
+            continue
+        assert plan.searches is not None
+        ids = [given.answers[0].id if 0 in given.answers else "" for given in resolution.given]
+        plan = _compiled(service, plan, plan.searches.found(held, ids), settings)
+    return plan
+
+
+def with_keys(
+    service: Service, plan: Plan, noisy: Sequence[NoisyRelease], charged: Charged, spent: PrivacyLoss
+) -> Plan:
+    """The plan of a question over the keys that are shown. spent: by the run. Raises NothingFound: DP409."""
+    assert plan.keys_first is not None
+    keys = plan.keys_first
+    return _as_charged(service, plan, spent, "keys", lambda: _with_shown(service, plan, keys, noisy))
+
+
+def _with_shown(service: Service, plan: Plan, keys: KeysFirst, noisy: Sequence[NoisyRelease]) -> Plan:
+    settings = keys.with_shown(noisy)
+    return service.planner.plan(WrittenQuery(plan.source.text, keys.parameters, settings.dialect), settings)
 
 
 def _compiled(

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.core.ir.components import KeySource
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
@@ -90,6 +91,12 @@ def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings:
         assert refusal.diagnostics[0].code != "DP904", sql
         return
     asked, at, most = [*plan.first.releases], plan, 3
+    if plan.keys_first is not None:
+        keys = [*exact(asked[0], store)]
+        shown = rng.sample(keys, min(len(keys), rng.choice((0, 1, 2, 20))))
+        list_of = KeySource(tuple(range(len(asked[0].measured.node.keys))), tuple(shown), "")
+        at = _compiled(store, world, sql, replace(plan.keys_first.settings, keys=list_of))
+        asked += at.first.releases
     while at.searches is not None:  # a round for each number that other rows read
         settings = at.searches.settings
         found: Limits = {**settings.found, **{s.limit.label: found_limit(rng, s) for s in at.searches.limits}}
@@ -109,6 +116,27 @@ def _look_at(rng: random.Random, store: Store, world: World, sql: str, settings:
             vectors.append(exact(planned, store))
         for other in vectors[1:]:
             assert not [*violations(planned, vectors[0], other)], report(world, sql, planned)
+
+
+PRIVATE = (
+    "SELECT code, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY code",
+    "SELECT code, city, COUNT(DISTINCT pid) AS u, SUM(CLIP(x, 0, 1)) AS s FROM visits GROUP BY code, city",
+    "SELECT lower(city) AS c, COUNT(DISTINCT age) AS n FROM visits GROUP BY 1",
+    "SELECT age, code, COUNT(*) FILTER (WHERE x > 1) AS n, COUNT(*) AS m FROM visits GROUP BY age, code",
+    "SELECT code FROM visits GROUP BY code ORDER BY COUNT(DISTINCT pid) DESC LIMIT 2",
+    "SELECT DISTINCT code, city FROM visits",
+)
+
+
+@pytest.mark.parametrize("seed", range(2 * WORLDS, 2 * WORLDS + 8))
+def test_queries_of_private_keys(store: Store, seed: int) -> None:
+    """Keys that are shown first, in any number, and limits that are found of them: never more than was told."""
+    rng = random.Random(seed)
+    world = unasked(rng, id_world(rng, replace_one=seed % 2 == 1))
+    store.load(world)
+    for sql in PRIVATE:
+        settings = replace(_settings(rng), search=None)
+        _look_at(rng, store, world, sql, settings)
 
 
 def _compiled(store: Store, world: World, sql: str, settings: QuerySettings) -> Plan:

@@ -14,7 +14,17 @@ import pytest
 
 from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.diagnostics.errors import Rejected
-from tests.engines_elsewhere.plan_rows import CASES, NAMES, bag, compared, duckdb_connection, planned, tables_of, texts
+from tests.engines_elsewhere.plan_rows import (
+    CASES,
+    NAMES,
+    bag,
+    compared,
+    duckdb_connection,
+    planned,
+    releases_asked,
+    tables_of,
+    texts,
+)
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.same_rows import PORTABLE, load
 from tests.engines_elsewhere.postgres.servers import Server
@@ -54,7 +64,7 @@ def test_second_texts_give_the_rows_of_the_first_ones(world: tuple[str, Any, Bar
             plan = planned(case, POSTGRES)
         except Rejected:
             continue
-        statements = [s for r in plan.releases for s in r.statements]
+        statements = [s for r in releases_asked(plan) for s in r.statements]
         both = (texts(plan, POSTGRES, second) for second in (False, True))
         for statement, text, again in zip(statements, *both, strict=False):
             if statement.again is None:

@@ -15,7 +15,7 @@ first: what is too large for 64 bits counts as 0 in the arm that is not chosen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpsql.core.ir.contributions import UnitTotal
@@ -59,6 +59,20 @@ def over_groups(d: Dialect, i: int, sql: str, most: int) -> WeightedTerm:
     return WeightedTerm(
         q if most == 1 else d.divide(q, str(most), BIGINT), d.divide(q, f"({groups})", BIGINT), {q: sql},
         {"kk": groups_of_id}, f"{groups_of_id} > {most}",
+    )  # fmt: skip
+
+
+def over_shares(d: Dialect, i: int, present: str, steps: Sequence[tuple[int, int]]) -> WeightedTerm:
+    """A weight for each group of an id that is present, by how many there are: integers, and 0 beyond the last step.
+
+    steps: (K, w) in order: w in each of up to K groups; the first is of one group.
+    """
+    q, groups, of_id = f"q{i}", "kk", f"COUNT(*){_over(d)}"
+    arms = " ".join(f"WHEN {groups} <= {most} THEN {w}" for most, w in steps)
+    _, alone = steps[0]
+    return WeightedTerm(
+        f"{alone} * {q}", f"CASE {arms} ELSE 0 END * {q}", {q: present}, {groups: of_id},
+        f"{of_id} > 1",
     )  # fmt: skip
 
 

@@ -20,13 +20,14 @@ from functools import partial
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
 from dpsql.core.ir.by_identity import ByIdentity
-from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, RowCount, ValueSum
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, RowCount, SharedUnits, ValueSum
 from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Node, Release
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import largest_contribution, rule
+from dpsql.core.measures.shared_units import steps as weights_by_groups
 from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
@@ -41,6 +42,7 @@ from dpsql.core.printing.forms.weights import (
     over_all_rows,
     over_groups,
     over_rows,
+    over_shares,
     over_total,
 )
 from dpsql.core.printing.grid_integers import clipped_column, held_in
@@ -234,6 +236,8 @@ def _weighted(c: Component, i: int, parts: _Parts, sets: Sets) -> WeightedTerm:
     held = "n" if _counts_rows(c) else f"m{i}"
     if rule(c).counts == "ids":
         present = sliced.is_present(i, sets, parts.node.components)
+        if isinstance(c, SharedUnits):
+            return over_shares(d, i, present, weights_by_groups(F, parts.limits.most_groups))
         if not k_factor:
             return WeightedTerm(present)
         most = largest_contribution(c, parts.limits).in_all

@@ -130,5 +130,5 @@ def _in_text(diagnostic: Diagnostic, part: Part) -> Diagnostic:
 
 def _asked(plan: Plan) -> Fraction:
     """The ε of the whole query, its searches included."""
-    whole = None if plan.searches is None else plan.searches.settings.epsilon
+    whole = None if plan.finding is None else plan.finding.settings.epsilon
     return plan.bid.epsilon if whole is None else whole

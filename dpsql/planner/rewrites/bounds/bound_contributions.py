@@ -232,8 +232,9 @@ def _searched(
     searching = searching.aside() if facts.empty else searching
     one_group = frozenset(item.column.uid for item in keyed.items) <= seem
     rows = limits.per_group if one_group and limits.rows is None else limits.rows
-    declared = Declared(rows, limits.groups)
     m, g = limits.per_group, limits.groups
+    # Keys that were shown before bear no noise of what follows, however many of them an id has.
+    declared = Declared(rows, g if ctx.shown is None or m == 1 else None)
     if (
         searching.undeclared
         and keyed.sources is not None

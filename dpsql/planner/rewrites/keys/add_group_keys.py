@@ -144,6 +144,8 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
             "DP301", f"each group of {names} belongs to one {whom}: none could be shown",
             span=single[0].expr.span or single[0].column.span, help=advice,
         )  # fmt: skip
+    if ctx.shown is not None:
+        return replace(node, input=replace(keyed_by(node), sources=(ctx.shown,)))
     # Private keys: the number of units per key decides, and is a component like any other (shared if it is COUNT(*)).
     deciding = RowCount() if not facts.ids or facts.one_row_per_id else UnitCount()
     components = node.components if deciding in node.components else (*node.components, deciding)

@@ -59,6 +59,8 @@ MOST_PICKS = 32
 
 def pick_groups(root: Node, ctx: RewriteContext) -> Node:
     """Replace the counts of groups that are only sorted by them, where picks cost less."""
+    if ctx.shown is not None:
+        return root  # how many picks there are would depend on the number of keys, and what they cost on that
     numbers = unused_numbers(root)
     reading: Counter[int] = Counter()
 
