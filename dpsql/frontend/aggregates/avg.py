@@ -1,6 +1,6 @@
 """AVG(x): a centred sum and a count.
 
-No noise is drawn here: both components get theirs in core/release/noisy.py (`noised`), and `Ratio.values` divides.
+No noise is drawn here: both components get theirs in core/release/noisy.py (`_noised`), and `Ratio.values` divides.
 
 Intervals: `intervals/mean_intervals.py`; over a public number of rows only the sum is noisy, and its interval is
 divided by that number.

@@ -1,8 +1,8 @@
 """Exact draws from operating-system entropy: discrete Laplace and Gaussian noise, and the exponential mechanism.
 
 *Exact*: the distributions are those of the formulas; nothing is truncated and no floating-point number takes part.
-`blocks` has the construction of noise and its proof, `exponential_mechanism` those of choices, `exponential` the
-arithmetic, `entropy` the source of bits.
+`blocks` has the construction of noise and its proof, `exponential_mechanism` those of choices, `exponential_function`
+the arithmetic, `entropy` the source of bits.
 """
 
 from __future__ import annotations
