@@ -78,7 +78,7 @@ class EngineAsk:
     def __call__(self, statement: Statement, **noisy: Noisy) -> RawTable:
         """The statement's rows. Private.
 
-        noisy: one number for each place of the statement that waits for one (`printing.shapes.release_statement.number`).
+        noisy: one number for each place of the statement that waits for one (`release_statement.number`).
         Raises TypeError for anything that is no noisy number, so that no exact one is ever sent anywhere.
         """
         if not all(type(value) is Noisy and len(value.integers) == 1 for value in noisy.values()):
