@@ -110,7 +110,7 @@ def test_item_18_patterns_and_parts_are_literals(attack: Attack, call: str) -> N
     ],
 )
 def test_item_18_functions_that_raise_on_data_do_not_exist(attack: Attack, call: str) -> None:
-    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} = 'x'", "DP101", "DP105", "DP106")
+    attack.refused(f"SELECT COUNT(*) FROM patients WHERE {call} = 'x'", "DP101", "DP105", "DP106", "DP115")
 
 
 @pytest.mark.parametrize("pattern", ["a\\", "\\", "%\\"])

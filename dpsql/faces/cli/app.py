@@ -469,7 +469,7 @@ def prepare(
     return command.run(file, threads, memory_limit, not quiet)
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=OneScreen)
 def close(
     file: o.Policy,
     through: Annotated[
