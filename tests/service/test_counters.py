@@ -90,6 +90,14 @@ def test_it_is_read_like_a_table_by_any_query_and_for_nothing(free: Trips, conne
     assert spent(con, 5, "ana") == before
 
 
+def test_the_day_may_be_selected_too(free: Trips, connected: dpsql.Connection) -> None:
+    free.close(5)
+    connected.counter_of(SILENT).run()
+    said = SILENT.replace("COUNTER rides", "COUNTER daily").replace("SELECT station", "SELECT day, station")
+    connected.counter_of(said.replace("GROUP BY station", "GROUP BY day, station")).run()
+    assert said != SILENT and rows(connected, "SELECT * FROM dpsql.daily") == rows(connected)
+
+
 @pytest.mark.parametrize(
     ("sql", "why"),
     [

@@ -179,6 +179,7 @@ def _columns(plan: Plan) -> tuple[ShownColumn, ...]:
             found.append(ShownColumn(column.name, column.type, None, _terms(recipe, node)))
         else:
             raise NotCounted(f"column {column.name} is not a key, a count or a sum by itself")
+    found = [*dict.fromkeys(found)]  # the day may be selected, too: it is shown once
     if len({c.name.casefold() for c in found}) < len(found):
         raise NotCounted("two of its columns have one name:  COUNT(*) AS n")
     if {c.key for c in found} >= set(keys.values()) and any(c.key is None for c in found):
