@@ -17,7 +17,7 @@ def broken(found: Verification) -> dict[str, int | None]:
 def test_flights(flights_folder: Path, flights_tables: duckdb.DuckDBPyConnection) -> None:
     for policy in sorted(flights_folder.glob("*.yaml")):
         found = verify_policy(policy)
-        assert found.holds and len(found.checks) > 30, policy
+        assert found.holds and len(found.checks) > (30 if "planes:" in policy.read_text() else 5), policy
     numbers = {(c.kind, c.where): c.measured for c in verify_policy(flights_folder / "flights.yaml").checks}
     truth = flights_tables.execute("SELECT count(*) FROM flights WHERE tailnum IS NULL").fetchall()[0][0]
     assert numbers["no_id", "tables.flights.unit"] == truth > 0
@@ -32,7 +32,7 @@ def test_flights_with_a_doubled_register(flights_folder: Path, tmp_path: Path) -
         con.execute("INSERT INTO planes FROM planes WHERE tailnum = 'N10156'")
         con.execute("INSERT INTO planes (year) VALUES (2013)")
         con.execute(f"COPY planes TO '{register}'")
-    for policy in folder.glob("*.yaml"):
+    for policy in (p for p in folder.glob("*.yaml") if "planes:" in p.read_text()):
         assert broken(verify_policy(policy)) == {
             "tables.planes.primary_key": 2,
             **{f"tables.planes.columns.{c}.nullable": 1 for c in ("tailnum", "manufacturer", "model", "engines")},

@@ -488,6 +488,7 @@ def test_every_listed_function_can_be_called_by_its_name(name: str) -> None:
         [a, b, c] for a in values for b in literals for c in [*literals, a]
     ]
     calls += [["'day'", a, a] for a in values] + [["day = 1", "1", "2"], ["2024", "1", "day"]]
+    calls += [["'UTC'", "CAST(make_date(2024, 1, day) AS TIMESTAMP)"]]
     table = "flights"
     if REGISTRY[name] in lists.NAMED:
         table, calls = "orders", [["tags"], ["tags", "'a'"]]
