@@ -92,7 +92,7 @@ def asked_refused_and_cut_off(client: Client, seen: list[Seen]) -> None:
     assert len(own.rows) == 1 and not (answer.refused or own.refused)
     assert "[DP201]" in refused.refused and "[DP413]" in late.refused and "0.05 left" in late.refused
     if client.shows_notices:
-        assert "charged ε 0.1" in answer.said and "±" in answer.said, client.name
+        assert "charged ε 0.1" in answer.said and "at least the lower end" in answer.said, client.name
     if client.shows_state:
         assert (refused.state, late.state) == ("0A000", "53400"), client.name
     if client.shows_place:
