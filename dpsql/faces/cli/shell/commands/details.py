@@ -40,7 +40,7 @@ def asked_of(connection: Connection, table: Table, column: Column) -> str:
         parts += ["SUM(CLIP(…))"] if clipped is not None else []
     grouped = _planned(connection, f"SELECT {name}, COUNT(*) FROM {source} GROUP BY {name}")
     if grouped is not None:
-        shown = any(r.measured.threshold is not None for r in grouped.releases)
+        shown = any(r.measured.threshold is not None for r in (*grouped.first.releases, *grouped.releases))
         parts.append("GROUP BY above a threshold, for δ" if shown else "GROUP BY")
     if _planned(connection, f"SELECT COUNT(DISTINCT {name}) FROM {source}") is not None:
         parts.append("COUNT(DISTINCT)")
@@ -101,7 +101,7 @@ def _told(bound: FoundLimit, found: SearchResult, epsilon: Fraction) -> str:
 
 
 def _planned(
-    connection: Connection, sql: str, epsilon: Fraction = _ONE, limits: Literal["search", "declared"] = "declared"
+    connection: Connection, sql: str, epsilon: Fraction = _ONE, limits: Literal["search", "auto"] = "auto"
 ) -> Plan | None:
     """The plan of a question at a nominal ε; None where it is refused."""
     asked: Asked = {"limits": limits}
