@@ -32,10 +32,11 @@ _LEAST: Final = Fraction(1, 10**9)
 def asked_of(connection: Connection, table: Table, column: Column) -> str:
     """What may be asked of a column as it is: `SUM, AVG, MEDIAN; GROUP BY`. Nothing is spent."""
     source, name = _source(table), quoted(column.name)
-    found = [a for a in _AGGREGATES if _planned(connection, f"SELECT {a}({name}) FROM {source}") is not None]
-    parts = [", ".join(found)] if found else []
     names = {n for key in table.keys for n in key.columns} | {n for key in table.foreign_keys for n in key.columns}
-    if not (found or table.public or column is table.id_column or column.name in names) and _is_number(column):
+    is_key = not table.public and (column is table.id_column or column.name in names)  # of which no sum means anything
+    found = [a for a in _AGGREGATES if not is_key and _planned(connection, f"SELECT {a}({name}) FROM {source}")]
+    parts = [", ".join(found)] if found else []
+    if not (found or table.public or is_key) and _is_number(column):
         clipped = _planned(connection, f"SELECT SUM(CLIP({name}, 0, 1)) FROM {source}")
         parts += ["SUM(CLIP(…))"] if clipped is not None else []
     grouped = _planned(connection, f"SELECT {name}, COUNT(*) FROM {source} GROUP BY {name}")
