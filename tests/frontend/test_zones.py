@@ -11,7 +11,14 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.core.functions.registry import REGISTRY, apply, literal
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.types import TIMESTAMPTZ, VARCHAR
 from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.numbers.interval import everything
+from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.printing.dialects.postgres import POSTGRES
+from dpsql.core.printing.dialects.spark import SPARK
 
 FIRST = dt.datetime(2025, 3, 29, 12, tzinfo=dt.UTC)
 ROWS = [FIRST + dt.timedelta(hours=n) for n in range(800)]
@@ -128,3 +135,31 @@ def test_arguments_that_the_parser_drops_are_refused(call: str) -> None:
     assert [d.code for d in dpsql.check(f"SELECT COUNT(*) FROM calls WHERE {call} IS NULL", of)] == ["DP106"]
     fewer = f"{call.rpartition(',')[0]})"
     assert dpsql.check(f"SELECT COUNT(*) FROM calls WHERE {fewer} IS NULL", of) == []
+
+
+def test_what_the_policy_computes_is_read_by_the_clock_of_utc() -> None:
+    """Else a row would be of another period, with a budget of its own, once the policy names another zone."""
+    made = {"told": {"from": "CAST(seen AS date)", "type": "date"}}
+    sql = "SELECT COUNT(*) AS n FROM calls WHERE told = DATE '2025-04-01'"
+    texts = set()
+    for zone in ("UTC", "Europe/Berlin"):
+        with opened(policy(zone, **made)) as con:
+            texts.add(con.sql(sql).plan().releases[0].statements[0].sql)
+            assert con.sql(sql).run().rows == ((24,),)
+    (text,) = texts
+    assert "timezone('UTC', " in text and text.count("timezone(") == 1
+
+
+def test_a_zone_that_an_engine_may_not_know_fails_in_no_row() -> None:
+    """A failure of each row that is reached would tell whether one is: PostgreSQL is asked first, Spark is not used."""
+    moment = Value(TIMESTAMPTZ, everything(), everything(), True, True, None)
+
+    def spelled(dialect: Dialect, zone: str) -> str:
+        args = literal(zone, VARCHAR), moment
+        return dialect.call("timezone", [f"'{zone}'", "seen"], args, apply(REGISTRY["timezone"], args))
+
+    asked = "CASE WHEN (SELECT count(*) > 0 FROM pg_catalog.pg_timezone_names AS z WHERE z.name = 'Europe/Berlin'"
+    assert spelled(POSTGRES, "Europe/Berlin").startswith(asked) and "pg_timezone_names" not in spelled(POSTGRES, "UTC")
+    with pytest.raises(CannotSpell, match="which zones it knows"):
+        spelled(SPARK, "Europe/Berlin")
+    assert "TIMESTAMP_NTZ" in spelled(SPARK, "UTC")

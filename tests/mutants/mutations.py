@@ -6006,6 +6006,22 @@ MUTATIONS = (
         ("tests/core/printing/test_clip_of_columns.py",),
     ),
     Mutation(
+        "zones-that-a-server-may-not-know",
+        "dpsql/core/printing/dialects/postgres_dates.py",
+        'return shown if name == "UTC" else f"CASE WHEN {known} THEN {shown} END"',
+        "return shown",
+        "a query fails where some row is reached, by a zone that is newer than the server",
+        ("tests/frontend/test_zones.py",),
+    ),
+    Mutation(
+        "periods-by-the-clock-of-the-policy",
+        "dpsql/frontend/bind/expressions/computed.py",
+        'bound = bind(parsed, replace(alone, zone="UTC"))',
+        "bound = bind(parsed, alone)",
+        "a row is of another period, with a budget of its own, once the policy names another zone",
+        ("tests/frontend/test_zones.py",),
+    ),
+    Mutation(
         "clip-of-one-end-on-postgresql",
         "dpsql/core/printing/dialects/postgres.py",
         'f"int{bytes_}larger(int{bytes_}smaller({sql}, {high}), {low})"',

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from itertools import product
 
 import duckdb
+import psycopg
 import pytest
 
+from dpsql.core.functions.registry import REGISTRY, apply, literal
+from dpsql.core.functions.value import Value
+from dpsql.core.ir.types import TIMESTAMPTZ, VARCHAR
+from dpsql.core.numbers.interval import everything
 from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.service.checks.check import static_plan
@@ -126,3 +131,20 @@ def test_unnamed_columns_are_called_as_postgresql_calls_them(bare: Bare) -> None
         cursor = bare.connection.execute(f"SELECT {item} FROM {rows}{grouped}".encode())
         assert cursor.description is not None
         assert cursor.description[0].name == name, item
+
+
+def test_a_zone_that_the_server_does_not_know_fails_in_no_row(bare: Bare) -> None:
+    """Else a query would fail where some row is reached, and tell so; the twin does."""
+    args = literal("Mars/Olympus", VARCHAR), Value(TIMESTAMPTZ, everything(), everything(), True, True, None)
+    text = POSTGRES.call("timezone", ["'Mars/Olympus'", "v.tz"], args, apply(REGISTRY["timezone"], args))
+    row = "(SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' + i * interval '1 hour' FROM generate_series(1, 1) AS g (i))"
+    twin = "timezone('Mars/Olympus', v.tz)"
+    for where, told in (("TRUE", [(None,)]), ("v.tz IS NULL", [])):
+        assert asked(bare, f"SELECT {text} FROM {row} AS v (tz) WHERE {where}") == told
+    assert asked(bare, f"SELECT {twin} FROM {row} AS v (tz) WHERE v.tz IS NULL") == []
+    with pytest.raises(psycopg.Error, match="Mars/Olympus"):
+        asked(bare, f"SELECT {twin} FROM {row} AS v (tz)")
+
+
+def asked(bare: Bare, query: str) -> list[tuple[object, ...]]:
+    return bare.connection.execute(query.encode()).fetchall()

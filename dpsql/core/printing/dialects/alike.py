@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 
-from dpsql.core.functions.dates.zones import FIRST, LAST, zone_of
+from dpsql.core.functions.dates.zones import FIRST, LAST
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.numbers.clipping import clip_bounds
 from dpsql.core.functions.signature import comparison_types, is_null, stored
@@ -184,9 +184,3 @@ def between_zones(d: Dialect, sql: str, a: Value, made: Callable[[str], str]) ->
     first, last = (end if a.type.kind is Kind.TIMESTAMPTZ else end.replace(tzinfo=None) for end in (FIRST, LAST))
     ends = d.constant(first, a.type), d.constant(last, a.type)
     return d.once(sql, lambda x: f"CASE WHEN {x} BETWEEN {ends[0]} AND {ends[1]} THEN {made(x)} END")
-
-
-def in_zone(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
-    """timezone('Europe/Berlin', x)"""
-    zone = d.constant(zone_of(args[0]), VARCHAR)
-    return between_zones(d, sql[1], args[1], lambda x: f"timezone({zone}, {x})")

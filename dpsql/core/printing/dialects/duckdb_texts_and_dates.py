@@ -9,6 +9,7 @@ from dpsql.core.functions.dates.date_arithmetic import MOST_DAYS, step_is_safe, 
 from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
 from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
+from dpsql.core.functions.dates.zones import zone_of
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.text.concatenation import JOINED
 from dpsql.core.functions.text.regular_expressions import replaced_room
@@ -17,7 +18,7 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.alike import counted, in_zone
+from dpsql.core.printing.dialects.alike import between_zones, counted
 
 
 def tried(sql: str, type_: SqlType) -> str:
@@ -143,6 +144,11 @@ def _bucket(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return d.cast(start, result.type)
 
 
+def _in_zone(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    zone = d.constant(zone_of(args[0]), VARCHAR)
+    return between_zones(d, sql[1], args[1], lambda x: f"timezone({zone}, {x})")
+
+
 def shifted(operator: str) -> Spelling:
     """Days or an interval added to, or subtracted from, a date; the days between two."""
 
@@ -238,7 +244,7 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "date_sub": _between("date_sub"),
     "date_shift": _moved,
     "time_bucket": _bucket,
-    "timezone": in_zone,
+    "timezone": _in_zone,
     "date_add": shifted("+"),
     "last_day": _within_years("last_day"),
     "make_date": _made,

@@ -13,13 +13,14 @@ from dpsql.core.functions.dates.date_arithmetic import DAY_US, MOST_DAYS, which_
 from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
 from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
 from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
+from dpsql.core.functions.dates.zones import zone_of
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.conversions import as_time, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import in_zone
+from dpsql.core.printing.dialects.alike import between_zones
 from dpsql.core.printing.dialects.postgres_casts import bound, once
 
 BACK = 1_720_000
@@ -111,6 +112,15 @@ def _strftime(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
         return f"CASE WHEN {x} IS NOT NULL THEN {text} END"
 
     return once(as_time(d, sql[0], args[0]), body)
+
+
+def _in_zone(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    """A zone that the server does not know is an error in each row that is reached: asked first, it is NULL in all."""
+    name = zone_of(args[0])
+    zone = d.constant(name, VARCHAR)
+    known = f"(SELECT count(*) > 0 FROM pg_catalog.pg_timezone_names AS z WHERE z.name = {zone})"
+    shown = between_zones(d, sql[1], args[1], lambda x: f"timezone({zone}, {x})")
+    return shown if name == "UTC" else f"CASE WHEN {known} THEN {shown} END"  # the session's own is known
 
 
 # --- starts, differences ----------------------------------------------------------------------------------------------
@@ -249,7 +259,7 @@ DATES: Mapping[str, Spelling] = {
     "date_sub": _passed,
     "date_shift": _moved,
     "time_bucket": _bucket,
-    "timezone": in_zone,
+    "timezone": _in_zone,
     "date_add": shifted("+"),
     "last_day": _last_day,
     "make_date": _made,

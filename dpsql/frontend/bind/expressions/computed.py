@@ -125,7 +125,8 @@ def _bound(column: Declared, table: Table, alone: Policy, places: dict[str, int]
     found = next(_of_more_rows(parsed.tree, table, column, source), None)
     if found is not None:
         raise found
-    bound = bind(parsed, alone)
+    # By UTC's clock: the policy's zone may be another one tomorrow, and with it the period that a row is of.
+    bound = bind(parsed, replace(alone, zone="UTC"))
     match bound.root:
         case Project(input=Scan(columns=columns), items=(item,)) if not bound.notes:
             of = {c.uid: replace(c, uid=places[c.name]) for c in columns}
