@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.frontend.text.lexer import Token, tokens
 from dpsql.frontend.text.quoted_names import quoted
-from dpsql.frontend.text.statement_reader import StatementReader
+from dpsql.frontend.text.statement_reader import StatementReader, parts_about
 
 CREATE, DROP, RECEIVE, TICK = "CREATE DP COUNTER", "DROP DP COUNTER", "RECEIVE DP COUNTER", "TICK DP COUNTER"
 _FORM = f"{CREATE} name AS SELECT key, COUNT(*) AS n FROM table GROUP BY key FROM DATE '2026-12-01' WITH (rho = 0.002)"
@@ -64,24 +64,21 @@ class TickCounter:
 
 
 CounterStatement = CreateCounter | DropCounter | ReceiveCounter | TickCounter
-_FIRST = {"CREATE", "DROP", "RECEIVE", "TICK"}
+_VERBS = {"CREATE", "DROP", "RECEIVE", "TICK"}
 
 
 def counter_statement(sql: str) -> CounterStatement | None:
     """The statement if a text is one of these; None for any other. Raises Rejected DP010: it cannot be read."""
-    if "counter" not in sql[:1_000].lower():
+    found = parts_about(sql, "COUNTER", _VERBS)
+    if found is None:
         return None
-    parts = [t for t in tokens(sql) if t.kind != "comment"]
-    while parts and parts[-1].text == ";":
-        parts.pop()
-    if len(parts) < 3 or [p.upper for p in parts[1:3]] != ["DP", "COUNTER"] or parts[0].upper not in _FIRST:
-        return None
-    reader = _Reader(Source(sql), parts[3:], len(sql))
-    if parts[0].upper == "CREATE":
+    verb, parts = found
+    reader = _Reader(Source(sql), parts, len(sql))
+    if verb == "CREATE":
         return reader.create()
     name = reader.name()
     reader.over()
-    match parts[0].upper:
+    match verb:
         case "DROP":
             return DropCounter(name)
         case "RECEIVE":

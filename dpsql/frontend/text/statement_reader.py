@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.note import NOTHING_RAN
-from dpsql.frontend.text.lexer import RESERVED, Token
+from dpsql.frontend.text.lexer import RESERVED, Token, tokens
 
 _LONGEST = 63
 """Characters of a name."""
+
+
+def parts_about(sql: str, word: str, verbs: Collection[str]) -> tuple[str, list[Token]] | None:
+    """The verb of `CREATE DP SUMMARY …` and its like, and what follows the word; None of any other text."""
+    if word.lower() not in sql[:1_000].lower():
+        return None
+    parts = [t for t in tokens(sql) if t.kind != "comment"]
+    while parts and parts[-1].text == ";":
+        parts.pop()
+    about = len(parts) >= 3 and [p.upper for p in parts[1:3]] == ["DP", word] and parts[0].upper in verbs
+    return (parts[0].upper, parts[3:]) if about else None
 
 
 class StatementReader:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.diagnostics.diagnostic import Source
-from dpsql.frontend.text.lexer import tokens
 from dpsql.frontend.text.quoted_names import quoted
-from dpsql.frontend.text.statement_reader import StatementReader
+from dpsql.frontend.text.statement_reader import StatementReader, parts_about
 
 CREATE, DROP = "CREATE DP SUMMARY", "DROP DP SUMMARY"
 _FORM = "CREATE DP SUMMARY name ON table (column, …) WITH (k = 2, epsilon = 0.5)"
@@ -59,17 +58,12 @@ SummaryStatement = CreateSummary | DropSummary
 
 def summary_statement(sql: str) -> SummaryStatement | None:
     """The statement if a text is one of these; None for any other. Raises Rejected DP010: it cannot be read."""
-    if "summary" not in sql[:1_000].lower():
+    found = parts_about(sql, "SUMMARY", ("CREATE", "DROP"))
+    if found is None:
         return None
-    parts = [t for t in tokens(sql) if t.kind != "comment"]
-    while parts and parts[-1].text == ";":
-        parts.pop()
-    if len(parts) < 3 or [p.upper for p in parts[1:3]] != ["DP", "SUMMARY"]:
-        return None
-    if parts[0].upper not in ("CREATE", "DROP"):
-        return None
-    reader = _Reader(Source(sql), parts[3:], len(sql))
-    return reader.create() if parts[0].upper == "CREATE" else reader.drop()
+    verb, parts = found
+    reader = _Reader(Source(sql), parts, len(sql))
+    return reader.create() if verb == "CREATE" else reader.drop()
 
 
 class _Reader(StatementReader):
