@@ -145,6 +145,10 @@ class _Drafted:
             yield f"    #   or  {',  '.join(_short(p) for p in likely if p is not unit)}"
         if unit.limit:
             yield f"    {unit.limit}"
+        own = self.seen.get(table.name, FirstRows()).own.get(unit.column, ()) if not unit.to else ()
+        if names := [c.name for c in table.columns if c.name in own]:
+            yield f"    belongs_to_unit: {listing(names)}   # in the first rows no two {unit.unit} ids share one:"
+            yield f"    #   averages over  GROUP BY {reference(names[0])}  need it; no noise rests on it"
         if table.primary_key and all(c in known for c in table.primary_key):
             yield f"    primary_key: {listing(table.primary_key)}"
         keys = [key for key in table.unique if key and all(c in known for c in key)]
