@@ -25,6 +25,16 @@ def small(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 9 else None
 
 
+def about(x: float | Fraction) -> str:
+    """A number that nobody copies, to four digits: 12.35, 17,970, 1.8 million."""
+    value = float(x)
+    size = abs(value)
+    for name, of in (("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+        if of <= size < 1e15:
+            return f"{value / of:.3g} {name}" if size < 999.5 * of else f"{value / of:,.0f} {name}"
+    return f"{value:,.0f}" if 1000 <= size < 1e6 else f"{value:.4g}"
+
+
 def number(x: Fraction | int) -> str:
     """An exact number, as a decimal where it has a short one: 1/5 is 0.2, 1/1000000000 is 1e-9, 1/3 is 1/3."""
     if x.denominator == 1:

@@ -23,6 +23,7 @@ from dpsql.faces.server.web.api.bodies import Body, MalformedBody, Question, Que
 from dpsql.faces.server.web.api.openapi import alone
 from dpsql.faces.server.web.hints import in_json
 from dpsql.faces.server.web.session_asking import Asker, WaitingClient
+from dpsql.planner.postprocessing.planning.forms import TOO_HIGH, TOO_LOW
 
 Data = dict[str, Any]
 _PAGE: Final = re.compile(r"`dpsql rule (DP\d+)`")
@@ -187,8 +188,8 @@ def _cell(value: object, interval: Sequence[object] | None) -> str:
         return "NULL" if value is None else one_line(str(value))
     low, high = interval
     if low is None or high is None:
-        end = f"at most {_short(high)}" if low is None else f"at least {_short(low)}"
-        return f"{_short(value)} ({end}; cut by an unknown amount)"
+        end = f"at most {_short(high)}; {TOO_HIGH}" if low is None else f"at least {_short(low)}; {TOO_LOW}"
+        return f"{_short(value)} ({end})"
     return f"{_short(value)} ({_short(low)} to {_short(high)})"
 
 
