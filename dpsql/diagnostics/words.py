@@ -5,6 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+TOO_LOW, TOO_HIGH = "too low by an unknown amount", "too high by an unknown amount"
+"""Of a number whose interval has one end: limits have cut what lies beyond."""
+
 
 def with_article(name: object) -> str:
     """A type's name with its article: an INTEGER, a VARCHAR, a UBIGINT."""

@@ -8,9 +8,9 @@ from typing import Any
 from dpsql.answers.results.cell_texts import cell, reach_of
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.layout import printable
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.cli.table_layout import print_table
 from dpsql.frontend.aggregates.formula import Ends
-from dpsql.planner.postprocessing.planning.forms import TOO_HIGH, TOO_LOW
 from dpsql.service.batches.batch_release import BatchAnswer, BatchRelease
 
 

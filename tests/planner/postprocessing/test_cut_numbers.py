@@ -12,7 +12,8 @@ import pytest
 
 import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.planner.postprocessing.planning.forms import OF_CUT, TOO_HIGH, TOO_LOW
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
+from dpsql.planner.postprocessing.planning.forms import OF_CUT
 
 CUSTOMER = {"type": "bigint", "nullable": False}
 KIND = {"type": "varchar", "domain": ["a", "b", "c"], "nullable": False}

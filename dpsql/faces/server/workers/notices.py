@@ -13,10 +13,10 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
 from dpsql.diagnostics.diagnostic import Diagnostic, Mark
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.note import Note, Rank, Topic
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.server.packed_rows import MOST_BYTES, TooManyBytes, packed
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.planner.plan import Plan
-from dpsql.planner.postprocessing.planning.forms import TOO_HIGH, TOO_LOW
 from dpsql.service.accounts.remaining_budgets import total
 from dpsql.service.query import accuracy, at_most
 from dpsql.service.session import Session

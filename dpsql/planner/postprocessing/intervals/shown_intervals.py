@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.core.noise.integer_columns import Floats
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.frontend.aggregates.formula import Ends
 from dpsql.planner.postprocessing.intervals.column_enclosures import ELSEWHERE, FINE, LOST, WHY, Bounds
 from dpsql.planner.postprocessing.intervals.derived_columns import (
@@ -24,7 +25,7 @@ from dpsql.planner.postprocessing.intervals.derived_columns import (
     TotalColumn,
     nothing,
 )
-from dpsql.planner.postprocessing.planning.forms import TOO_HIGH, TOO_LOW, Form
+from dpsql.planner.postprocessing.planning.forms import Form
 
 _MOST_LEVELS = 24
 """Different numbers of atoms in the rows of one column; more are put together, which only widens."""

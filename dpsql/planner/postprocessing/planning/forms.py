@@ -194,8 +194,6 @@ class Form:
 
 
 _COMPARES = "it compares noisy numbers"
-TOO_LOW, TOO_HIGH = (f"too {what} by an unknown amount" for what in ("low", "high"))
-"""Of a number whose interval has one end: limits have cut what lies beyond."""
 """Why an end of an interval is missing."""
 OF_CUT = "made of numbers that a limit cuts"
 EXACT = Form(IntervalMethod.EXACT)

@@ -6,8 +6,8 @@ import datetime as dt
 
 import dpsql
 from dpsql.faces.cli.new_files import write_text
+from dpsql.faces.report.deployment_entry import registry
 from dpsql.faces.report.page import report
-from dpsql.faces.report.registry import registry
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
 from dpsql.service.accounts.ledgers import look_at_ledger, place_of

@@ -16,6 +16,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.diagnostics.pages_loader import find_code, load_page
 from dpsql.diagnostics.render import render_text
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.server.statements import Login, Refused
 from dpsql.faces.server.web.api import problems
 from dpsql.faces.server.web.api import responses as answers
@@ -23,7 +24,6 @@ from dpsql.faces.server.web.api.bodies import Body, MalformedBody, Question, Que
 from dpsql.faces.server.web.api.openapi import alone
 from dpsql.faces.server.web.hints import in_json
 from dpsql.faces.server.web.session_asking import Asker, WaitingClient
-from dpsql.planner.postprocessing.planning.forms import TOO_HIGH, TOO_LOW
 
 Data = dict[str, Any]
 _PAGE: Final = re.compile(r"`dpsql rule (DP\d+)`")

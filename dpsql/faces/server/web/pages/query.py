@@ -11,12 +11,12 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.privacy_loss import NO_LOSS, left_text, show_left
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.note import BESIDE_NOTES, Note, foremost, in_order, note_records
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
 from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, refusal, table, warnings
 from dpsql.faces.server.web.session_asking import Cost, GivenRows, Operator
-from dpsql.planner.postprocessing.planning.forms import TOO_HIGH, TOO_LOW
 
 MOST_ROWS = 1_000
 """Rows of an answer that a page shows."""
