@@ -6593,6 +6593,42 @@ MUTATIONS = (
     *(
         Mutation(
             name,
+            "dpsql/planner/postprocessing/planning/decided_by_noise.py",
+            old,
+            new,
+            breaks,
+            ("tests/planner/postprocessing/test_decided_by_noise.py",),
+        )
+        for name, old, new, breaks in (
+            (
+                "decided-by-filters",
+                "            return replace(noise, chosen=noise.chosen or used)",
+                "            return noise",
+                "rows above a noisy average are counted with an interval that misses the truth",
+            ),
+            (
+                "decided-by-joins",
+                "noise.chosen and not _takes_whole_groups(node, noise, theirs, own, grouped)",
+                "False",
+                "rows of groups that noise has chosen are counted with an interval",
+            ),
+            (
+                "decided-values",
+                "    return tuple(chosen or noise.used(c.expressions) for c in node.components)",
+                "    return tuple(chosen for c in node.components)",
+                "a sum of distances from a noisy average has an interval that misses the truth",
+            ),
+            (
+                "decided-public-groups",
+                "    grouped = _own(keyed.items) if keyed.sources is None else _NONE",
+                "    grouped = _own(keyed.items)",
+                "a public group that noise has left out is 0, with an interval",
+            ),
+        )
+    ),
+    *(
+        Mutation(
+            name,
             f"dpsql/planner/postprocessing/{path}",
             old,
             new,
