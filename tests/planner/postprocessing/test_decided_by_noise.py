@@ -102,8 +102,10 @@ def test_what_such_an_interval_would_hold(
     monkeypatch.setattr(cut_numbers, "decided_by_noise", lambda release: (False,) * len(release.node.components))
     held = 0
     for run in range(40):
-        ((low, high),) = (row["x"] for row in con.sql(f"{sql} -- {run}").run(epsilon=1, fresh=True).intervals())  # type: ignore[misc]
-        held += low <= truth <= high  # type: ignore[operator]
+        (row,) = con.sql(f"{sql} -- {run}").run(epsilon=1, fresh=True).intervals()
+        low, high = row["x"] or (None, None)
+        assert low is not None and high is not None
+        held += low <= truth <= high
     assert held < 20
 
 

@@ -80,16 +80,15 @@ def _below(tagged: Tagged[Facts], grouped: Columns) -> _Noise:
     if not any(each.there for each in found):
         return _Noise()
     if isinstance(node, Join):
-        return _joined(node, *found, grouped)
+        return _joined(node, found[0], found[1], grouped)
     noise = _Noise(_NONE.union(*(each.of for each in found)), any(each.chosen for each in found), found[0].keys, True)
     used = noise.used(expressions(node))
     match node:
         case Project(items=items):
             of = frozenset(i.column.uid for i in items if columns_of(i.expr) & noise.of)
             renamed = {i.expr.uid: i.column.uid for i in items if isinstance(i.expr, Column)}
-            keys = noise.keys
-            keys = frozenset(renamed[k] for k in keys) if keys is not None and keys <= renamed.keys() else None
-            return replace(noise, of=of, keys=keys)
+            kept = noise.keys is not None and noise.keys <= renamed.keys()
+            return replace(noise, of=of, keys=frozenset(renamed[k] for k in noise.keys or ()) if kept else None)
         case Filter():
             return replace(noise, chosen=noise.chosen or used)
         case Sort():
@@ -102,14 +101,14 @@ def _below(tagged: Tagged[Facts], grouped: Columns) -> _Noise:
         case Window(calls=windows):
             made = frozenset(w.column.uid for w in windows) if used or noise.chosen else _NONE
             return replace(noise, of=noise.of | made)
-        case Aggregate(keys=keys, calls=calls):
+        case Aggregate(keys=made_by, calls=calls):
             of = frozenset(
                 c.column.uid
                 for c in calls
                 if noise.chosen or noise.used([*arguments(c), *([] if c.filter is None else [c.filter])])
             )
-            chosen = bool(keys) and (noise.chosen or noise.used([k.expr for k in keys]))
-            return _Noise(of, chosen, frozenset(k.column.uid for k in keys), True)
+            chosen = bool(made_by) and (noise.chosen or noise.used([k.expr for k in made_by]))
+            return _Noise(of, chosen, frozenset(k.column.uid for k in made_by), True)
     made = frozenset(c.uid for c in made_columns(node)) if used else _NONE
     return _Noise(noise.of | made, noise.chosen or used, None, True)
 
@@ -129,12 +128,8 @@ def _takes_whole_groups(
 ) -> bool:
     """Whether rows whose choice had noise join, or leave out, all rows of a group. own: what they are joined by."""
     by = frozenset(e.uid for e in theirs if isinstance(e, Column))
-    if (
-        node.kind not in (JoinKind.SEMI, JoinKind.INNER)
-        or not theirs
-        or len(by) < len(set(theirs))
-        or not by <= grouped
-    ):
+    columns = bool(theirs) and all(isinstance(e, Column) for e in theirs)
+    if node.kind not in (JoinKind.SEMI, JoinKind.INNER) or not columns or not by <= grouped:
         return False
     once = frozenset(e.uid for e in own if isinstance(e, Column))
     return node.kind is JoinKind.SEMI or (noise.keys is not None and noise.keys <= once)
