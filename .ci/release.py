@@ -86,7 +86,7 @@ def pythons(given: Sequence[str]) -> dict[str, str]:
     """Version → a Python of it that this machine has and that starts."""
     kept = []
     if shutil.which("pyenv"):
-        kept = [str(p) for p in Path(run("pyenv", "root").strip()).glob("versions/*/bin/python3.*")]
+        kept = [str(p) for p in Path(run("pyenv", "root").strip()).glob("versions/*/bin/python")]
     found: dict[str, str] = {}
     for candidate in given or [*(f"python{version}" for version in VERSIONS), *sorted(kept)]:
         path = shutil.which(candidate)
