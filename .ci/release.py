@@ -138,7 +138,8 @@ def main() -> None:
             place = work / version
             place.mkdir()
             installed = environment_of(python, place / "environment", wheel)
-            print(f"Python {version}: {run(installed / 'dpsql', '--version').strip()} answers: {answers(installed, place)}")
+            named = run(installed / "dpsql", "--version").strip()
+            print(f"Python {version}: {named} answers: {answers(installed, place)}")
             if number == 0:
                 bill = DIST / f"{wheel.name.partition('-py3')[0]}.cdx.json"
                 run(
