@@ -1,4 +1,4 @@
-"""What a stranger finds: valid files of the repository's host, and a wheel and an sdist that come out the same twice."""
+"""What a stranger finds: valid files of the host, and a wheel and an sdist that come out the same twice."""
 
 from __future__ import annotations
 
