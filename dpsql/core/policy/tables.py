@@ -212,7 +212,7 @@ class Copied:
     total: Column | None = None
     units: Mapping[str, Column] = field(default_factory=dict, hash=False)
     identity: str = ""
-    carried: tuple[Carried, ...] = ()
+    carried: tuple[Carried, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class Table:
     columns: Mapping[str, Column] = field(default_factory=dict, hash=False)
     search_rows: bool = False
     prepared: Literal["true", "auto"] | None = None
-    carries: tuple[Carry, ...] = ()
+    carries: tuple[Carry, ...] = field(default=(), compare=False)
     copied: Copied | None = None
     stored: Stored | None = None
     grows: Growth | None = None

@@ -270,7 +270,7 @@ class TableFile(_File):
     prepared: FlagOrAuto | None = None
     """true: queries read the copy that `dpsql prepare` makes, in which no unit has more than max_rows_per_unit rows;
     auto: where there is one of the data as it is. All tables of a unit say the same."""
-    carries: list[Carry] = []
+    carries: list[Carry] | None = None
     """Tables whose columns the copy carries beside each row, so that a query that joins them reads one table: public
     ones, or those of the same unit, each found by a declared key, perhaps of one carried before it."""
     grows: GrowsFile | None = None

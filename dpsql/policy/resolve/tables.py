@@ -101,7 +101,7 @@ _PREPARED: Mapping[bool | str | None, Literal["true", "auto"] | None] = {
 
 def _carries(scope: PolicyScope, loc: Loc, name: str, spec: TableFile) -> tuple[Carry, ...]:
     found: list[Carry] = []
-    for i, each in enumerate(spec.carries):
+    for i, each in enumerate(spec.carries or ()):
         table = scope.table((*loc, i), each.table)
         if table is None:
             continue
