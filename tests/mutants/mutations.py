@@ -413,7 +413,7 @@ MUTATIONS = (
     ),
     Mutation(
         "made-up-charges",
-        "dpsql/service/made_up/ledger.py",
+        "dpsql/service/made_up/service.py",
         "replace(entry, charges={}, received={}, regions={}, received_regions={})",
         "entry",
         "made-up answers are charged",
@@ -2348,7 +2348,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bounds-found-for-nothing",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         "own = part_of(settings, policy, share)",
         "own = part_of(settings, policy, share * 2)",
         "a search that costs more than its part of what is asked",
@@ -5726,7 +5726,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unasked-against-the-query-s-word",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         'settings.search is None and policy.search == "auto"',
         'policy.search == "auto"',
         "a query that wants declared limits has a part of its ε find others",
@@ -5846,7 +5846,7 @@ MUTATIONS = (
     ),
     Mutation(
         "roots-whatever-was-chosen-first",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         "gaussian = settings.rooted and settings.family == DiscreteGaussian.name",
         "gaussian = False",
         "Gaussian noise follows the sum of an id's totals, and cuts more for nothing",

@@ -43,9 +43,8 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import TOTAL, limit_of, owner_column, units_column
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import PathUnit
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, Names
+from dpsql.core.printing.expressions import Aliases, Block, Names
 from dpsql.core.printing.forms.kept_first import SALT
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.relational_nodes import Emitter
