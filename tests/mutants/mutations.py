@@ -6711,6 +6711,13 @@ MUTATIONS = (
                 "what is cut from a sum of negative values is looked for above it",
             ),
             (
+                "found-cuts-in-sql",
+                "intervals/ends_in_sql.py",
+                "            noises = noises or Noises(releases, cut)",
+                "            noises = noises or Noises(releases)",
+                "DP_INTERVAL_HIGH is NULL where octaves tell how much a limit cuts",
+            ),
+            (
                 "found-cuts-of-roots",
                 "intervals/found_cuts.py",
                 "        np.add.at(found, rows, each**2)",
