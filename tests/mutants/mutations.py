@@ -5679,8 +5679,8 @@ MUTATIONS = (
     Mutation(
         "octaves-evidence-for-one",
         "dpsql/planner/postprocessing/searches/octaves.py",
-        "return self._reached(_RARE * self.cells)",
-        "return self._reached(20)",
+        "return reached(noise, _RARE * cells)",
+        "return reached(noise, 20)",
         "noise of an empty octave is taken for units, and the limit is far too large",
         ("tests/planner/postprocessing/test_octaves.py",),
     ),
