@@ -25,6 +25,7 @@ from dpsql.planner.rewrites.joins.order_joins import order_joins
 from dpsql.planner.rewrites.joins.place_conditions import place_conditions
 from dpsql.planner.rewrites.joins.read_periods import read_periods
 from dpsql.planner.rewrites.keys.add_group_keys import add_group_keys
+from dpsql.planner.rewrites.keys.leave_out_unlisted import leave_out_unlisted
 from dpsql.planner.rewrites.keys.list_choices import list_choices
 from dpsql.planner.rewrites.keys.pick_groups import pick_groups
 from dpsql.planner.rewrites.keys.whole_keys import whole_keys
@@ -51,6 +52,7 @@ RULES: tuple[Rewrite, ...] = (
     count_partners,
     limit_frequencies,
     keep_private,
+    leave_out_unlisted,
     clip_columns,
     refuse_constants,
     sum_integers,
