@@ -17,7 +17,9 @@ people: {unit: {of: person, column: id}, unique: [[id]], columns: {id: {type: bi
 """
 )
 DBT = "SELECT COUNT(*) AS failures, COUNT(*) <> 0 AS should_warn, COUNT(*) <> 0 AS should_error FROM ({}) AS dbt_internal_test"
-UNIQUE = "SELECT {0} AS unique_field, COUNT(*) AS n_records FROM {1} WHERE {0} IS NOT NULL GROUP BY {0} HAVING COUNT(*) > 1"
+UNIQUE = (
+    "SELECT {0} AS unique_field, COUNT(*) AS n_records FROM {1} WHERE {0} IS NOT NULL GROUP BY {0} HAVING COUNT(*) > 1"
+)
 ACCEPTED = (
     "WITH all_values AS (SELECT {} AS value_field, COUNT(*) AS n_records FROM orders GROUP BY 1) "
     "SELECT * FROM all_values WHERE value_field NOT IN ('a', 'b')"
@@ -78,9 +80,14 @@ def test_why_is_said() -> None:
 
 def test_the_answers_are_those_of_no_rows() -> None:
     own = duckdb.connect()
-    own.execute("CREATE TABLE orders AS SELECT i AS nr, i // 4 AS id, CAST(i % 10 AS INTEGER) AS x, 1 AS y, 'a' AS state, 'b' AS kind FROM range(40) AS t(i)")
+    own.execute(
+        "CREATE TABLE orders AS SELECT i AS nr, i // 4 AS id, CAST(i % 10 AS INTEGER) AS x, 1 AS y, 'a' AS state, 'b' AS kind FROM range(40) AS t(i)"
+    )
     own.execute("CREATE TABLE people AS SELECT i AS id, CAST(3 AS INTEGER) AS age FROM range(10) AS t(i)")
     with dpsql.connect(own, policy=POLICY, ledger=":memory:", optimizers="ours") as con:
         for name, sql in FREE.items():
             if name != "by groups":
-                assert con.sql(sql).run(epsilon=1).fetchall() == own.sql(sql.replace("SUM(", "COUNT(NULL) + SUM(")).fetchall()
+                assert (
+                    con.sql(sql).run(epsilon=1).fetchall()
+                    == own.sql(sql.replace("SUM(", "COUNT(NULL) + SUM(")).fetchall()
+                )
