@@ -6651,10 +6651,10 @@ MUTATIONS = (
                 "a sum of distances from a noisy average has an interval that misses the truth",
             ),
             (
-                "decided-public-groups",
-                "    grouped = _own(keyed.items) if keyed.sources is None else _NONE",
-                "    grouped = _own(keyed.items)",
-                "a public group that noise has left out is 0, with an interval",
+                "decided-padded-groups",
+                "        case Join(kind=JoinKind.SEMI | JoinKind.ANTI | JoinKind.LEFT) if not at:",
+                "        case Join():",
+                "rows that an outer join pads are counted with an interval, however many noise has padded",
             ),
         )
     ),
