@@ -35,7 +35,8 @@ PERIOD_IDS, RIDER_DAYS = "tests/core/policy/test_period_ids.py", "tests/planner/
 PARTS = ("tests/core/analysis/test_period_parts.py",)
 STORED_DAYS = ("tests/answers/stored/test_stored_days.py",)
 
-GRAMMAR, GATE = "dpsql/core/gate/grammar.py", ("tests/core/gate/test_gate.py",)
+GRAMMAR, TOKENS = "dpsql/core/gate/grammar.py", "dpsql/core/gate/scalar_tokens.py"
+GATE = ("tests/core/gate/test_gate.py",)
 
 MUTATIONS = (
     # --- the gate ---
@@ -72,23 +73,23 @@ MUTATIONS = (
             ),
             (
                 "glued",
-                GRAMMAR,
+                TOKENS,
                 "if not _glued(self.text[end - 1 : end + 1]):",
                 "if True:",
                 "a column's name ends before it ends",
             ),
             (
                 "symbols",
-                GRAMMAR,
+                TOKENS,
                 "      | [^\\s\\w(),\\[\\]'\"`\\0$]+",
                 "      | [^\\s\\w(),\\[\\]'\"`\\0$]",
                 "`--` is two signs instead of a comment",
             ),
-            ("numbers", GRAMMAR, "D?(?![\\w.])", "D?", "a number goes on as a word"),
-            ("nul", GRAMMAR, "('(?:[^'\\0]|'')*')", "('(?:[^']|'')*')", "a literal holds a mark"),
+            ("numbers", TOKENS, "D?(?![\\w.])", "D?", "a number goes on as a word"),
+            ("nul", TOKENS, "('(?:[^'\\0]|'')*')", "('(?:[^']|'')*')", "a literal holds a mark"),
             (
                 "escapes",
-                GRAMMAR,
+                TOKENS,
                 "|\\\\u0024|\\\\u0000)*')",
                 "|\\\\.)*')",
                 "Spark reads escapes that are never printed",
@@ -153,8 +154,8 @@ MUTATIONS = (
             (
                 "collation",
                 GRAMMAR,
-                "            self.expect('\"C\"')\n\n    def atom",
-                "            self.step()\n\n    def atom",
+                "            self.expect('\"C\"')\n\n    def other",
+                "            self.step()\n\n    def other",
                 "texts are compared by another collation",
             ),
             (

@@ -3,22 +3,21 @@
 *Claim.* What is admitted is one expression of an engine: it reads the atoms that are listed and nothing else, calls
 functions of the engine's list alone, and begins and ends within itself, so that no text around it changes what it is.
 *Why.* It is parsed, strictly. A word is an atom, a word of the grammar, or on a list (vocabularies.py). Symbols are
-read as long as they go on, and each has to be listed: there is no comment and no `;`. Of subqueries there is one form,
-which names a value and reads no table; there is no window, and no comma or AS outside of calls and casts. The whole is
-a primary: in brackets, or a call, a CASE, a constant. An atom is a column, or a text that passed by itself: a primary
-in place of a primary. *When it would be false.* A function on the list that is volatile, or reads others' rows or a
-setting; an engine that reads a text otherwise than its settings promise (`standard_conforming_strings`, Spark's
-escapes); an atom that is no primary. *Tested by* tests/core/gate/test_gate.py, tests/core/gate/test_vocabularies.py,
-tests/deep/core/gate/test_gate_fuzzed.py.
+read as long as they go on, and each has to be listed: there is no comment and no `;` (scalar_tokens.py). Of subqueries
+there is one form, which names a value and reads no table, and one that asks a server for its zones; there is no window,
+and no comma or AS outside of calls and casts. The whole is a primary: in brackets, or a call, a CASE, a constant. An
+atom is a column, or a text that passed by itself: a primary in place of a primary. *When it would be false.* A function
+on the list that is volatile, or reads others' rows or a setting; an engine that reads a text otherwise than its
+settings promise (`standard_conforming_strings`, Spark's escapes); an atom that is no primary. *Tested by*
+tests/core/gate/test_gate.py, tests/core/gate/test_vocabularies.py, tests/deep/core/gate/test_gate_fuzzed.py.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
+from dpsql.core.gate.scalar_tokens import NotScalar, ScalarTokens
 from dpsql.core.gate.vocabularies import OF_DIALECTS, Vocabulary
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
@@ -26,34 +25,8 @@ from dpsql.diagnostics.errors import reject
 _COMPARED: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _LIKE: Final = frozenset({"LIKE", "ILIKE"})
 _CONSTANTS: Final = frozenset({"NULL", "TRUE", "FALSE"})
-_QUOTED: Final = r'"(?:[^"\0]|"")*"|`(?:[^`\0]|``)*`'
-_TOKEN: Final = re.compile(
-    rf"""[ \n]*(
-        \d+(?:\.\d+)?(?:e[-+]?\d+)?D?(?![\w.])
-      | [A-Za-z_]\w*(?:\.(?:\w+|{_QUOTED}))?
-      | \0[^\0']+\0
-      | "C"
-      | [(),\[\]]
-      | [^\s\w(),\[\]'"`\0$]+
-      | \Z
-    )""",
-    re.ASCII | re.VERBOSE,
-)
-"""A number, a word with or without the name of a column behind it, a mark, a collation, a bracket, symbols, the end."""
-_TEXTS: Final = {
-    False: re.compile(r"[ \n]*('(?:[^'\0]|'')*')"),
-    True: re.compile(r"[ \n]*('(?:[^'\0\\$]|\\[\\']|\\u0024|\\u0000)*')"),
-}
-"""A literal, where a backslash is a character, and where it is not: then as literals are printed."""
-_BLANK: Final = re.compile("[ \n]*")
-_NO_TOKEN: Final = "?"
-_WORD: Final = re.compile(r"\w", re.ASCII)
 _MOST_KEPT: Final = 2_000
 """Characters of a text that is remembered."""
-
-
-class NotScalar(Exception):
-    """A text is no scalar expression over its atoms."""
 
 
 def admitted(text: str, atoms: tuple[str, ...], dialect: str, span: Span | None = None) -> str:
@@ -74,56 +47,8 @@ def is_scalar(text: str, atoms: tuple[str, ...], words: Vocabulary) -> bool:
     return True
 
 
-class _Parser:
-    """Reads a text from left to right; each method reads what it is named by, or raises NotScalar.
-
-    token: the next one, which ends at `end`; "" behind the last.
-    """
-
-    def __init__(self, text: str, atoms: Collection[str], words: Vocabulary) -> None:
-        self.text, self.words = text, words
-        self.atoms: Collection[str] = sorted(atoms, key=len, reverse=True)
-        self.read = set[str]()
-        self.end = self.start = 0
-        self.token = ""
-        self.step()
-
-    # --- tokens ------------------------------------------------------------------------------------------------------
-
-    def step(self, at: int | None = None) -> None:
-        """To the next token."""
-        at = self.end if at is None else at
-        found = _TOKEN.match(self.text, at) or _TEXTS[self.words.escapes].match(self.text, at)
-        if found is None:  # of which an atom may begin, and nothing else
-            self.start = self.end = _BLANK.match(self.text, at).end()  # type: ignore[union-attr]
-            self.token = _NO_TOKEN
-            return
-        self.start, self.end = found.span(1)
-        self.token = found[1]
-
-    def took(self, token: str) -> bool:
-        """Whether this was the next token."""
-        if self.token != token:
-            return False
-        self.step()
-        return True
-
-    def expect(self, *tokens: str) -> None:
-        for token in tokens:
-            if not self.took(token):
-                raise NotScalar
-
-    def one_of(self, allowed: Collection[str]) -> str:
-        token = self.token
-        if token not in allowed:
-            raise NotScalar
-        self.step()
-        return token
-
-    def literal(self) -> None:
-        if not self.token.startswith("'"):
-            raise NotScalar
-        self.step()
+class _Parser(ScalarTokens):
+    """Each method reads what it is named by, or raises NotScalar."""
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
@@ -197,17 +122,6 @@ class _Parser:
     def collation(self) -> None:
         if self.words.collates and self.took("COLLATE"):
             self.expect('"C"')
-
-    def atom(self) -> bool:
-        """Whether an atom stands here, and something else behind it."""
-        for atom in self.atoms:
-            if self.text.startswith(atom, self.start):
-                end = self.start + len(atom)
-                if not _glued(self.text[end - 1 : end + 1]):
-                    self.read.add(atom)
-                    self.step(end)
-                    return True
-        return False
 
     def other(self) -> None:
         token, words = self.token, self.words
@@ -396,11 +310,3 @@ _SPECIAL: Final = {
     "trim": _Parser.trim,
     "transform": _Parser.transform,
 }
-
-
-def _glued(pair: str) -> bool:
-    """Whether two characters are of one token: the last of an atom and the next one."""
-    return len(pair) == 2 and (
-        (_WORD.match(pair[0]) is not None and (_WORD.match(pair[1]) is not None or pair[1] in ".'"))
-        or pair in ("''", '""', "``")
-    )

@@ -22,7 +22,8 @@ ENGINES = {"duckdb": DUCKDB, "postgres": POSTGRES, "spark": SPARK}
 
 EVERYWHERE = [
     "x", "0", "12.5", "1e-07", "NULL", "TRUE", "'a'", "'it''s; -- $ (SELECT 1)'", "(x)", "((x + 1) * -2)", "(- -5)",
-    "(NOT x > 1 AND x IS NOT NULL OR FALSE)", "(x IS DISTINCT FROM s)", "(x IS NOT DISTINCT FROM 1)", "(x IS NOT TRUE)",
+    "(NOT x > 1 AND x IS NOT NULL OR FALSE)", "(x IS DISTINCT FROM s)", "(x IS NOT DISTINCT FROM 1)",
+    "(x IS NOT TRUE)",
     "(x BETWEEN 1 AND 2 AND s = 'a')", "(x NOT BETWEEN 1 AND 2)", "(x IN (1, 2))", "(x NOT IN (1))", "(s LIKE 'a%')",
     "CASE WHEN x > 1 THEN CASE WHEN x > 2 THEN 1 END WHEN s = 'b' THEN 2 ELSE 3 END", "COALESCE(x, 1)", "abs(x)",
     "(a || 'b' || COALESCE(a, 'c'))", "DATE '2024-02-29'", "(x\n+ 1)", "(\0p1\0 % 2)",
@@ -63,7 +64,8 @@ NOWHERE = {
         "(SELECT 1)", "(SELECT x FROM t)", "(SELECT x)", "(x IN (SELECT 1))", "(EXISTS (SELECT 1))", "((SELECT x))",
         "(SELECT v.x0 FROM (SELECT x AS x0) AS v)", "(SELECT x FROM (SELECT x AS x0 OFFSET 0) AS v)",
         "(SELECT v.x1 FROM (SELECT x AS x0 OFFSET 0) AS v)", "(SELECT v.x0 FROM (SELECT x AS x1 OFFSET 0) AS v)",
-        "(SELECT v.x0 FROM (SELECT x AS x0 OFFSET 1) AS v)", "(SELECT v.x0 FROM (SELECT x AS x0 FROM t OFFSET 0) AS v)",
+        "(SELECT v.x0 FROM (SELECT x AS x0 OFFSET 1) AS v)",
+        "(SELECT v.x0 FROM (SELECT x AS x0 FROM t OFFSET 0) AS v)",
         "(SELECT v.x0, 1 FROM (SELECT x AS x0 OFFSET 0) AS v)", "(SELECT v.x0 FROM t)", "(SELECT v.x0 FROM t AS v)",
         "(SELECT v.x0 FROM (SELECT x AS x0 OFFSET 0) AS v WHERE x > 1)",
         "(SELECT y FROM (SELECT x AS x0 OFFSET 0) AS v)",
@@ -76,7 +78,8 @@ NOWHERE = {
         "now()", "random()", "random(x)", "sum(x)", "current_setting('a')", "CURRENT_DATE", "current_user", "ABS(x)",
         "nextval('a')", "version()", "getvariable('a')", "pg_sleep(x)", "pg_temp.dpsql_1()", f"{MADE}0()",
         f"x.{MADE}()", "pg_temp.f(x)", "f(x)",
-        "pg_catalog.abs(x)", "abs()", "NULLIF(x)", "NULLIF(x, x, x)", "TRY()", "TRY(x, x)", "COALESCE()", "Coalesce(x)", "dpsql_00(x)", "rand()", "reflect('a')", "abs (x",
+        "pg_catalog.abs(x)", "abs()", "NULLIF(x)", "NULLIF(x, x, x)", "TRY()", "TRY(x, x)", "COALESCE()",
+        "Coalesce(x)", "dpsql_00(x)", "rand()", "reflect('a')", "abs (x",
     ],
     "with another statement, or a comment": [
         "x;", "(x; DELETE)", "(x) -- y", "(x --\n)", "(x /* y */)", "(x + 1 # y\n)", "(1--1)", "(x */ 2)", "(x ;)",
@@ -89,7 +92,8 @@ NOWHERE = {
         "(x ×2)", "(x\t+ 1)", "(x\r+ 1)", "(x\u00a0+ 1)", "{x}", "{'a': x}", "x[1]", "(x[x])", "x[0:1]", "(x).y",
     ],
     "with a literal that is none": [
-        "'a", "'a''", "''' OR x", "E'a'", "U&'a'", "N'a'", "B'1'", "$$a$$", "'a\0'", "1.", ".5", "1x", "0x1F", "1_000",
+        "'a", "'a''", "''' OR x", "E'a'", "U&'a'", "N'a'", "B'1'", "$$a$$", "'a\0'", "1.", ".5", "1x", "0x1F",
+        "1_000",
         "1e", "1E5", "1.5.5", "5AND", "(1AND 1)", "DATE x", "DATE ('a')", "INTERVAL '1'", "INTERVAL '1' YEAR", '"C"',
         "TIME x", "DATE", "DATE 5", "'a' COLLATE \"D\"", "s COLLATE C",
     ],
@@ -107,14 +111,16 @@ NOWHERE = {
     "with a cast to what is not listed": [
         "CAST(x)", "CAST(x INTEGER)", "CAST(x AS)", "CAST(x AS y)", "CAST(x AS regclass)", "CAST(x, INTEGER)",
         "CAST(AS INTEGER)",
-        "CAST(x AS INTEGER AS INTEGER)", "CAST(x AS DECIMAL(x))", "CAST(x AS integer) integer", "CAST(x AS ENUM('a'))",
+        "CAST(x AS INTEGER AS INTEGER)", "CAST(x AS DECIMAL(x))", "CAST(x AS integer) integer",
+        "CAST(x AS ENUM('a'))",
         "CAST(x AS STRUCT(a INTEGER))", "CAST x AS INTEGER", "CAST(x AS INTEGER + 1)", "CAST(x y AS INTEGER)",
         "CAST(x AS DATEX)", "CAST(x AS DATE x)", "CAST(x AS \"C\")",
     ],
 }  # fmt: skip
 OF_ANOTHER = {
     "duckdb": [*OF["postgres"][5:], *OF["spark"][3:-4], "CAST(x AS double precision)", "trim(BOTH 'a' FROM s)"],
-    "postgres": ["TRY(x)", "TRY_CAST(x AS integer)", "(x // 2)", "[x]", "X'00'", "(x * 0.5D)", "(x ^ 1)", "(x div 2)"],
+    "postgres": ["TRY(x)", "TRY_CAST(x AS integer)", "(x // 2)", "[x]", "X'00'", "(x * 0.5D)", "(x ^ 1)",
+    "(x div 2)"],
     "spark": ["TRY(x)", "(x // 2)", "[x, 1]", "ARRAY[x]", "'it''s'", r"'\n'", "'$'", r"'\u0041'", "x[0", "x[-1]",
               "transform(x, v -> v)", "transform(array(x), v -> x)[0]", "transform(array(x), v -> v)",
               "transform(array(x), y -> y)[0]", "transform(array(struct(x AS x0)), v -> v.x1)[0]",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.gate import grammar
+from dpsql.core.gate import grammar, scalar_tokens
 from dpsql.core.gate.grammar import is_scalar
 from dpsql.core.gate.vocabularies import DUCKDB as VOCABULARY
 from dpsql.core.printing.dialects.duckdb import DUCKDB
@@ -37,8 +37,15 @@ CLASSES = {
     "BETWEEN",
     "TYPE",
 }
-OPERATORS = set(["+", "-", "*", "/", "//", "%", "||", "&", "|", "~~", "!~~", "~~*", "!~~*", "like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape"])
-OPERATORS |= {"list_value", "nullif"}
+OPERATORS = {
+    *"+-*/%&|",
+    "//",
+    "||",
+    *(f"{n}{like}" for n in ("", "!") for like in ("~~", "~~*")),
+    "list_value",
+    "nullif",
+}
+OPERATORS |= {f"{n}{like}_escape" for n in ("", "not_") for like in ("like", "ilike")}
 
 
 def foreign(tree: Any, columns: set[tuple[str, ...]]) -> str:
@@ -127,7 +134,8 @@ def test_what_is_admitted_is_one_scalar_expression(seed: int) -> None:
 TWINS: dict[str, tuple[object, str, object]] = {
     "not in brackets": (grammar._Parser, "whole", lambda self: self.expression()),
     "signs by signs": (
-        grammar, "_TOKEN", re.compile(grammar._TOKEN.pattern.replace(r"`\0$]+", r"`\0$]"), re.ASCII | re.VERBOSE),
+        scalar_tokens, "_TOKEN",
+        re.compile(scalar_tokens._TOKEN.pattern.replace(r"`\0$]+", r"`\0$]"), re.ASCII | re.VERBOSE),
     ),
     "any function": (grammar._Parser, "other", None),
 }  # fmt: skip
