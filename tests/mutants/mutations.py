@@ -46,8 +46,8 @@ MUTATIONS = (
             (
                 "not-asked",
                 "dpsql/core/printing/expressions.py",
-                "return admitted(sql, atoms, names.dialect.name, expr.span)",
-                "return sql",
+                "sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)",
+                "sql = tried",
                 "a text enters a statement whatever it is",
             ),
             (
