@@ -35,7 +35,280 @@ PERIOD_IDS, RIDER_DAYS = "tests/core/policy/test_period_ids.py", "tests/planner/
 PARTS = ("tests/core/analysis/test_period_parts.py",)
 STORED_DAYS = ("tests/answers/stored/test_stored_days.py",)
 
+GRAMMAR, TOKENS = "dpsql/core/gate/grammar.py", "dpsql/core/gate/scalar_tokens.py"
+GATE = ("tests/core/gate/test_gate.py",)
+
 MUTATIONS = (
+    # --- the gate ---
+    *(
+        Mutation(f"gate-{name}", path, old, new, breaks, GATE)
+        for name, path, old, new, breaks in (
+            (
+                "not-asked",
+                "dpsql/core/printing/expressions.py",
+                "sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)",
+                "sql = tried",
+                "a text enters a statement whatever it is",
+            ),
+            (
+                "bodies",
+                "dpsql/core/printing/dialects/postgres_again.py",
+                'admitted(f"({body})", tuple(given), self.name)\n',
+                "pass\n",
+                "a function of the second asking holds any text",
+            ),
+            (
+                "goes-on",
+                GRAMMAR,
+                "        self.primary()\n        if self.token:",
+                "        self.primary()\n        if False:",
+                "a second expression stands behind the first",
+            ),
+            (
+                "bare",
+                GRAMMAR,
+                "    def whole(self) -> None:\n        self.primary()",
+                "    def whole(self) -> None:\n        self.expression()",
+                "`x OR TRUE` enters without its brackets",
+            ),
+            (
+                "glued",
+                TOKENS,
+                "if not _glued(self.text[end - 1 : end + 1]):",
+                "if True:",
+                "a column's name ends before it ends",
+            ),
+            (
+                "symbols",
+                TOKENS,
+                "      | [^\\s\\w(),\\[\\]'\"`\\0$]+",
+                "      | [^\\s\\w(),\\[\\]'\"`\\0$]",
+                "`--` is two signs instead of a comment",
+            ),
+            ("numbers", TOKENS, "D?(?![\\w.])", "D?", "a number goes on as a word"),
+            ("nul", TOKENS, "('(?:[^'\\0]|'')*')", "('(?:[^']|'')*')", "a literal holds a mark"),
+            (
+                "escapes",
+                TOKENS,
+                "|\\\\u0024|\\\\u0000)*')",
+                "|\\\\.)*')",
+                "Spark reads escapes that are never printed",
+            ),
+            (
+                "any-column",
+                GRAMMAR,
+                "        elif token in _CONSTANTS:",
+                '        elif token in _CONSTANTS or "." in token:',
+                "a column is read that is not named",
+            ),
+            (
+                "any-mark",
+                GRAMMAR,
+                '        if token[:1] == "\'" or',
+                '        if token[:1] in "\'\\0" or',
+                "a mark of another text is read",
+            ),
+            (
+                "compared-twice",
+                GRAMMAR,
+                "                self.sum()\n            return\n        if self.took",
+                "                self.sum()\n        if self.took",
+                "a comparison is compared",
+            ),
+            (
+                "is",
+                GRAMMAR,
+                "                self.one_of(_CONSTANTS)",
+                "                self.sum()",
+                "IS is read of anything",
+            ),
+            (
+                "distinct",
+                GRAMMAR,
+                '            if self.took("DISTINCT"):\n                self.expect("FROM")',
+                '            if self.took("DISTINCT"):\n                self.took("FROM")',
+                "IS DISTINCT goes without its FROM",
+            ),
+            (
+                "between",
+                GRAMMAR,
+                '            self.expect("AND")',
+                '            self.took("AND")',
+                "BETWEEN has two values without AND",
+            ),
+            ("not-alone", GRAMMAR, "        elif negated:", "        elif False:", "NOT stands behind a value"),
+            (
+                "escape-column",
+                GRAMMAR,
+                "                self.literal()\n                self.collation()",
+                "                self.primary()",
+                "a LIKE escapes by a column, which TRY does not catch",
+            ),
+            (
+                "arrow",
+                "dpsql/core/gate/vocabularies.py",
+                'operators=_all("+ - * / // % || & |")',
+                'operators=_all("+ - * / // % || & | ->")',
+                "an operator is admitted that is not printed",
+            ),
+            (
+                "collation",
+                GRAMMAR,
+                "            self.expect('\"C\"')\n\n    def other",
+                "            self.step()\n\n    def other",
+                "texts are compared by another collation",
+            ),
+            (
+                "element",
+                GRAMMAR,
+                "            self.number()\n",
+                "            self.expression()\n",
+                "the place in a list is computed",
+            ),
+            (
+                "subquery",
+                GRAMMAR,
+                'if words.lets and self.took("SELECT"):',
+                'if self.took("SELECT"):',
+                "a subquery is read on every engine",
+            ),
+            (
+                "let-scope",
+                GRAMMAR,
+                'read = self.scoped(tuple(f"v.x{i}" for i in range(_MOST_NAMED)))',
+                "read = set[str]()\n        self.expression()",
+                "the scope of a value reads the columns around it",
+            ),
+            (
+                "let-merged",
+                GRAMMAR,
+                'self.expect("OFFSET", "0", ")", "AS", "v", ")")',
+                'self.took("OFFSET") and self.step()\n        self.expect(")", "AS", "v", ")")',
+                "PostgreSQL computes the named value at each place",
+            ),
+            (
+                "let-names",
+                GRAMMAR,
+                'if not read <= {f"v.{name}" for name in names}:',
+                "if False:",
+                "a value is read that has no name",
+            ),
+            (
+                "let-other-name",
+                GRAMMAR,
+                "            self.expect(names[-1])",
+                "            self.step()",
+                "a value has another name than is read",
+            ),
+            (
+                "zone-column",
+                GRAMMAR,
+                '"z.name", "=")\n        self.literal()',
+                '"z.name", "=")\n        self.primary()',
+                "a zone is asked for by a column",
+            ),
+            (
+                "typed",
+                GRAMMAR,
+                '        self.literal()\n        if word == "INTERVAL"',
+                '        self.primary()\n        if word == "INTERVAL"',
+                "DATE is read of a column",
+            ),
+            (
+                "interval",
+                GRAMMAR,
+                '            self.expect("DAY", "TO", "SECOND")',
+                "            pass",
+                "an interval is of nothing",
+            ),
+            (
+                "any-function",
+                GRAMMAR,
+                "        elif token in words.functions:",
+                "        elif token:",
+                "a function is called that is not on the list",
+            ),
+            (
+                "made-longer",
+                GRAMMAR,
+                "words.made.fullmatch(token)",
+                "words.made.match(token)",
+                "a function is called that nobody made",
+            ),
+            (
+                "no-arguments",
+                GRAMMAR,
+                '        self.expression()\n        while self.took(","):',
+                '        if self.token != end:\n            self.expression()\n        while self.took(","):',
+                "a function is called without arguments",
+            ),
+            (
+                "case-of",
+                GRAMMAR,
+                '        self.expect("CASE", "WHEN")',
+                '        self.expect("CASE")\n        self.took("WHEN")',
+                "a CASE has no WHEN",
+            ),
+            ("then", GRAMMAR, '            self.expect("THEN")', '            self.took("THEN")', "a CASE has no THEN"),
+            ("end", GRAMMAR, '        self.expect("END")', '        self.took("END")', "a CASE does not end"),
+            (
+                "cast-as",
+                GRAMMAR,
+                '        self.expect("AS")\n        self.type()',
+                '        self.took("AS")\n        self.type()',
+                "a CAST has no AS",
+            ),
+            (
+                "any-type",
+                GRAMMAR,
+                "            raise NotScalar\n        self.step(found.end())",
+                "            return self.step()\n        self.step(found.end())",
+                "a value is cast to a type that is not on the list",
+            ),
+            (
+                "any-field",
+                GRAMMAR,
+                "        self.one_of(self.words.fields)",
+                "        self.step()",
+                "EXTRACT is of a part that is not on the list",
+            ),
+            (
+                "trim",
+                GRAMMAR,
+                '        self.one_of(("BOTH", "LEADING", "TRAILING"))',
+                "        self.step()",
+                "FROM is read within any call",
+            ),
+            (
+                "lambda-scope",
+                GRAMMAR,
+                '        self.scoped(atoms)\n        self.expect(")", "[", "0", "]")',
+                '        self.expression()\n        self.expect(")", "[", "0", "]")',
+                "a function of an element reads the columns around it",
+            ),
+            (
+                "lambda-element",
+                GRAMMAR,
+                '        self.expect(")", "[", "0", "]")',
+                '        self.expect(")")',
+                "a list is read in place of its element",
+            ),
+            (
+                "any",
+                GRAMMAR,
+                'if self.words.any and self.took("ANY"):',
+                'if self.took("ANY"):',
+                "ANY is read on every engine",
+            ),
+            (
+                "suffix",
+                GRAMMAR,
+                '(words.suffix or token[-1] != "D")',
+                "True",
+                "a number has a suffix that its engine reads as a name",
+            ),
+        )
+    ),
     # --- tables that grow ---
     *(
         Mutation(name, path, old, new, breaks, tests)
@@ -413,7 +686,7 @@ MUTATIONS = (
     ),
     Mutation(
         "made-up-charges",
-        "dpsql/service/made_up/ledger.py",
+        "dpsql/service/made_up/service.py",
         "replace(entry, charges={}, received={}, regions={}, received_regions={})",
         "entry",
         "made-up answers are charged",
@@ -2348,7 +2621,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bounds-found-for-nothing",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         "own = part_of(settings, policy, share)",
         "own = part_of(settings, policy, share * 2)",
         "a search that costs more than its part of what is asked",
@@ -2549,27 +2822,27 @@ MUTATIONS = (
     # --- ranks ---
     Mutation(
         "ranks-of-one-quantile-alone",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "found = log(options * max(before, after) / (1 - confidence), _BITS).hi",
         "found = log(options / (1 - confidence), _BITS).hi",
         "quantiles that are put in order miss the error that is told",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     Mutation(
         "ranks-of-the-own-share",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "scores(components, place, confidence, any_bounds) * max(rows)",
         "scores(components, place, confidence, any_bounds) * rows[0]",
         "the error of a quantile of a small share becomes that of another one",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     Mutation(
         "ranks-planned-for-half-of-them",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "components[i].worth / components[i].weight / rows",
         "components[i].worth / components[i].weight / (2 * rows)",
         "a choice is twice as far off as was asked",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     # --- noise ---
     Mutation(
@@ -3594,7 +3867,7 @@ MUTATIONS = (
     ),
     Mutation(
         "noises-of-a-total-as-one",
-        "dpsql/core/noise/widths.py",
+        "dpsql/accuracy/widths.py",
         "len(same), each)",
         "1, each)",
         "the interval of a total that is made of parts is that of one of them",
@@ -5679,8 +5952,8 @@ MUTATIONS = (
     Mutation(
         "octaves-evidence-for-one",
         "dpsql/planner/postprocessing/searches/octaves.py",
-        "return self._reached(_RARE * self.cells)",
-        "return self._reached(20)",
+        "return reached(noise, _RARE * cells)",
+        "return reached(noise, 20)",
         "noise of an empty octave is taken for units, and the limit is far too large",
         ("tests/planner/postprocessing/test_octaves.py",),
     ),
@@ -5726,7 +5999,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unasked-against-the-query-s-word",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         'settings.search is None and policy.search == "auto"',
         'policy.search == "auto"',
         "a query that wants declared limits has a part of its ε find others",
@@ -5846,7 +6119,7 @@ MUTATIONS = (
     ),
     Mutation(
         "roots-whatever-was-chosen-first",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         "gaussian = settings.rooted and settings.family == DiscreteGaussian.name",
         "gaussian = False",
         "Gaussian noise follows the sum of an id's totals, and cuts more for nothing",
@@ -6084,6 +6357,38 @@ MUTATIONS = (
         "(Fraction(high) - Fraction(low))",
         "a value beyond its bounds adds as much again",
         ("tests/engines/test_dialect_contract.py", "tests/core/printing/test_grid_integers.py"),
+    ),
+    Mutation(
+        "carried-of-any-owner",
+        "dpsql/service/preparing/copy_sql.py",
+        "if not policy.tables[each.table].public and each.links != (owner.name,):",
+        "if False:",
+        "a copy carries the row of another unit, where that has the key",
+        ("tests/service/test_carried.py",),
+    ),
+    Mutation(
+        "carried-of-two-partners",
+        "dpsql/service/preparing/prepare.py",
+        "        if found.columns[0][0]:",
+        "        if False:",
+        "two partners of one row make two rows of a copy: more than the limit of a unit",
+        ("tests/service/test_carried.py",),
+    ),
+    Mutation(
+        "carried-of-any-unit",
+        "dpsql/core/policy/carried.py",
+        "other.unit != table.unit",
+        "False",
+        "a copy carries rows of another unit",
+        ("tests/core/policy/test_carried.py",),
+    ),
+    Mutation(
+        "carried-by-any-column-is-the-ids-own",
+        "dpsql/core/analysis/rules/scan.py",
+        "if {numbers[c.lower()] for c in carried.links} <= own:",
+        "if True:",
+        "what each row carries by a column of its own counts as one value of its unit: one group",
+        ("tests/core/policy/test_carried.py",),
     ),
     Mutation(
         "copy-one-row-more",
@@ -6593,6 +6898,42 @@ MUTATIONS = (
     *(
         Mutation(
             name,
+            "dpsql/planner/postprocessing/planning/decided_by_noise.py",
+            old,
+            new,
+            breaks,
+            ("tests/planner/postprocessing/test_decided_by_noise.py",),
+        )
+        for name, old, new, breaks in (
+            (
+                "decided-by-filters",
+                "            return replace(noise, chosen=noise.chosen or used)",
+                "            return noise",
+                "rows above a noisy average are counted with an interval that misses the truth",
+            ),
+            (
+                "decided-by-joins",
+                "noise.chosen and not _takes_whole_groups(node, noise, theirs, own, grouped)",
+                "False",
+                "rows of groups that noise has chosen are counted with an interval",
+            ),
+            (
+                "decided-values",
+                "    return tuple(chosen or noise.used(c.expressions) for c in node.components)",
+                "    return tuple(chosen for c in node.components)",
+                "a sum of distances from a noisy average has an interval that misses the truth",
+            ),
+            (
+                "decided-padded-groups",
+                "        case Join(kind=JoinKind.SEMI | JoinKind.ANTI | JoinKind.LEFT) if not at:",
+                "        case Join():",
+                "rows that an outer join pads are counted with an interval, however many noise has padded",
+            ),
+        )
+    ),
+    *(
+        Mutation(
+            name,
             f"dpsql/planner/postprocessing/{path}",
             old,
             new,
@@ -6641,6 +6982,13 @@ MUTATIONS = (
                 "    return (-1 if low < 0 else 0), (1 if high > 0 else 0)",
                 "    return 0, 1",
                 "what is cut from a sum of negative values is looked for above it",
+            ),
+            (
+                "found-cuts-in-sql",
+                "intervals/ends_in_sql.py",
+                "            noises = noises or Noises(releases, cut)",
+                "            noises = noises or Noises(releases)",
+                "DP_INTERVAL_HIGH is NULL where octaves tell how much a limit cuts",
             ),
             (
                 "found-cuts-of-roots",

@@ -17,6 +17,7 @@ from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
 from dpsql.core.functions.signature import iv_meet
 from dpsql.core.functions.value import Value, type_range
+from dpsql.core.gate.grammar import admitted
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
@@ -32,6 +33,7 @@ from dpsql.diagnostics.errors import Rejected, reject, too_large
 if TYPE_CHECKING:
     from dpsql.core.printing.repeated_parts import RepeatedParts
     from dpsql.core.printing.waist import WaistColumns
+
 
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
@@ -89,13 +91,15 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             return names.sql[uid], known, _of_type(known)
         case Literal(value=value, type=type_):
             known = literal(value, type_)
-            return names.dialect.constant(value, type_), known, known.interval
+            sql = names.dialect.constant(value, type_)
+            return admitted(sql, (), names.dialect.name, expr.span), known, known.interval
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
             try:
                 sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
+            sql = admitted(sql, (inner,), names.dialect.name, expr.span)
             return _as_part(sql, known, names), known, _of_type(known)
         case Call(function=name, args=args):
             spelled = [_part(a, names) for a in args]
@@ -104,7 +108,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             if result.is_constant:
                 printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
                 take(1 + len(printed) // 16, expr.span)
-                return printed, result, result.interval
+                return admitted(printed, (), names.dialect.name, expr.span), result, result.interval
             name = REGISTRY[name].name
             try:
                 parts = [s for s, _, _ in spelled]
@@ -117,7 +121,8 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
             tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
-            return _as_part(tried, result, names), result, _held(name, held, result)
+            sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)
+            return _as_part(sql, result, names), result, _held(name, held, result)
 
 
 def _as_part(sql: str, known: Value, names: Names) -> str:
@@ -146,3 +151,26 @@ def cannot_compute(function: str, dialect: Dialect, span: Span | None, why: str 
 def condition(expr: Expr, names: Names) -> str:
     """A predicate."""
     return spell(expr, names)[0]
+
+
+@value(frozen=True, slots=True)
+class Block:
+    """`FROM source WHERE where`, and how its columns are printed.
+
+    simple: the source needs no parentheses in a join. lateral: it reads itself (UNNEST), so it cannot be joined as is.
+    """
+
+    source: str
+    where: tuple[str, ...]
+    names: Names
+    simple: bool = True
+    lateral: bool = False
+
+    def clause(self) -> str:
+        """FROM … WHERE …"""
+        where = f"\nWHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"FROM {self.source}{where}"
+
+    def filtered(self, *conditions: str) -> Block:
+        """The same rows under further conditions."""
+        return Block(self.source, (*self.where, *conditions), self.names, self.simple, self.lateral)
