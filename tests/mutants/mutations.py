@@ -46,8 +46,8 @@ MUTATIONS = (
             (
                 "not-asked",
                 "dpsql/core/printing/expressions.py",
-                "return admitted(sql, atoms, names.dialect.name, expr.span)",
-                "return sql",
+                "sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)",
+                "sql = tried",
                 "a text enters a statement whatever it is",
             ),
             (
@@ -2822,27 +2822,27 @@ MUTATIONS = (
     # --- ranks ---
     Mutation(
         "ranks-of-one-quantile-alone",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "found = log(options * max(before, after) / (1 - confidence), _BITS).hi",
         "found = log(options / (1 - confidence), _BITS).hi",
         "quantiles that are put in order miss the error that is told",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     Mutation(
         "ranks-of-the-own-share",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "scores(components, place, confidence, any_bounds) * max(rows)",
         "scores(components, place, confidence, any_bounds) * rows[0]",
         "the error of a quantile of a small share becomes that of another one",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     Mutation(
         "ranks-planned-for-half-of-them",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "components[i].worth / components[i].weight / rows",
         "components[i].worth / components[i].weight / (2 * rows)",
         "a choice is twice as far off as was asked",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     # --- noise ---
     Mutation(
@@ -3867,7 +3867,7 @@ MUTATIONS = (
     ),
     Mutation(
         "noises-of-a-total-as-one",
-        "dpsql/core/noise/widths.py",
+        "dpsql/accuracy/widths.py",
         "len(same), each)",
         "1, each)",
         "the interval of a total that is made of parts is that of one of them",
