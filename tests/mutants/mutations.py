@@ -5948,6 +5948,30 @@ MUTATIONS = (
         "of several privacy units only one pays",
         ("tests/core/noise/test_parallel_composition.py",),
     ),
+    *(
+        Mutation(
+            name,
+            "dpsql/frontend/aggregates/numbers_that_chose.py",
+            old,
+            new,
+            breaks,
+            ("tests/frontend/aggregates/test_numbers_that_chose.py",),
+        )
+        for name, old, new, breaks in (
+            (
+                "chosen-by-chance",
+                "        return tail(y - n) > outside * tail(threshold - n)",
+                "        return tail(y - n) > outside",
+                "intervals of groups that chance has shown hold their numbers almost never",
+            ),
+            (
+                "chosen-by-itself",
+                "terms[0][0] == chose and terms[0][1] > 0",
+                "terms[0][0] != chose and terms[0][1] > 0",
+                "the interval of a number that chose its group is that of any other",
+            ),
+        )
+    ),
     # --- limits that a search finds ---
     Mutation(
         "octaves-evidence-for-one",
