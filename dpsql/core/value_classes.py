@@ -3,13 +3,25 @@
 *Claim.* No line of dpsql sets a field of a value once it is made. *Why.* To mypy `value` is `dataclass`, and each use
 says `frozen=True`: `make check` refuses the line. *When it would be false.* A field that is set past mypy (`setattr`,
 `Any`, a notebook): at run time nothing guards a value. The guard of a frozen dataclass is one call for each field of
-each object that is made, and took a tenth of planning. Equality, hash, text and slots are those of the frozen one.
+each object that is made, and took a tenth of planning. Equality, text and slots are those of the frozen one, and the
+hash, but of what is `Placed`.
 *Tested by* tests/core/test_values.py
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+
+class Placed:
+    """A node of a plan, as another one that is equal may be: each is a key of its own, for its hash is the object's.
+
+    kinds: of the node and of all below it, once somebody asked (`ir/walk.py`).
+    """
+
+    __slots__ = ("kinds",)
+    kinds: frozenset[type]
+
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as value
@@ -20,7 +32,15 @@ else:
     def value(*, frozen, slots, eq=True, order=False):
         """`dataclass(frozen=True, slots=True)`, quick to make."""
         assert frozen and slots
-        return dataclass(slots=True, eq=eq, order=order, unsafe_hash=eq)
+        make = dataclass(slots=True, eq=eq, order=order, unsafe_hash=eq)
+
+        def made(written):
+            found = make(written)
+            if issubclass(found, Placed):
+                found.__hash__ = object.__hash__
+            return found
+
+        return made
 
     def replace(changed, /, **fields_of_it):
         """`dataclasses.replace`, which looks at each field anew each time: this one takes a third of its time."""
@@ -40,4 +60,4 @@ else:
         return eval(f"lambda old_, /, *{asked}: kind_({given})", {"kind_": kind, "same_": object()})
 
 
-__all__ = ["replace", "value"]
+__all__ = ["Placed", "replace", "value"]

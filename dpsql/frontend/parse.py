@@ -23,7 +23,7 @@ from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.privacy_clause import Clause, attach, lift
 from dpsql.frontend.pivots import MOST_COLUMNS, TOO_MANY, columns_of_pivots, without_pivots
 from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
-from dpsql.frontend.text.spans import code_of, remember
+from dpsql.frontend.text.spans import code_of, depth_of
 from dpsql.frontend.text.tokens import tokens_of
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
@@ -139,7 +139,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         raise _without_name(source)
     attach(tree, lifted.calls)
     tree = adapt(tree, dialect, source)
-    if remember(tree) > MAX_DEPTH:
+    if depth_of(tree) > MAX_DEPTH:
         raise _too_deep(source)
     return Parsed(tree, source, dialect, lifted.clause, asked)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from dpsql.core.ir.nodes import Node
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, Limit, Node, Release, Scan
+from dpsql.core.ir.walk import kinds
 from dpsql.planner.rewrites.bounds.bound_contributions import bound_contributions
 from dpsql.planner.rewrites.bounds.choose_grids import choose_grids, sum_integers
 from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
@@ -38,50 +39,59 @@ from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
-RULES: tuple[Rewrite, ...] = (
-    inline_projections,
-    order_joins,
-    place_conditions,
-    read_periods,
-    narrow_joins,
-    correlate_publicly,
-    join_owners,
-    join_periods,
-    follow_paths,
-    count_partners,
-    limit_frequencies,
-    keep_private,
-    clip_columns,
-    refuse_constants,
-    sum_integers,
-    search_values,
-    searched_clips,
-    whole_keys,
-    expand_aggregates,
-    add_group_keys,
-    same_rows,
-    list_choices,
-    pick_groups,
-    rows_that_count,
-    bound_contributions,
-    choose_components,
-    choose_grids,
-    cut_slices,
-    read_stored_integers,
-)
+RULES: Mapping[Rewrite, type[Node]] = {
+    inline_projections: Aggregate,
+    order_joins: Join,
+    place_conditions: Filter,
+    read_periods: Scan,
+    narrow_joins: Join,
+    correlate_publicly: Join,
+    join_owners: Join,
+    join_periods: Scan,
+    follow_paths: Scan,
+    count_partners: Aggregate,
+    limit_frequencies: Join,
+    keep_private: Aggregate,
+    clip_columns: Aggregate,
+    refuse_constants: Aggregate,
+    sum_integers: Aggregate,
+    search_values: Aggregate,
+    searched_clips: Aggregate,
+    whole_keys: Aggregate,
+    expand_aggregates: Aggregate,
+    add_group_keys: Release,
+    same_rows: Release,
+    list_choices: Release,
+    pick_groups: Limit,
+    rows_that_count: Release,
+    bound_contributions: Release,
+    choose_components: Release,
+    choose_grids: Release,
+    cut_slices: Release,
+    read_stored_integers: Release,
+}
+"""In the order in which they are applied, each with a kind of node: in a tree that has none it changes nothing."""
 
 
 def rewrite(root: Node, ctx: RewriteContext) -> Node:
     """The plan in which every aggregate over private rows is a release. Raises Rejected."""
-    for rule in RULES:
-        root = rule(root, ctx)
+    root = _applied(RULES, root, ctx)
     if ctx.searching is not None and ctx.searching.waits:
         ctx.searching.finish(partial(_with_forms, ctx=ctx))
     return root
 
 
+def _applied(rules: Iterable[Rewrite], root: Node, ctx: RewriteContext) -> Node:
+    there = kinds(root)
+    for rule in rules:
+        if RULES[rule] in there:
+            found = rule(root, ctx)
+            if found is not root:
+                root, there = found, kinds(found)
+    return root
+
+
 def _with_forms(rows: Node, ctx: RewriteContext) -> Node:
     """Rows that a search counts, as they were once their releases were limited: what is done to these afterwards."""
-    for rule in RULES[RULES.index(bound_contributions) + 1 :]:
-        rows = rule(rows, ctx)
-    return rows
+    rules = list(RULES)
+    return _applied(rules[rules.index(bound_contributions) + 1 :], rows, ctx)
