@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as value
     from dataclasses import replace
 else:
+    import dataclasses
     from dataclasses import dataclass, fields
 
     def value(*, frozen, slots, eq=True, order=False):
@@ -48,16 +49,32 @@ else:
         make = _MAKERS.get(kind)
         if make is None:
             make = _MAKERS[kind] = _maker(kind)
-        return make(changed, **fields_of_it)
+        return make(changed, fields_of_it)
 
     _MAKERS = {}
 
     def _maker(kind):
-        """A function of an object and of new values of its fields, which makes another one."""
-        names = [f.name for f in fields(kind) if f.init]
-        asked = "".join(f", {name}=same_" for name in names)
-        given = ", ".join(f"{name}=old_.{name} if {name} is same_ else {name}" for name in names)
-        return eval(f"lambda old_, /, *{asked}: kind_({given})", {"kind_": kind, "same_": object()})
+        """A function of an object and of new values of its fields, which makes another one, field by field."""
+        if kind.__dataclass_params__.frozen or hasattr(kind, "__post_init__"):
+            return lambda old, new: dataclasses.replace(old, **new)
+        held = [f.name for f in fields(kind) if f.init]
+        fresh = {f.name: f for f in fields(kind) if not f.init}
+        names = {"kind_": kind, "held_": frozenset(held)}
+        lines = ["def make_(old_, new_):", " made_ = object.__new__(kind_)", *(f" made_.{n} = old_.{n}" for n in held)]
+        for name, f in fresh.items():
+            called = f.default is dataclasses.MISSING
+            names[f"fresh_{name}"] = f.default_factory if called else f.default
+            lines.append(f" made_.{name} = fresh_{name}{'()' if called else ''}")
+        exec("\n".join(lines) + _CHANGE, names)
+        return names["make_"]
+
+    _CHANGE = """
+ for name_ in new_:
+  if name_ not in held_:
+   raise TypeError(f"{kind_.__name__} is not made of {name_}")
+  setattr(made_, name_, new_[name_])
+ return made_
+"""
 
 
 __all__ = ["Placed", "replace", "value"]

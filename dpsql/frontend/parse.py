@@ -23,7 +23,7 @@ from dpsql.frontend.dialects import DIALECTS, adapt
 from dpsql.frontend.google.privacy_clause import Clause, attach, lift
 from dpsql.frontend.pivots import MOST_COLUMNS, TOO_MANY, columns_of_pivots, without_pivots
 from dpsql.frontend.syntax_errors import misspelt, syntax_error, whole_line
-from dpsql.frontend.text.spans import code_of, depth_of
+from dpsql.frontend.text.spans import code_of, remember
 from dpsql.frontend.text.tokens import tokens_of
 
 # sqlglot warns when it falls back to an opaque Command; we refuse those by name instead.
@@ -105,7 +105,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         lifted = lift(tokens if asked is None else tokens[1:], source)
         refuse_surplus_arguments(lifted.tokens, source)
         numbered = _numbered(lifted.tokens) if "?" in source.text else lifted.tokens
-        if columns_of_pivots(numbered) > MOST_COLUMNS:
+        if "pivot" in source.text.lower() and columns_of_pivots(numbered) > MOST_COLUMNS:
             raise reject(
                 "DP101", f"{TOO_MANY} is outside the accepted SQL", span=whole_line(source), source=source,
                 help=["use one aggregate for each value:  COUNT(*) FILTER (WHERE x = 'a')"],
@@ -139,7 +139,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         raise _without_name(source)
     attach(tree, lifted.calls)
     tree = adapt(tree, dialect, source)
-    if depth_of(tree) > MAX_DEPTH:
+    if remember(tree) > MAX_DEPTH:
         raise _too_deep(source)
     return Parsed(tree, source, dialect, lifted.clause, asked)
 
@@ -185,7 +185,7 @@ def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[ex
 
     Some brackets it reads in two ways (`INT(`, `ARRAY[`), and those within them twice as often: nodes are counted.
     """
-    if columns_of_pivots(tokens) > MOST_COLUMNS:
+    if "pivot" in text.lower() and columns_of_pivots(tokens) > MOST_COLUMNS:
         raise RecursionError
     most = MOST_NODES + len(text)
     parser = reader.parser(max_nodes=most)

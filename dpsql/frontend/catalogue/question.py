@@ -16,7 +16,7 @@ from dpsql.frontend.catalogue.answer_types import LISTED, ctes_around, result_of
 from dpsql.frontend.catalogue.known import TEXT, CatalogueQuestion, KnownNames, NotListed, unknown_result
 from dpsql.frontend.catalogue.writing import as_duckdb
 from dpsql.frontend.parse import MAX_DEPTH, UNREADABLE, trees_of
-from dpsql.frontend.text.spans import depth_of
+from dpsql.frontend.text.spans import remember
 
 MAX_LENGTH: Final = 30_000
 """Longest question that is read, in characters; the longest that a driver is known to ask has 23,000."""
@@ -121,7 +121,7 @@ def parsed(sql: str) -> exp.Query:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
         raise NotListed("anything but one SELECT")
-    if depth_of(tree) > MAX_DEPTH:
+    if remember(tree) > MAX_DEPTH:
         raise NotListed("a question that is nested so deeply")
     _require_few_relations(tree)
     _require_few_joined(tree)

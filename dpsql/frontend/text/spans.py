@@ -65,27 +65,6 @@ _LEAVES = frozenset({exp.Identifier, exp.Literal})
 _NO_PART = frozenset({bool, str, type(None)})
 
 
-def depth_of(tree: exp.Expr) -> int:
-    """How deep a tree is."""
-    depth, deepest, level = 0, 0, [tree]
-    while level:
-        depth = deepest = max(depth + 1, deepest)
-        below: list[exp.Expr] = []
-        for node in level:
-            for given in node.args.values():
-                kind = given.__class__
-                if kind in _NO_PART:
-                    continue
-                if kind in _LEAVES:
-                    deepest = depth + 1
-                elif kind is list:
-                    below += [item for item in given if isinstance(item, exp.Expr)]
-                elif isinstance(given, exp.Expr):
-                    below.append(given)
-        level = below
-    return deepest
-
-
 def span_of(node: exp.Expr, text: str) -> Span:
     """A non-empty span for any node."""
     own = _hull(node)
@@ -155,26 +134,29 @@ def _hull(node: exp.Expr) -> Span | None:
     if node.__class__ in _LEAVES:
         return Span(meta["start"], meta["end"] + 1) if meta and "end" in meta else None
     known: tuple[int, int] | None = meta.get(_HULL) if meta else None
-    start, end = known or _remembered(node)
-    return Span(start, end) if end >= 0 else None
+    if known is None:
+        remember(node)
+        known = node.meta[_HULL]
+    return Span(*known) if known[1] >= 0 else None
 
 
-def _remembered(tree: exp.Expr) -> tuple[int, int]:
-    """The hull of a tree's tokens. Written beside each node but names and literals, so that none is looked at twice."""
-    nodes, above, starts, ends = [tree], [0], list[int](), list[int]()
+def remember(tree: exp.Expr) -> int:
+    """Write the hull of its tokens beside each node but names and literals, so that none is looked at twice.
+
+    Returns how deep the tree is.
+    """
+    nodes, above, starts, ends, depths = [tree], [0], list[int](), list[int](), [1]
+    deepest = 0
     for at, node in enumerate(nodes):
         meta = node._meta
-        known = meta.get(_HULL) if meta else None
-        if known is not None:
-            starts.append(known[0])
-            ends.append(known[1])
-            continue
         start, end = (meta["start"], meta["end"] + 1) if meta and "end" in meta else _NOWHERE
+        depth = depths[at]
         for given in node.args.values():
             kind = given.__class__
             if kind in _NO_PART:
                 continue
             if kind in _LEAVES:
+                deepest = depth
                 meta = given._meta
                 if meta and "end" in meta:
                     if meta["start"] < start:
@@ -185,9 +167,11 @@ def _remembered(tree: exp.Expr) -> tuple[int, int]:
                 parts = [item for item in given if isinstance(item, exp.Expr)]
                 nodes += parts
                 above += [at] * len(parts)
+                depths += [depth + 1] * len(parts)
             elif isinstance(given, exp.Expr):
                 nodes.append(given)
                 above.append(at)
+                depths.append(depth + 1)
         starts.append(start)
         ends.append(end)
     for at in range(len(nodes) - 1, -1, -1):
@@ -200,7 +184,7 @@ def _remembered(tree: exp.Expr) -> tuple[int, int]:
             node._meta = {_HULL: (start, end)}
         else:
             node._meta[_HULL] = start, end
-    return starts[0], ends[0]
+    return max(deepest + 1, depths[-1])
 
 
 def _look_through(tree: exp.Expr) -> None:
