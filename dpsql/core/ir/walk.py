@@ -159,20 +159,17 @@ def kinds(node: Node) -> frozenset[type]:
     return found
 
 
-def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
+def transform(root: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
     """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
-    return _transformed(node, kind, change) if kind in kinds(node) else node
-
-
-def _transformed(root: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
+    if kind not in kinds(root):
+        return root
     above: list[Any] = [root]
     while type(above[-1]) in ONE_INPUT and kind in above[-1].input.kinds:
         above.append(above[-1].input)
     take(len(above))
     node: Node = above.pop()
     if isinstance(node, (Join, SetOperation)):
-        left = _transformed(node.left, kind, change) if kind in node.left.kinds else node.left
-        right = _transformed(node.right, kind, change) if kind in node.right.kinds else node.right
+        left, right = transform(node.left, kind, change), transform(node.right, kind, change)
         if left is not node.left or right is not node.right:
             node = replace(node, left=left, right=right)
     found = change(node) if isinstance(node, kind) else node

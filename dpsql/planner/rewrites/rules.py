@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from dpsql.core.ir.nodes import Aggregate, Filter, Join, Limit, Node, Release, Scan
@@ -73,25 +73,18 @@ RULES: Mapping[Rewrite, type[Node]] = {
 """In the order in which they are applied, each with a kind of node: in a tree that has none it changes nothing."""
 
 
-def rewrite(root: Node, ctx: RewriteContext) -> Node:
-    """The plan in which every aggregate over private rows is a release. Raises Rejected."""
-    root = _applied(RULES, root, ctx)
-    if ctx.searching is not None and ctx.searching.waits:
-        ctx.searching.finish(partial(_with_forms, ctx=ctx))
-    return root
+def rewrite(root: Node, ctx: RewriteContext, behind: Rewrite | None = None) -> Node:
+    """The plan in which every aggregate over private rows is a release. Raises Rejected.
 
-
-def _applied(rules: Iterable[Rewrite], root: Node, ctx: RewriteContext) -> Node:
-    there = kinds(root)
-    for rule in rules:
+    behind: of a part of it that is done up to this rule, with the rest of them.
+    """
+    there, rules = kinds(root), list(RULES)
+    for rule in rules if behind is None else rules[rules.index(behind) + 1 :]:
         if RULES[rule] in there:
             found = rule(root, ctx)
             if found is not root:
                 root, there = found, kinds(found)
+    if behind is None and ctx.searching is not None and ctx.searching.waits:
+        # Rows that a search counts, as they were once their releases were limited.
+        ctx.searching.finish(partial(rewrite, ctx=ctx, behind=bound_contributions))
     return root
-
-
-def _with_forms(rows: Node, ctx: RewriteContext) -> Node:
-    """Rows that a search counts, as they were once their releases were limited: what is done to these afterwards."""
-    rules = list(RULES)
-    return _applied(rules[rules.index(bound_contributions) + 1 :], rows, ctx)
