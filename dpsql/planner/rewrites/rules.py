@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from dpsql.core.ir.nodes import Aggregate, Filter, Join, Limit, Node, Release, Scan
@@ -24,8 +24,10 @@ from dpsql.planner.rewrites.joins.limit_frequencies import limit_frequencies
 from dpsql.planner.rewrites.joins.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.joins.order_joins import order_joins
 from dpsql.planner.rewrites.joins.place_conditions import place_conditions
+from dpsql.planner.rewrites.joins.read_carried import read_carried
 from dpsql.planner.rewrites.joins.read_periods import read_periods
 from dpsql.planner.rewrites.keys.add_group_keys import add_group_keys
+from dpsql.planner.rewrites.keys.leave_out_unlisted import leave_out_unlisted
 from dpsql.planner.rewrites.keys.list_choices import list_choices
 from dpsql.planner.rewrites.keys.pick_groups import pick_groups
 from dpsql.planner.rewrites.keys.whole_keys import whole_keys
@@ -34,42 +36,47 @@ from dpsql.planner.rewrites.releases.cut_slices import cut_slices
 from dpsql.planner.rewrites.releases.expand_aggregates import expand_aggregates
 from dpsql.planner.rewrites.releases.inline_projections import inline_projections
 from dpsql.planner.rewrites.releases.keep_private import keep_private
+from dpsql.planner.rewrites.releases.promised_conditions import promised_conditions
 from dpsql.planner.rewrites.releases.same_rows import same_rows
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
-RULES: Mapping[Rewrite, type[Node]] = {
-    inline_projections: Aggregate,
-    order_joins: Join,
-    place_conditions: Filter,
-    read_periods: Scan,
-    narrow_joins: Join,
-    correlate_publicly: Join,
-    join_owners: Join,
-    join_periods: Scan,
-    follow_paths: Scan,
-    count_partners: Aggregate,
-    limit_frequencies: Join,
-    keep_private: Aggregate,
-    clip_columns: Aggregate,
-    refuse_constants: Aggregate,
-    sum_integers: Aggregate,
-    search_values: Aggregate,
-    searched_clips: Aggregate,
-    whole_keys: Aggregate,
-    expand_aggregates: Aggregate,
-    add_group_keys: Release,
-    same_rows: Release,
-    list_choices: Release,
-    pick_groups: Limit,
-    rows_that_count: Release,
-    bound_contributions: Release,
-    choose_components: Release,
-    choose_grids: Release,
-    cut_slices: Release,
-    read_stored_integers: Release,
-}
+RULES: tuple[tuple[Rewrite, type[Node]], ...] = (
+    (inline_projections, Aggregate),
+    (order_joins, Join),
+    (place_conditions, Filter),
+    (read_periods, Scan),
+    (narrow_joins, Join),
+    (correlate_publicly, Join),
+    (join_owners, Join),
+    (join_periods, Scan),
+    (follow_paths, Scan),
+    (count_partners, Aggregate),
+    (limit_frequencies, Join),
+    (keep_private, Aggregate),
+    (promised_conditions, Scan),
+    (leave_out_unlisted, Aggregate),
+    (clip_columns, Aggregate),
+    (refuse_constants, Aggregate),
+    (sum_integers, Aggregate),
+    (search_values, Aggregate),
+    (searched_clips, Aggregate),
+    (whole_keys, Aggregate),
+    (expand_aggregates, Aggregate),
+    (add_group_keys, Release),
+    (promised_conditions, Filter),  # once more: of group keys that are listed now
+    (same_rows, Release),
+    (list_choices, Release),
+    (pick_groups, Limit),
+    (rows_that_count, Release),
+    (bound_contributions, Release),
+    (choose_components, Release),
+    (choose_grids, Release),
+    (cut_slices, Release),
+    (read_carried, Scan),
+    (read_stored_integers, Release),
+)
 """In the order in which they are applied, each with a kind of node: in a tree that has none it changes nothing."""
 
 
@@ -78,9 +85,10 @@ def rewrite(root: Node, ctx: RewriteContext, behind: Rewrite | None = None) -> N
 
     behind: of a part of it that is done up to this rule, with the rest of them.
     """
-    there, rules = kinds(root), list(RULES)
-    for rule in rules if behind is None else rules[rules.index(behind) + 1 :]:
-        if RULES[rule] in there:
+    there = kinds(root)
+    begin = 0 if behind is None else 1 + [rule for rule, _ in RULES].index(behind)
+    for rule, kind in RULES[begin:]:
+        if kind in there:
             found = rule(root, ctx)
             if found is not root:
                 root, there = found, kinds(found)
