@@ -11,6 +11,7 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
     it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
     a function of itself: what is computed from it can differ among one id's rows.
+Not proved: these are the premises, `neighbours` and `promised` of Plan.v
 Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py, tests/planner/test_growing.py,
 tests/core/analysis/test_zeros_of_ids.py, tests/core/policy/test_period_ids.py
 
@@ -122,6 +123,10 @@ def _scan(node: Scan, table: Table, ctx: Context) -> Facts:
             # Else two values may be one id (zeros of either sign), and what is computed from them can differ.
             own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()
             own |= {numbers[c.lower()] for c in of_functions(table)}
+            if table.copied is not None:  # one partner, named by the id or by what it names: the same in all its rows
+                for carried in table.copied.carried:
+                    if {numbers[c.lower()] for c in carried.links} <= own:
+                        own |= {numbers[c.name.lower()] for c in carried.columns.values()}
             by_id = frozenset(numbers.values()) if ids in keys else own
             return Facts(
                 columns, {name: finite(2) if replaced else ONE}, ids=ids, keys=keys, frequency=frequency, by_id=by_id,

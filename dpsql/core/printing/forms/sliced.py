@@ -11,7 +11,9 @@ together: a row in two slices would weigh two rows; and no component adds more t
 price holds there even of an engine that merges them. An (id, group) with rows in several slices counts among the ids of
 the first. *When it would be false.* A condition that is read beside the
 number; a number that is computed in two places; a total that is not the sum of those of its groups, over several sets
-or of no slice (different values, ids: these have statements of their own). *Tested by*
+or of no slice (different values, ids: these have statements of their own).
+*Proved by* Rules.slices_stable, Bounds.parallel_laplace, Bounds.parallel_gauss.
+*Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
 
 The SQL of every engine, where rows count as they are, and under limits (p, from which weights go on as ever):
@@ -36,9 +38,8 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms, of_any_slice
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.expressions import Block, Names, spell
 from dpsql.core.printing.waist import Level, Listed, text, waist
 from dpsql.core.value_classes import replace
 
