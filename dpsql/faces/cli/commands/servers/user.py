@@ -19,7 +19,9 @@ _LONGEST = 4096
 
 
 def add(name: str, account: str | None, role: str, kind: str, databases: Sequence[str]) -> int:
-    """Print the lines of a new user, in an empty file below `users:`. The password is asked for on a terminal, else it is the first line that comes.
+    """Print the lines of a new user, in an empty file below `users:`.
+
+    The password is asked for on a terminal, else it is the first line that comes.
 
     Raises Rejected DP903.
     """
