@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -150,8 +150,11 @@ class CounterStore:
             if known is None or known.design is not own or known.ticks > len(state.given):
                 known = None
             made = [list(each) for each in known.estimates] if known is not None else [[] for _ in own.fixed.variances]
-            for day in _days(state)[len(made[0]) :]:
-                answers = self._stored(state, day, state.given[day].answers, account)
+            days = _days(state)[len(made[0]) :]
+            places = {address(state, day): day for day in days}
+            stored = {places[at]: found for at, found in account.store.find(list(places)).items()} if days else {}
+            for day in days:
+                answers = _those_of(state.given[day].answers, stored.get(day, ()))
                 if answers is None or hash_of_numbers([a.values for a in answers]) != state.numbers(day):
                     break  # its numbers are gone: what follows needs them
                 for each, answer in zip(made, answers, strict=True):
@@ -165,8 +168,7 @@ class CounterStore:
     ) -> list[StoredAnswer] | None:
         """What is stored of a period under these ids, component by component."""
         place = address(state, day)
-        found = {a.id: a for a in account.store.find([place]).get(place, ()) if unchanged(a)}
-        return [found[id] for id in ids] if all(id in found for id in ids) else None
+        return _those_of(ids, account.store.find([place]).get(place, ()))
 
     def relations(self, names: Sequence[str], account: AnalystAccount) -> tuple[GivenRelation, ...]:
         """Those of these counters that the account has, and the ± of their windows. Raises CannotOpen."""
@@ -262,6 +264,12 @@ class CounterStore:
             give(account.ledger, request, state, day, answers)
         account.ledger.finish()
         return None
+
+
+def _those_of(ids: Sequence[str], stored: Iterable[StoredAnswer]) -> list[StoredAnswer] | None:
+    """The answers of these ids, in their order; None where one is not there."""
+    found = {a.id: a for a in stored if unchanged(a)}
+    return [found[id] for id in ids] if all(id in found for id in ids) else None
 
 
 def address(state: CounterState, day: dt.date) -> str:
