@@ -17,11 +17,11 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType, integer_type_of
 from dpsql.core.printing.dialect import Again, CannotSpell, Dialect, Typed
-from dpsql.core.printing.dialects.many_rows import ListedColumn, listed
 from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
 from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
 from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
+from dpsql.core.printing.forms.many_rows import ListedColumn, listed
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
