@@ -14,13 +14,14 @@
 #   make bench     the benchmarks                 make generate  rewrite generated files
 #   make soak      fifty connections at a server for ten minutes, with workers that are killed: nothing may be lost
 #   make docs      the documentation, as a site in site/           make serve-docs  the same at localhost:8000
+#   make release-check  build twice, compare, check, and answer with the wheel in new environments: dist/ is the release
 #   make mutants   break the trusted core on purpose: a test has to notice each time
 #   make fuzz      throw changed inputs at policies, SQL, flags, ledgers and stored answers, a minute each
 #   make clean     remove everything made here
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants fuzz soak generate docs serve-docs clean
+.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants fuzz soak generate docs serve-docs site-of-version release-check clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -30,6 +31,8 @@ MUTANTS_ARGS ?=
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
+RELEASE_ARGS ?=
+SITE_ARGS ?=
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -178,6 +181,16 @@ docs: $(VENV)/.installed-docs
 
 serve-docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
+# The site as it is published: each version in a folder of its own on the branch gh-pages, `latest` beside them.
+VERSION = $(shell sed -n 's/^__version__ = "\([0-9]*\.[0-9]*\).*/\1/p' dpsql/__init__.py)
+site-of-version: $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	@PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 mike deploy --update-aliases $(SITE_ARGS) $(VERSION) latest
+	@PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 mike set-default $(SITE_ARGS) latest
+
+release-check: $(BIN)/python
+	@$(BIN)/python .ci/release.py $(RELEASE_ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-engines site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache

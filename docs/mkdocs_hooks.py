@@ -22,7 +22,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = {"CHANGELOG.md": "project/CHANGELOG.md", "SECURITY.md": "project/SECURITY.md"}
+PROJECT = {f"{page}.md": f"project/{page}.md" for page in ("CHANGELOG", "SECURITY", "GOVERNANCE", "CODE_OF_CONDUCT")}
 DEVELOPERS = {
     "CONTRIBUTING.md": "developers/CONTRIBUTING.md",
     "benchmarks/README.md": "developers/benchmarks.md",

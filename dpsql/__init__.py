@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from dpsql.service.query import Query
     from dpsql.service.summaries.summary import KnownSummary, SummaryMade, SummaryQuery
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 apilevel = "2.0"
 """PEP 249."""

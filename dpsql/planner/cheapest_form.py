@@ -20,8 +20,7 @@ from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.rewrites.rules import rewrite
 from dpsql.planner.searches.limits_to_search import WORTH_SEARCHING, Searching
-from dpsql.planner.searches.may_search import lacks_limits, not_searched, says_auto
-from dpsql.planner.searches.search_share import searching_of
+from dpsql.planner.searches.may_search import lacks_limits, not_searched, says_auto, searching_of
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing

@@ -3,7 +3,7 @@
     text ─ parse, bind ─▶ tree ─ rewrite ─▶ finished tree ─ stages ─▶ what each asks ─ calibrate ─▶ plan
 
 `cheapest_form.py` rewrites it and decides which of several forms is planned, and whether limits are searched first
-(`with_limits_searched.py`). The stages stand in `stages/all_stages.py`, and `plan_of_stages.py` makes a plan of them.
+(`with_limits_searched.py`). `plan_of_stages.py` names the stages, and makes a plan of them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from dpsql.engines.open import dialect_of
 from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.planner.batch.unlisted import without_lists
 from dpsql.planner.cheapest_form import cheapest_form
-from dpsql.planner.notes.as_written import as_written
-from dpsql.planner.notes.rows_wanted import rows_wanted
+from dpsql.planner.notes.as_written import as_written, rows_wanted
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.may_search import with_search_proposed, would_be_searched
 from dpsql.planner.settings.query_settings import QuerySettings

@@ -11,11 +11,24 @@ from dpsql.frontend import dialects
 from dpsql.planner.costs.privacy_cost import cost_within
 from dpsql.planner.notes.notes import drawn_by
 from dpsql.planner.plan import Basis, Bid, Plan, Written
-from dpsql.planner.stages.all_stages import STAGES
+from dpsql.planner.stages.answering_rows import AnsweringRows
+from dpsql.planner.stages.covering import Covering
 from dpsql.planner.stages.finished_tree import finished_tree
 from dpsql.planner.stages.noise_of_stages import NoiseOfStages, calibrated
+from dpsql.planner.stages.part_of_batch import PartOfBatch
 from dpsql.planner.stages.query_to_plan import QueryToPlan
+from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.stage import Stage
+from dpsql.planner.stages.totalling import Totalling
+
+STAGES: tuple[type[Stage], ...] = (
+    Releasing,
+    Totalling,
+    Covering,
+    PartOfBatch,
+    AnsweringRows,
+)
+"""Those of an ordinary plan, in the order of a run. What searches limits comes before all (`searching.py`)."""
 
 
 def plan_of_stages(rewritten: Node, query: QueryToPlan) -> Plan:

@@ -19,8 +19,8 @@ from dpsql.planner.plan import Plan, Written
 from dpsql.planner.plan_of_stages import plan_of_stages
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, Searching
+from dpsql.planner.searches.may_search import for_searches, part_of
 from dpsql.planner.searches.octave_counts import together
-from dpsql.planner.searches.search_share import for_searches, part_of
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.searching import Round, require_known_at_any_bounds, with_limits_followed, with_searches
 

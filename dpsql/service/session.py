@@ -25,8 +25,8 @@ from dpsql.frontend.text.counter_statements import CounterStatement, CreateCount
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.plan import Charge, Plan
 from dpsql.planner.searches.may_search import search_refused
+from dpsql.planner.settings.privacy_clause import with_said
 from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.planner.settings.setting_comments import with_said
 from dpsql.service import pipeline
 from dpsql.service.accounts.ledgers import AnyPlace
 from dpsql.service.accounts.remaining_budgets import Budgets, budgets_of

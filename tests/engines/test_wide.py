@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.engines.duckdb.numpy_columns import rejoin
+from dpsql.engines.duckdb.reading import rejoin
 
 HUGE = st.integers(-(2**127), 2**127 - 1) | st.integers(-(2**64), 2**64) | st.sampled_from([2**63, -(2**63), 2**64])
 

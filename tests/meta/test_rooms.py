@@ -18,7 +18,7 @@ SAME_FILES = {
     "a measure and the aggregate that is made of it": "count largest mode quantile sum",
     "declared, and read from a file": "budgets policy serving tables units",
     "bound, analysed, rewritten, printed, and worked out afterwards": "cells components computed coverage expressions "
-    "group_by key_lists literals membership nodes octaves privacy_clause public_facts searched_clips setting_comments "
+    "group_by key_lists literals membership nodes octaves privacy_clause public_facts searched_clips "
     "unnest values windows",
     "a command, a page or a protocol over what it is named after": "check diff login policy prepare query",
     "at several doors": "completion hints markup",

@@ -413,7 +413,7 @@ MUTATIONS = (
     ),
     Mutation(
         "made-up-charges",
-        "dpsql/service/made_up/ledger.py",
+        "dpsql/service/made_up/service.py",
         "replace(entry, charges={}, received={}, regions={}, received_regions={})",
         "entry",
         "made-up answers are charged",
@@ -2348,7 +2348,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bounds-found-for-nothing",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         "own = part_of(settings, policy, share)",
         "own = part_of(settings, policy, share * 2)",
         "a search that costs more than its part of what is asked",
@@ -5758,7 +5758,7 @@ MUTATIONS = (
     ),
     Mutation(
         "unasked-against-the-query-s-word",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         'settings.search is None and policy.search == "auto"',
         'policy.search == "auto"',
         "a query that wants declared limits has a part of its ε find others",
@@ -5878,7 +5878,7 @@ MUTATIONS = (
     ),
     Mutation(
         "roots-whatever-was-chosen-first",
-        "dpsql/planner/searches/search_share.py",
+        "dpsql/planner/searches/may_search.py",
         "gaussian = settings.rooted and settings.family == DiscreteGaussian.name",
         "gaussian = False",
         "Gaussian noise follows the sum of an id's totals, and cuts more for nothing",
@@ -6116,6 +6116,38 @@ MUTATIONS = (
         "(Fraction(high) - Fraction(low))",
         "a value beyond its bounds adds as much again",
         ("tests/engines/test_dialect_contract.py", "tests/core/printing/test_grid_integers.py"),
+    ),
+    Mutation(
+        "carried-of-any-owner",
+        "dpsql/service/preparing/copy_sql.py",
+        "if not policy.tables[each.table].public and each.links != (owner.name,):",
+        "if False:",
+        "a copy carries the row of another unit, where that has the key",
+        ("tests/service/test_carried.py",),
+    ),
+    Mutation(
+        "carried-of-two-partners",
+        "dpsql/service/preparing/prepare.py",
+        "        if found.columns[0][0]:",
+        "        if False:",
+        "two partners of one row make two rows of a copy: more than the limit of a unit",
+        ("tests/service/test_carried.py",),
+    ),
+    Mutation(
+        "carried-of-any-unit",
+        "dpsql/core/policy/carried.py",
+        "other.unit != table.unit",
+        "False",
+        "a copy carries rows of another unit",
+        ("tests/core/policy/test_carried.py",),
+    ),
+    Mutation(
+        "carried-by-any-column-is-the-ids-own",
+        "dpsql/core/analysis/rules/scan.py",
+        "if {numbers[c.lower()] for c in carried.links} <= own:",
+        "if True:",
+        "what each row carries by a column of its own counts as one value of its unit: one group",
+        ("tests/core/policy/test_carried.py",),
     ),
     Mutation(
         "copy-one-row-more",
@@ -6619,6 +6651,42 @@ MUTATIONS = (
                 "        | _by_inner_limits(c, release.inputs[0], table)\n",
                 "",
                 "a mean of counts per unit has an interval that leaves out what a limit cut from them",
+            ),
+        )
+    ),
+    *(
+        Mutation(
+            name,
+            "dpsql/planner/postprocessing/planning/decided_by_noise.py",
+            old,
+            new,
+            breaks,
+            ("tests/planner/postprocessing/test_decided_by_noise.py",),
+        )
+        for name, old, new, breaks in (
+            (
+                "decided-by-filters",
+                "            return replace(noise, chosen=noise.chosen or used)",
+                "            return noise",
+                "rows above a noisy average are counted with an interval that misses the truth",
+            ),
+            (
+                "decided-by-joins",
+                "noise.chosen and not _takes_whole_groups(node, noise, theirs, own, grouped)",
+                "False",
+                "rows of groups that noise has chosen are counted with an interval",
+            ),
+            (
+                "decided-values",
+                "    return tuple(chosen or noise.used(c.expressions) for c in node.components)",
+                "    return tuple(chosen for c in node.components)",
+                "a sum of distances from a noisy average has an interval that misses the truth",
+            ),
+            (
+                "decided-public-groups",
+                "    grouped = _own(keyed.items) if keyed.sources is None else _NONE",
+                "    grouped = _own(keyed.items)",
+                "a public group that noise has left out is 0, with an interval",
             ),
         )
     ),

@@ -253,7 +253,7 @@ def test_a_manifest_of_another_format_is_not_believed(shop: Path) -> None:
     prepare(shop)
     text = read_manifest(place_of_file(shop))
     assert text is not None and Manifest.read(text) is not None
-    assert Manifest.read(text.replace('"format": 5', '"format": 4')) is None
+    assert Manifest.read(text.replace('"format": 6', '"format": 5')) is None
 
 
 # --- what was written ------------------------------------------------------------------------------------------------

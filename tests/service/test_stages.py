@@ -18,7 +18,7 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.note import Note
 from dpsql.engines.scratch import Scratch
 from dpsql.planner import plan_of_stages
-from dpsql.planner.stages.all_stages import STAGES
+from dpsql.planner.plan_of_stages import STAGES
 from dpsql.planner.stages.finished_tree import FinishedTree
 from dpsql.planner.stages.noise_of_stages import NoiseOfStages
 from dpsql.planner.stages.query_to_plan import QueryToPlan

@@ -23,8 +23,7 @@ from dpsql.core.ir.nodes import Aggregate, AggregateCall, Item, Node, Release, o
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.ir.walk import Tagged, transform
-from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.request import LossRequest
+from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.numbers.cap import Finite
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.forms.kept_first import SALT as SALTED

@@ -18,11 +18,11 @@ from dpsql.service.planning.public_facts import FactStore
 from dpsql.service.preparing.copy_sql import staged, stored_forms
 from tests.support.neighbour_oracle import random_limits
 from tests.support.planning import policy
-from tests.support.prepared_worlds import COLUMNS, Rows, copying, without, world
+from tests.support.prepared_worlds import WHOLE_IDS, Rows, carrying, copying, without, world
 from tests.support.random_databases import Store
 from tests.support.whole_statements import Attacked, compared, reads_no_other
 
-SHOP = policy("""
+_SHOP = """
 people:
   unit: {column: id}
   primary_key: [id]
@@ -45,9 +45,8 @@ parts:
   max_rows_per_unit: 2
   prepared: true
   columns: {line: {type: bigint}, part: {type: double, bounds: [-2, 2]}}
-""")
-WHOLE_IDS = {**COLUMNS, "people": "id BIGINT, age INTEGER", "orders": "nr BIGINT, buyer BIGINT, price DOUBLE"}
-"""For floating-point ids are joined by nobody."""
+"""
+SHOP, CARRYING = policy(_SHOP), carrying(_SHOP)
 STATEMENTS = (
     "SELECT COUNT(*), SUM(price), AVG(price) FROM orders",
     "SELECT COUNT(DISTINCT buyer), COUNT(*) FILTER (WHERE price > 0), COUNT(*) FILTER (WHERE price <= 0) FROM orders",
@@ -62,26 +61,36 @@ STATEMENTS = (
     "SELECT SUM(n), COUNT(*) FROM (SELECT buyer, SUM(price) AS n FROM orders GROUP BY buyer)",
     "SELECT COUNT(*) FROM (SELECT DISTINCT buyer, price FROM orders)",
     "SELECT COUNT(*), COUNT(DISTINCT part) FROM parts WHERE part IS NOT NULL",
+    "SELECT COUNT(*), SUM(price), COUNT(DISTINCT id) FROM parts, people, orders, lines WHERE parts.line = lines.line "
+    "AND lines.nr = orders.nr AND id = buyer AND part <= qty + age",
+    "SELECT age, COUNT(*), SUM(a.price - b.price) FROM people JOIN orders a ON id = a.buyer JOIN orders b "
+    "ON id = b.buyer AND a.nr < b.nr GROUP BY age",
+    "SELECT COUNT(*), SUM(age) FROM lines a JOIN lines b ON a.nr = b.nr JOIN orders ON b.nr = orders.nr JOIN people "
+    "ON id = buyer",
 )
 
 
 class CopyStore(Store):
     """Copies of several databases, each under its number."""
 
+    def __init__(self, of: Policy = SHOP) -> None:
+        super().__init__()
+        self.of = of
+
     def hold(self, databases: Sequence[Rows], salt: int) -> Policy:
         """The copies of these databases in place of the last ones; the policy that describes them."""
-        units = {name: tuple(stored_forms(table)) for name, table in SHOP.tables.items()}
+        units = {name: tuple(stored_forms(table)) for name, table in self.of.tables.items()}
         for db, rows in enumerate(databases):
             for table, columns in WHOLE_IDS.items():
                 self.connection.execute(f"CREATE OR REPLACE TABLE {table} ({columns})")
                 if rows[table]:
                     holes = ", ".join("?" * len(rows[table][0]))
                     self.connection.executemany(f"INSERT INTO {table} VALUES ({holes})", rows[table])
-            for table, sql in copying(SHOP, DUCKDB, lambda name, db=db: f"copy_{name}_{db}", salt):  # type: ignore[misc]
+            for table, sql in copying(self.of, DUCKDB, lambda name, db=db: f"copy_{name}_{db}", salt):  # type: ignore[misc]
                 self.connection.execute(f"CREATE OR REPLACE TABLE copy_{table}_{db} AS {sql}")
-        now = SHOP
-        for each in prepared_tables(SHOP):
-            now = staged(now, each, copied(each, SHOP.tables, units[each.name]))
+        now = self.of
+        for each in prepared_tables(self.of):
+            now = staged(now, each, copied(each, self.of.tables, units[each.name]))
         return now
 
     def fetch(self, sql: str) -> RawTable:
@@ -96,9 +105,9 @@ class CopyStore(Store):
         return f"copy_{name}_$db"
 
 
-def attacked_copies(seeds: Iterable[int]) -> Attacked:
-    """Every statement over the copies of each seed's shop."""
-    found, store = Attacked(), CopyStore()
+def attacked_copies(seeds: Iterable[int], of: Policy = SHOP) -> Attacked:
+    """Every statement over the copies of each seed's shop. of: the policy by which they are made."""
+    found, store = Attacked(), CopyStore(of)
     for seed in seeds:
         rng = random.Random(seed)
         rows = world(rng)

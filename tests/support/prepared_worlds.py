@@ -18,7 +18,7 @@ from dpsql.core.printing.dialect import Dialect
 from dpsql.service.preparing import copy_sql
 from tests.support.planning import policy
 
-SHOP = policy("""
+_SHOP = """
 people: {unit: {column: id}, primary_key: [id], prepared: true, columns: {id: {type: double}, age: {type: integer}}}
 orders:
   unit: {column: buyer}
@@ -37,11 +37,28 @@ parts:
   max_rows_per_unit: 2
   prepared: true
   columns: {line: {type: bigint}, part: {type: double}}
-""")
+"""
+SHOP = policy(_SHOP)
+
+
+def carrying(shop: str) -> Policy:
+    """The policy of a shop whose copies carry what their rows belong to."""
+    known = {"orders": "[people]", "lines": "[orders, people]", "parts": "[lines, orders, people]"}
+    for table, carried in known.items():
+        shop = re.sub(rf"(?s)(\n{table}:.*?prepared: true)", rf"\1\n  carries: {carried}", shop, count=1)
+    return policy(shop)
+
+
+CARRYING = carrying(
+    _SHOP.replace("id: {type: double}", "id: {type: bigint}").replace("buyer: {type: double}", "buyer: {type: bigint}")
+)
+
 COLUMNS = {
     "people": "id DOUBLE, age INTEGER", "orders": "nr BIGINT, buyer DOUBLE, price DOUBLE",
     "lines": "line BIGINT, nr BIGINT, qty DOUBLE", "parts": "line BIGINT, part DOUBLE",
 }  # fmt: skip
+WHOLE_IDS = {**COLUMNS, "people": "id BIGINT, age INTEGER", "orders": "nr BIGINT, buyer BIGINT, price DOUBLE"}
+"""For floating-point ids are joined by nobody."""
 OWNER = {"people": "id", "orders": "buyer", "lines": "buyer of orders", "parts": "buyer of orders"}
 MOST = {"people": 1, "orders": 2, "lines": 3, "parts": 2}
 PEOPLE = 3

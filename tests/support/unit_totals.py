@@ -21,8 +21,7 @@ from dpsql.core.ir.expressions import Call
 from dpsql.core.ir.nodes import BoundContributions, Node, Release, keyed_by
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.noise.calibration import measure
-from dpsql.core.noise.request import LossRequest
+from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import TableNames

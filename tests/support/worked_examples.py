@@ -43,7 +43,7 @@ from dpsql.core.ir.short_text import constant, expression
 from dpsql.core.ir.walk import Tagged, walk
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import as_prepared
-from dpsql.core.policy.tables import RowLimit
+from dpsql.core.policy.tables import Carry, ForeignKey, RowLimit
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
@@ -118,7 +118,16 @@ _OF_DAYS = """
   columns: {{rider: {{type: bigint, nullable: false}}, day: {{type: date, nullable: false}}}}"""
 RIDERS = policy(_OF_DAYS.format("rides") + _OF_DAYS.format("walks"), "")
 """Protected by rider and day."""
-_LIMITED = {**CLINIC.tables, "drugs": replace(CLINIC.tables["drugs"], max_rows_per_unit=RowLimit(24))}
+_LIMITED = {
+    **CLINIC.tables,
+    "visits": replace(
+        CLINIC.tables["visits"],
+        foreign_keys=(ForeignKey(("code",), "icd10", ("code",)),),
+        prepared="true",
+        carries=(Carry("icd10"),),
+    ),
+    "drugs": replace(CLINIC.tables["drugs"], max_rows_per_unit=RowLimit(24)),
+}
 PREPARED = as_prepared(
     replace(CLINIC, tables=_LIMITED), "copy", {name: _LIMITED[name] for name in ("patients", "visits", "drugs")},
     {"visits": ["cost"]},

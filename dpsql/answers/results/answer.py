@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dpsql.answers.results import frame_columns as frames
@@ -24,7 +25,8 @@ from dpsql.planner.postprocessing.searches.told import FoundLimit, bounds, found
 
 T = TypeVar("T")
 _SHOWN = 20
-"""Rows that a prompt of Python shows."""
+"""Rows that a prompt of Python shows, and a notebook of more than `_MOST_IN_NOTEBOOKS`."""
+_MOST_IN_NOTEBOOKS = 60
 
 if TYPE_CHECKING:
     import pandas
@@ -220,9 +222,8 @@ class Release:
 
     def _repr_html_(self) -> str:
         """What notebooks show: the table, each number with its ±; of many rows the first."""
-        from dpsql.answers.results.html import as_html
 
-        return as_html(self)
+        return _as_html(self)
 
     def __repr__(self) -> str:
         """What a prompt of Python shows: the table, of many rows the first."""
@@ -331,3 +332,31 @@ def _as_text(release: Release, most: int | None = None) -> str:
         table.append([cell(v, width.get(n), why.get(n, "")).text for n, v in zip(names, row, strict=True)])
     sizes = [max(len(line[i]) for line in table) for i in range(len(release.columns))]
     return "\n".join("  ".join(c.ljust(s) for c, s in zip(line, sizes, strict=True)).rstrip() for line in table)
+
+
+def _as_html(release: Release) -> str:
+    """One table: names, rows with the ± of each number at 95 %, and below it the rows left out and what was spent.
+
+    Every text in it is escaped: group keys are values of the data.
+    """
+
+    height = len(release)
+    shown = height if height <= _MOST_IN_NOTEBOOKS else _SHOWN
+    names = unique_names(release.columns)
+    lines = ["<table>", "<thead><tr>", *(f"<th>{_escaped(name)}</th>" for name in release.columns), "</tr></thead>"]
+    lines.append("<tbody>")
+    beside = reaches(release, most=shown), remarks(release, most=shown)
+    for row, widths, why in zip(first_rows(release, shown), *beside, strict=True):
+        cells = [cell(value, widths.get(n), why.get(n, "")) for n, value in zip(names, row, strict=True)]
+        parts = (f'<td style="text-align: {"right" if c.numeric else "left"}">{escape(c.text)}</td>' for c in cells)
+        lines.append(f"<tr>{''.join(parts)}</tr>")
+    lines += ["</tbody>", "</table>"]
+    counted = f"{height} row{'' if height == 1 else 's'}"
+    if shown < height:
+        counted += f", of which the first {shown} are shown"
+    lines.append(f"<p>{counted}; ± at 95 %; spent {_escaped(str(release.spent))}</p>")
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return escape(one_line(text))

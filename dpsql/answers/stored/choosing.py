@@ -30,7 +30,7 @@ from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import Calibrated, KeyThreshold, Mechanism, made_by
 from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, assembled, wanted
 from dpsql.planner.plan import Plan
-from dpsql.planner.postprocessing.released_columns import released_columns
+from dpsql.planner.postprocessing.noisy_rows import released_columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,18 @@ from dpsql.core.ir.recipes import Output, Terms
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.accuracy_of_pairs import ComponentPair, Pricing, joint_shares
-from dpsql.core.noise.calibration import LARGEST_CONVERTED, PreparedRelease, Split, calibrated, prepare, splits
+from dpsql.core.noise.calibration import (
+    LARGEST_CONVERTED,
+    LossRequest,
+    PreparedRelease,
+    Split,
+    calibrated,
+    prepare,
+    splits,
+)
 from dpsql.core.noise.least_rate import on_grid, place_of, rate_for, rate_of_sum
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.rank_error import least_etas, rank_error
-from dpsql.core.noise.request import LossRequest
 from dpsql.core.noise.widths import joint_width
 from dpsql.core.numbers.normal import root
 from dpsql.core.policy.units import Accountant

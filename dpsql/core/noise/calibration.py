@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -48,11 +48,42 @@ from dpsql.core.noise.mechanisms import (
 )
 from dpsql.core.noise.parallel_composition import ParallelGroups, parallel_groups
 from dpsql.core.noise.partition_selection import SMALLEST_DELTA
-from dpsql.core.noise.request import LossRequest
 from dpsql.core.noise.sensitivity import NOTHING, Sensitivity, counts_nothing, known, sensitivity
 from dpsql.core.numbers.normal import root
-from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho
+from dpsql.core.policy.units import Accountant
+from dpsql.core.privacy_loss import PrivacyLoss, epsilon_to_rho, pure_to_rho
 from dpsql.diagnostics.errors import Rejected, reject
+
+
+@dataclass(frozen=True, slots=True)
+class LossRequest:
+    """What one query may lose, and how that is split.
+
+    epsilon: ε of the whole query, > 0. delta: its δ, for thresholds and for the conversion of Gaussian noise; 0: none.
+    accountant: how the losses of the parts add up. rho: under zcdp the ρ of the whole query; None stands for ε²/2,
+    what a pure ε is worth there.
+    weights: uid of an output column of a release → its part of the whole, > 0; a column that is not named has 1.
+    family: the name of the only noise that may be chosen, where it has been chosen before; empty: any.
+    aside: the part of ε or ρ that others lose as such. part: what it may lose of the rest, of an ε once it is
+    converted to ρ; what is left of that is another request's, of the same δ. None: all, and nothing aside.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    accountant: Accountant = "approx_dp"
+    rho: Fraction | None = None
+    weights: Mapping[int, Fraction] = field(default_factory=dict)
+    family: str = ""
+    aside: Fraction = Fraction(0)
+    part: Fraction | None = None
+
+    @property
+    def budget(self) -> PrivacyLoss:
+        """The most that may be charged, in the accountant's terms."""
+        if self.accountant == "zcdp":
+            return PrivacyLoss(delta=self.delta, rho=pure_to_rho(self.epsilon) if self.rho is None else self.rho)
+        return PrivacyLoss(self.epsilon, self.delta)
+
 
 LARGEST_CONVERTED = Fraction(10**6)
 """Gaussian noise is not considered above this ε, which protects nothing."""

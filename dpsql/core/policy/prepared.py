@@ -20,6 +20,7 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from dpsql.core.ir.types import BIGINT, INTEGER
+from dpsql.core.policy.carried import carried, not_carried
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Copied, RowLimit, Table
 from dpsql.core.policy.units import IdUnit, PathUnit
@@ -32,12 +33,13 @@ ANY_COPY = "any"
 
 
 def prepared_tables(policy: Policy) -> tuple[Table, ...]:
-    """The tables that are to be read prepared, each after those through which its owners are found."""
+    """The tables that are to be read prepared, each after those through which its owners are found, and those that it
+    carries."""
     wanted = {name: t for name, t in policy.tables.items() if t.prepared is not None}
-    after = {
-        name: {t.protection.path[0].table} & wanted.keys() if isinstance(t.protection, PathUnit) else set()
-        for name, t in wanted.items()
-    }
+    after = {name: {c.table for c in t.carries} & wanted.keys() for name, t in wanted.items()}
+    for name, t in wanted.items():
+        if isinstance(t.protection, PathUnit):
+            after[name].add(t.protection.path[0].table)
     return tuple(wanted[name] for name in TopologicalSorter(after).static_order())
 
 
@@ -128,8 +130,11 @@ def copied(table: Table, tables: Mapping[str, Table], units: Collection[str] = (
         source=None,
         max_rows_per_unit=RowLimit(limit.rows, "assume", limit.nobody_has_more),
         columns={name: replace(c, derived=None) for name, c in table.columns.items()},
-        copied=Copied(None if hop is None else owner, hop, cut, TOTAL if cut else None, integers, copy),
-    )
+        copied=Copied(
+            None if hop is None else owner, hop, cut, TOTAL if cut else None, integers, copy,
+            carried(table, tables, owner),
+        ),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,9 @@ def unfit(table: Table, tables: Mapping[str, Table]) -> Unfit | None:
                 f"{'nothing' if other.prepared is None else other.prepared}: they are copied together or not at all",
                 f"tables.{other.name}: prepared: {table.prepared}",
             )
+    missing = not_carried(table, tables, owner_column(table, tables))
+    if missing is not None:
+        return Unfit("carries", missing.message, missing.help)
     for name, what in _made_columns(table, tables):
         if name.casefold() in (c.casefold() for c in table.columns):
             return Unfit("columns", f"has `{name}`, which is what {what} is called in a copy", "call it otherwise")

@@ -172,13 +172,38 @@ class RowLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Carry:
+    """A table whose columns a prepared copy carries.
+
+    by: the columns that name its key, where several do. columns: those that are wanted beside its key; empty: all.
+    """
+
+    table: str
+    by: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a copy carries of another table (core/policy/carried.py): of the row whose `keys` are its `links`.
+
+    links: columns of the copy. keys: columns of the other table. columns: name there → the column of the copy.
+    """
+
+    table: str
+    links: tuple[str, ...]
+    keys: tuple[str, ...]
+    columns: Mapping[str, Column] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Copied:
     """A table as it is read from a prepared copy (core/policy/prepared.py).
 
     owner: a column beside the declared ones that holds the owner; None where a declared one does. hop: the foreign key
     that the owner was found through. cut: whether rows above the limit are missing. total: one that says then how many
     rows the owner had. units: name of a declared column → one beside them with its grid integers. identity: of this
-    copy alone.
+    copy alone. carried: what it carries of other tables.
     """
 
     owner: Column | None
@@ -187,6 +212,7 @@ class Copied:
     total: Column | None = None
     units: Mapping[str, Column] = field(default_factory=dict, hash=False)
     identity: str = ""
+    carried: tuple[Carried, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +227,7 @@ class Table:
         may find, and holds wherever nothing is searched or found.
     columns: declared name → Column, in order; empty for a public table that leaves them to the data.
     prepared: whether queries read a prepared copy; "auto": where there is one of the data as it is.
+    carries: other tables whose columns the copy carries beside each row.
     copied: of a table that is read from one, what it has besides.
     stored: its place in the policy's server; None if the data is no server's.
     grows: how rows are added to it; None: it is read as it is.
@@ -225,6 +252,7 @@ class Table:
     columns: Mapping[str, Column] = field(default_factory=dict, hash=False)
     search_rows: bool = False
     prepared: Literal["true", "auto"] | None = None
+    carries: tuple[Carry, ...] = field(default=(), compare=False)
     copied: Copied | None = None
     stored: Stored | None = None
     grows: Growth | None = None
@@ -242,13 +270,14 @@ class Table:
 
     @property
     def all_columns(self) -> tuple[Column, ...]:
-        """The declared columns, and those that queries cannot name: ids of a period; of a copy owners, totals, and grid
-        integers.
+        """The declared columns, and those that queries cannot name: ids of a period; of a copy owners, totals, grid
+        integers, and what it carries.
         """
         if self.copied is None:
             return (*self.columns.values(), *(() if self.period_id is None else (self.period_id,)))
         more = (c for c in (self.copied.owner, self.copied.total) if c is not None)
-        return (*self.columns.values(), *more, *self.copied.units.values())
+        carried = (c for each in self.copied.carried for c in each.columns.values())
+        return (*self.columns.values(), *more, *self.copied.units.values(), *carried)
 
     @property
     def keys(self) -> tuple[Key, ...]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dpsql.core.printing.repeated_parts import RepeatedParts
     from dpsql.core.printing.waist import WaistColumns
 
+
 MOST_TEXT = 50_000
 """Longest printed expression: guards repeat their argument, so nesting multiplies."""
 
@@ -146,3 +147,26 @@ def cannot_compute(function: str, dialect: Dialect, span: Span | None, why: str 
 def condition(expr: Expr, names: Names) -> str:
     """A predicate."""
     return spell(expr, names)[0]
+
+
+@value(frozen=True, slots=True)
+class Block:
+    """`FROM source WHERE where`, and how its columns are printed.
+
+    simple: the source needs no parentheses in a join. lateral: it reads itself (UNNEST), so it cannot be joined as is.
+    """
+
+    source: str
+    where: tuple[str, ...]
+    names: Names
+    simple: bool = True
+    lateral: bool = False
+
+    def clause(self) -> str:
+        """FROM … WHERE …"""
+        where = f"\nWHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"FROM {self.source}{where}"
+
+    def filtered(self, *conditions: str) -> Block:
+        """The same rows under further conditions."""
+        return Block(self.source, (*self.where, *conditions), self.names, self.simple, self.lateral)

@@ -12,9 +12,8 @@ from math import floor
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall
 from dpsql.core.ir.types import BIGINT, Kind
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import CannotSpell
-from dpsql.core.printing.expressions import Names, cannot_compute, spell
+from dpsql.core.printing.expressions import Block, Names, cannot_compute, spell
 from dpsql.core.printing.forms.inner_sums import exact_call, filter_of
 from dpsql.core.printing.forms.one_row import key_of_group, one_zero
 from dpsql.core.printing.waist import waist

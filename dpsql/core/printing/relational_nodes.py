@@ -37,10 +37,9 @@ from dpsql.core.ir.periods import ReadPeriods
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, Kind
 from dpsql.core.ir.walk import Tagged
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.conversions import as_type, calendar_ends
 from dpsql.core.printing.dialect import CannotSpell, Dialect
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, cannot_compute, condition, spell
+from dpsql.core.printing.expressions import Aliases, Block, Names, TableNames, cannot_compute, condition, spell
 from dpsql.core.printing.forms.kept_first import first
 from dpsql.core.printing.forms.key_lists import OfGroups, member
 from dpsql.core.printing.group_by import grouped

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from dpsql.core.ir.step_count import take
-from dpsql.core.printing.block import Block
+from dpsql.core.printing.expressions import Block
 
 MARK = re.compile("(\0p\\d+\0)")
 """A NUL cannot occur in any literal."""

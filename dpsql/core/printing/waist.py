@@ -28,9 +28,8 @@ from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import VARCHAR
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.expressions import Block, Names, spell
 from dpsql.core.printing.repeated_parts import RepeatedParts
 
 

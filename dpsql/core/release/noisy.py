@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import compress
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpsql.core.engine import Engine
 from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.components import KeySource
+from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ledger.ledger import Receipt
 from dpsql.core.measures.largest import other_picks
@@ -35,7 +36,6 @@ from dpsql.core.release.given_answers import wanted as wanted
 from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import KeyColumns, columns_of, numbered, places
-from dpsql.core.release.key_order import in_order
 from dpsql.core.release.planned import PlannedRelease
 
 NOTHING_GIVEN = GivenAnswers()
@@ -271,3 +271,36 @@ def with_texts(column: Sequence[Any]) -> Sequence[Any]:
     if isinstance(column, Integers) or UUID not in set(map(type, column)):
         return column
     return [str(v) if isinstance(v, UUID) else v for v in column]
+
+
+def in_order(columns: Sequence[Sequence[LiteralValue]], height: int) -> NDArray[np.intp]:
+    """The positions of the rows, the least row first: compared by the first column, then the next, and so on.
+
+    A column holds values of one type, or None.
+    """
+    if len(columns) > 1 and len(set(columns[0])) == height and float not in map(type, columns[0]):
+        columns = columns[:1]  # no two rows are equal there, as two NaN are that a set takes for two
+    order = np.arange(height)
+    for column in reversed(columns):
+        kinds = {int} if isinstance(column, Integers) else set(map(type, column))
+        if len(columns) == 1 and not kinds <= {int, float}:
+            return _sorted(column)
+        order = order[np.argsort(_ranks(column, kinds)[order], kind="stable")]
+    return order
+
+
+def _sorted(column: Sequence[Any]) -> NDArray[np.intp]:
+    present = [at for at, value in enumerate(column) if value is not None]
+    missing = [at for at, value in enumerate(column) if value is None] if len(present) < len(column) else []
+    return np.array(sorted(present, key=column.__getitem__) + missing, dtype=np.intp)
+
+
+def _ranks(column: Sequence[Any], kinds: Set[type]) -> NDArray[Any]:
+    """Numbers in the order of the values, which are of these kinds."""
+    if kinds == {int}:
+        return Integers.of(column).array
+    if kinds == {float}:
+        return np.array(column, dtype=np.float64)  # NaN goes to the end
+    distinct = sorted(set(column) - {None})
+    rank = {value: at for at, value in enumerate([*distinct, None])}
+    return np.fromiter(map(rank.__getitem__, column), np.intp, len(column))

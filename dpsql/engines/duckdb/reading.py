@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.core.engine import RawTable
+from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.stopping import Stop, columns_of, until_stopped
-from dpsql.engines.duckdb.numpy_columns import SPLIT, column, rejoin
 
 # The kinds of column whose values are the same Python objects whether they come through numpy or row by row.
 _THROUGH_NUMPY: Final = frozenset(
@@ -57,3 +60,31 @@ def _only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Stat
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("not exactly one SELECT")
     return statements[0]
+
+
+# h = high·2⁶⁴ + low with 0 ≤ low < 2⁶⁴: a shift rounds down and & takes the two's complement, for negative h too.
+SPLIT: Final = "CAST({0} >> 64 AS BIGINT) AS {0}_high, CAST({0} & 18446744073709551615::HUGEINT AS UBIGINT) AS {0}_low"
+
+
+def column(values: NDArray[Any]) -> Sequence[Any]:
+    """What numpy holds of a column, as Python's values, None where masked (NULL); integers stay as they are."""
+    if values.dtype.kind in "iu" and values.dtype != np.uint64 and not np.ma.isMaskedArray(values):
+        return Integers(values.astype(np.int64, copy=False))
+    listed: list[Any] = values.tolist()
+    return listed
+
+
+def rejoin(high: NDArray[np.int64], low: NDArray[np.uint64]) -> Sequence[Any]:
+    """The integers high·2⁶⁴ + low, None where masked (NULL)."""
+    missing = np.ma.getmaskarray(high)
+    upper, lower = np.ma.getdata(high), np.ma.getdata(low)
+    small = lower.view(np.int64)
+    if bool(((upper == small >> 63) | missing).all()):  # every value fits 64 bits
+        if not missing.any():
+            return Integers(small)
+        values: list[Any] = small.tolist()
+    else:
+        values = [(h << 64) | rest for h, rest in zip(upper.tolist(), lower.tolist(), strict=True)]
+    for i in np.flatnonzero(missing).tolist():
+        values[i] = None
+    return values

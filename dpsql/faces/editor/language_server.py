@@ -16,6 +16,7 @@ from pygls import uris
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
+from dpsql import __version__
 from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Source, Span
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.check.examine.check_settings import Asked
@@ -206,9 +207,7 @@ class EditorServer(LanguageServer):
 
 def make_server(asked: Asked | None = None) -> EditorServer:
     """A server with all its features, which is started with `start_io()`."""
-    from importlib.metadata import version
-
-    server = EditorServer(version("dpsql"), asked or Asked())
+    server = EditorServer(__version__, asked or Asked())
     server.feature(types.INITIALIZE)(_initialize)
     server.feature(types.INITIALIZED)(_initialized)
     server.feature(types.TEXT_DOCUMENT_DID_OPEN)(_opened)

@@ -10,8 +10,8 @@ from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.ledger.accountant import cost
+from dpsql.core.noise.calibration import LossRequest
 from dpsql.core.noise.measurement import MeasuredRelease, conversion_delta_of
-from dpsql.core.noise.request import LossRequest
 from dpsql.core.numbers.normal import root
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss

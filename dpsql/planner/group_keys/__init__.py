@@ -6,7 +6,5 @@
 - `search`: the keys of one kind of row. `variables` are columns that are equal. `tables` of public rows are filtered
   and joined. Conditions `narrow` a single column to lists and `ranges`; `compute` tests them on single rows.
 
-`long_lists` are too long to be released; `single_unit_groups` are private groups that hold one unit each.
-
 All of it is a guess: a list that is too short costs rows, and one that is too long gives empty groups.
 """

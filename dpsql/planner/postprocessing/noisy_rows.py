@@ -1,12 +1,15 @@
-"""Noisy rows written into the statement of a later release: public numbers, whatever the engine."""
+"""Noisy rows: columns in their SQL types, and as they are written into a later release's statement, on any engine."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import SqlType
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.release.noisy import NoisyRelease
-from dpsql.planner.postprocessing.released_columns import released_columns
+from dpsql.frontend.aggregates.formula import formula
 
 
 def as_query(noisy: NoisyRelease, d: Dialect) -> str:
@@ -30,3 +33,19 @@ def _printed(d: Dialect, value: LiteralValue, type_: SqlType) -> str:
     if not isinstance(value, str) or "\0" not in value:
         return d.constant(value, type_)
     return d.text_with_nuls(value)
+
+
+def released_columns(
+    noisy: NoisyRelease, drawn: NoisyRelease | None = None, lost: Collection[int] = ()
+) -> list[Sequence[object]]:
+    """A column for each output of the release, in the SQL type of its column. lost: outputs that are NULL.
+
+    drawn: the same as it was drawn, where totals were made the sums of their parts: what is no sum is made of that.
+    """
+    node = noisy.planned.measured.node
+
+    def source(output: Output) -> NoisyRelease:
+        return noisy if drawn is None or output.recipe.terms(node.components) is not None else drawn
+
+    nothing = [None] * len(noisy.keys)
+    return [nothing if at in lost else formula(o).values(source(o), o.column.type) for at, o in enumerate(node.outputs)]

@@ -20,10 +20,10 @@ from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.consistency.totals import Consistent, with_totals
 from dpsql.planner.postprocessing.intervals.answer_intervals import AnswerIntervals, Trace
 from dpsql.planner.postprocessing.intervals.linear import NO_CUT, Cut
+from dpsql.planner.postprocessing.noisy_rows import released_columns
 from dpsql.planner.postprocessing.planning.cut_statements import public_table
 from dpsql.planner.postprocessing.planning.forms import Sources
 from dpsql.planner.postprocessing.planning.steps import PostProcessing, Step
-from dpsql.planner.postprocessing.released_columns import released_columns
 
 
 @dataclass(frozen=True)

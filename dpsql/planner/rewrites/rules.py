@@ -23,6 +23,7 @@ from dpsql.planner.rewrites.joins.limit_frequencies import limit_frequencies
 from dpsql.planner.rewrites.joins.narrow_joins import narrow_joins
 from dpsql.planner.rewrites.joins.order_joins import order_joins
 from dpsql.planner.rewrites.joins.place_conditions import place_conditions
+from dpsql.planner.rewrites.joins.read_carried import read_carried
 from dpsql.planner.rewrites.joins.read_periods import read_periods
 from dpsql.planner.rewrites.keys.add_group_keys import add_group_keys
 from dpsql.planner.rewrites.keys.list_choices import list_choices
@@ -67,6 +68,7 @@ RULES: tuple[Rewrite, ...] = (
     choose_components,
     choose_grids,
     cut_slices,
+    read_carried,
     read_stored_integers,
 )
 

@@ -35,8 +35,9 @@ class AnsweringRows(Stage):
     def priced(self, own: tuple[PlannedRelease, ...], noise: NoiseOfStages, query: QueryToPlan) -> AnsweringRows:
         """The statements that make the answer. Raises Rejected."""
         columns = query.bound.columns
+        alone = len(noise.measured) == 1
         cuts = {
-            place: missing_of(tree, m.contribution, query.ctx.table, query.clips, query.counted)
+            place: missing_of(tree, m.contribution, query.ctx.table, query.clips, query.counted, alone)
             for place, (tree, m) in enumerate(zip(noise.found.distinct, noise.measured, strict=True))
             if not m.known
         }

@@ -10,9 +10,8 @@ from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Node
 from dpsql.core.noise.accuracy import meet
-from dpsql.core.noise.calibration import measure
+from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.request import LossRequest
 from dpsql.core.policy.period_ids import ids_of_periods
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.printing.shapes.release_statement import placeholder

@@ -21,9 +21,8 @@ from dpsql.frontend.parse import Parsed, parse
 from dpsql.planner.batch.unlisted import summed_by_row
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.planner.searches.may_search import require_search_allowed
-from dpsql.planner.settings.privacy_clause import with_clause
+from dpsql.planner.settings.privacy_clause import with_clause, with_comments
 from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.planner.settings.setting_comments import with_comments
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 

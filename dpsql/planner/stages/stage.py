@@ -9,8 +9,8 @@ in the plan at their price, and that is charged with it; the core compares what 
 is given noisy numbers and the place where the answer is made, which asks for public tables alone. *Tested by*
 tests/service/test_stages.py, tests/core/release/test_reserved.py, tests/service/test_searches.py.
 
-To add one: a file here with a subclass, and a line in `STAGES` (`all_stages.py`). Its methods are asked in the order in
-which they stand, and each has a default for stages that it does not concern.
+To add one: a file here with a subclass, and a line in `STAGES` (`plan_of_stages.py`). Its methods are asked in the
+order in which they stand, and each has a default for stages that it does not concern.
 """
 
 from __future__ import annotations

@@ -224,6 +224,20 @@ class ColumnFile(_File):
     """For doubles: the smallest difference that counts where bounds or limits are searched. Default: 2^-20."""
 
 
+class CarryFile(_File):
+    """A table whose columns stand beside each row of a copy. Short: its name."""
+
+    table: Text
+    """The carried table: a public one, or one of the same unit."""
+    by: Names | None = None
+    """The columns that name its key, where several do: {table: nation, by: [c_nationkey]}."""
+    columns: Names | None = None
+    """Those that are wanted beside its key; all, if left out."""
+
+
+Carry = Annotated[CarryFile, short_form(str, to="table", schema=Text | CarryFile)]
+
+
 class TableFile(_File):
     """A table that queries may use. It is private unless it says `public: true`."""
 
@@ -256,6 +270,9 @@ class TableFile(_File):
     prepared: FlagOrAuto | None = None
     """true: queries read the copy that `dpsql prepare` makes, in which no unit has more than max_rows_per_unit rows;
     auto: where there is one of the data as it is. All tables of a unit say the same."""
+    carries: list[Carry] | None = None
+    """Tables whose columns the copy carries beside each row, so that a query that joins them reads one table: public
+    ones, or those of the same unit, each found by a declared key, perhaps of one carried before it."""
     grows: GrowsFile | None = None
     """How rows are added: {by: day, every: day, from: 2026-01-01}. Queries read what `dpsql close` has closed."""
     columns: dict[str, Annotated[ColumnFile, or_empty(ColumnFile)]] = {}

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dpsql.core.functions.dates.zones import known_zone
+from dpsql.core.policy import serving
 from dpsql.core.policy.policy import IN_MEMORY, Privacy
 from dpsql.core.policy.positions import Loc, Places
+from dpsql.core.policy.serving import Serving
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
-from dpsql.policy.file.file_format import PolicyFile
+from dpsql.policy.file.file_format import PolicyFile, ServeFile
 from dpsql.policy.file.form import check_form, digest, normalised
 from dpsql.policy.issues import Issue, Issues
 from dpsql.policy.policy import Policy
 from dpsql.policy.resolve.budgets import resolve_budgets, resolve_defaults, resolve_failures
 from dpsql.policy.resolve.policy_names import PolicyScope
 from dpsql.policy.resolve.servers import check_ledger, check_prepared_at, check_server
-from dpsql.policy.resolve.serving import resolve_serving
 from dpsql.policy.resolve.tables import can_be_prepared, files_have_one_unit, resolve_table
 from dpsql.policy.resolve.units import UnitResolver, check_former_units, collect_units
 
@@ -126,3 +128,22 @@ def _nothing_searched(file: PolicyFile, issues: Issues) -> None:
                 ("tables", name, *place), "is to be searched, but the policy says  search: refuse",
                 "declare a number, or leave  search: refuse  out",
             )  # fmt: skip
+
+
+def resolve_serving(spec: ServeFile | None, issues: Issues) -> Serving:
+    """How a server answers under the policy."""
+    if spec is None:
+        return Serving()
+    moments = serving.DEFAULT_MOMENTS if spec.answers_at is None else tuple(spec.answers_at)
+    if any(later <= earlier for earlier, later in pairwise(moments)):
+        issues.add(("serve", "answers_at"), "must ascend", "answers_at: [0.2s, 1s, 5s, 30s]")
+    return Serving(
+        moments,
+        spec.workers or 1,
+        spec.threads,
+        spec.memory,
+        spec.connections or serving.DEFAULT_CONNECTIONS,
+        spec.connections_per_user or serving.DEFAULT_CONNECTIONS_PER_USER,
+        spec.queue or serving.DEFAULT_QUEUE,
+        spec.rows or serving.DEFAULT_ROWS,
+    )

@@ -20,6 +20,7 @@ from dpsql.core.policy.tables import (
     FINEST,
     MOST_STEPS,
     Bound,
+    Carry,
     Column,
     Enforce,
     ForeignKey,
@@ -85,6 +86,7 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
         size=None if spec.size is None else spec.size.exact,
         columns=columns_of_table,
         prepared=_PREPARED[spec.prepared],
+        carries=_carries(scope, (*loc, "carries"), name, spec),
         grows=resolve_growth(scope, name, spec, columns_of_table),
         belongs_to_unit=own,
         per=None if hidden is None or not isinstance(protection, IdUnit) else id_of(scope, name, protection),
@@ -95,6 +97,23 @@ def resolve_table(scope: PolicyScope, name: str, protection: Protection | None) 
 _PREPARED: Mapping[bool | str | None, Literal["true", "auto"] | None] = {
     None: None, False: None, True: "true", "auto": "auto"
 }  # fmt: skip
+
+
+def _carries(scope: PolicyScope, loc: Loc, name: str, spec: TableFile) -> tuple[Carry, ...]:
+    found: list[Carry] = []
+    for i, each in enumerate(spec.carries or ()):
+        table = scope.table((*loc, i), each.table)
+        if table is None:
+            continue
+        columns = scope.column_names((*loc, i, "columns"), table, each.columns or ()) or ()
+        carry = Carry(table, tuple(each.by or ()), columns)
+        if not spec.prepared:
+            scope.issues.add((*loc, i), "is of a copy, and the table has none", "prepared: true")
+        elif table == name or carry in found:
+            scope.issues.add((*loc, i), f"names `{table}`, whose columns are there already", "leave it out")
+        else:
+            found.append(carry)
+    return tuple(found)
 
 
 def can_be_prepared(scope: PolicyScope, tables: Mapping[str, Table]) -> None:

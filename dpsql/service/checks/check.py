@@ -27,8 +27,8 @@ from dpsql.planner.compile import compile_query
 from dpsql.planner.computed import understood
 from dpsql.planner.plan import Plan
 from dpsql.planner.searches.may_search import found_at_run_time
+from dpsql.planner.settings.privacy_clause import with_comments, with_said
 from dpsql.planner.settings.query_settings import QuerySettings
-from dpsql.planner.settings.setting_comments import with_comments, with_said
 from dpsql.planner.summaries.design import require_additive, require_static
 from dpsql.policy.load import load_policy
 from dpsql.policy.tools.decisions import decided

@@ -8,13 +8,16 @@ be false.* If something opened a path of the policy's document. *Tested by* test
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.types import INTEGER
 from dpsql.core.ledger.closings import tables_that_grow
+from dpsql.core.ledger.ledger import Caps, Entry, Failure, Receipt
+from dpsql.core.ledger.memory import MemoryLedger
+from dpsql.core.ledger.privacy_filter import Book
 from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueTable
 from dpsql.core.policy.policy import IN_MEMORY, Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain
@@ -24,9 +27,27 @@ from dpsql.engines.synthetic import SyntheticEngine
 from dpsql.planner.computed import understood
 from dpsql.policy.issues import Issue
 from dpsql.policy.resolve.from_catalogue import complete
-from dpsql.service.made_up.ledger import FreeLedger
 from dpsql.service.made_up.made_up_rows import made_up_rows
 from dpsql.service.service import Service
+
+
+class FreeLedger(MemoryLedger):
+    """Each charge is checked as if nothing had been spent before, and then costs nothing; answers stay named.
+
+    *Claim.* What it lets pass is never counted for any data that somebody has. *Why.* It is a ledger of its own in
+    memory, and a service that has it has made its rows itself. *When it would be false.* If a service over other rows
+    were given it: nothing but this file makes one. *Tested by* tests/service/made_up/test_service.py.
+    """
+
+    def reserve(self, entry: Entry, caps: Caps) -> Receipt:
+        """See `Ledger.reserve`. Raises BudgetExceeded for what no limit has room for even at first."""
+        Book(self._book.accountant).check(entry, caps)
+        return super().reserve(replace(entry, charges={}, received={}, regions={}, received_regions={}), Caps())
+
+    def failures(self) -> Sequence[Failure]:
+        """None counts: no row is anybody's."""
+        return ()
+
 
 FREE: Final = "free: the data is made up"
 

@@ -33,17 +33,18 @@ from dpsql.core.ir.nodes import (
     Truncate,
     Window,
     WindowCall,
+    output_columns,
 )
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT, BOOLEAN
 from dpsql.core.numbers.cap import Finite
+from dpsql.core.policy.carried import carried
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import TOTAL, limit_of, owner_column, units_column
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import PathUnit
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, Names
+from dpsql.core.printing.expressions import Aliases, Block, Names
 from dpsql.core.printing.forms.kept_first import SALT
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.relational_nodes import Emitter
@@ -95,6 +96,18 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
     proven = derive(node, Context(policy, PublicFacts())).fact.most_rows(frozenset({owner.uid}))
     if not (isinstance(proven, Finite) and proven.value <= limit.rows):
         node = Truncate(node, (owner,), limit.rows)
+    printed = {c.uid: c.name for c in columns}
+    for each in carried(table, policy.tables, owner_column(table, policy.tables)):
+        other = scan(policy.tables[each.table])
+        link = {name: uid for uid, name in printed.items()}
+        at = {c.uid: c for c in (*columns, *output_columns(node))}
+        equal = [Equality(at[link[c]], called(other, k)) for c, k in zip(each.links, each.keys, strict=True)]
+        if not policy.tables[each.table].public and each.links != (owner.name,):
+            equal.append(Equality(owner, called(other, owner_column(policy.tables[each.table], policy.tables).name)))
+        node = Join(JoinKind.LEFT, node, other, tuple(equal))
+        beside = {called(other, name): column.name for name, column in each.columns.items()}
+        printed |= {c.uid: name for c, name in beside.items()}
+        columns = [*columns, *beside]
     judged = derive(node, Context(policy, PublicFacts()))
     most = judged.fact.most_rows(frozenset({owner.uid}))
     assert owner.uid in judged.fact.ids and isinstance(most, Finite) and most.value <= limit.rows, table.name
@@ -104,7 +117,7 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
     wanted = [(units_column(name).name, form) for name, form in integers]
 
     def listed(over: Names) -> list[str]:
-        own = [f"{over.sql[c.uid]} AS {dialect.identifier(c.name)}" for c in columns]
+        own = [f"{over.sql[c.uid]} AS {dialect.identifier(printed[c.uid])}" for c in columns]
         return [*own, *(f"{quantized(form, over)} AS {dialect.identifier(name)}" for name, form in wanted)]
 
     inner = emitter.query(judged).replace(SALT, str(salt))

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import prepared_tables
+from dpsql.core.policy.tables import Table
 
-FORMAT = 5
+FORMAT = 6
 """Raised when copies come to be made otherwise: those of another format are made anew."""
 
 
@@ -68,6 +69,11 @@ class Manifest:
         return ""
 
 
+def _of_carried(table: Table) -> str:
+    columns = [(c.name, str(c.sql_type), str(c.derived or c.computed)) for c in table.columns.values()]
+    return str((columns, table.keys, table.foreign_keys, [str(c.domain) for c in table.columns.values()]))
+
+
 def declared(policy: Policy) -> str:
     """A hash of what copies are made by: whose rows, which columns of which type, which limits, from where.
 
@@ -80,6 +86,7 @@ def declared(policy: Policy) -> str:
             t.name, str(t.max_rows_per_unit),
             [(c.name, str(c.sql_type), str(c.derived or c.computed)) for c in t.columns.values()],
             [str(k) for k in t.keys],
+            [(str(c), _of_carried(policy.tables[c.table])) for c in t.carries],
         )
         for t in prepared_tables(policy)
     ]  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 
 from dpsql.core.engine import Engine
+from dpsql.core.policy.carried import carried
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import copied, limit_of, owner_column, prepared_tables
 from dpsql.core.policy.tables import RowLimit, Table
@@ -83,12 +84,29 @@ def _copy_all(policy: Policy, writer: Writer) -> dict[str, TableCopy]:
         table = policy.tables[name]
         limit, owner = limit_of(table), owner_column(table, policy.tables).name
         assert limit is not None
+        _each_has_one_partner(table, now, where, writer)
         select = copy_sql(table, now, writer.dialect, where, salt)
         look = writer.copy(name, select, owner, together=not limit.assumed)
         found[name] = replace(_counted(table, limit, owner, writer), look=look)
         now = staged(now, table, copied(table, policy.tables))
         done.add(name)
     return found
+
+
+def _each_has_one_partner(table: Table, now: Policy, where: Callable[[str], str], engine: Engine) -> None:
+    """Raises Rejected DP008: a carried table has two rows of one key."""
+    for each in carried(table, now.tables, owner_column(table, now.tables)):
+        keys = ", ".join(map(engine.dialect.identifier, each.keys))
+        some = " AND ".join(f"{engine.dialect.identifier(k)} IS NOT NULL" for k in each.keys)
+        found = engine.fetch(
+            f"SELECT COUNT(*) AS n FROM (SELECT {keys} FROM {where(each.table)} AS t0 WHERE {some} "
+            f"GROUP BY {keys} HAVING COUNT(*) > 1) AS g"
+        )
+        if found.columns[0][0]:
+            raise reject(
+                "DP008", f"`{table.name}` carries `{each.table}`, and two rows of `{each.table}` have one key",
+                help=[f"custodian: make ({', '.join(each.keys)}) unique there, or leave it out of  carries"],
+            )  # fmt: skip
 
 
 def _counted(table: Table, limit: RowLimit, owner: str, writer: Writer) -> TableCopy:

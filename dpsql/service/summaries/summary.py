@@ -30,7 +30,7 @@ from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
 from dpsql.planner.batch.workload import Marginal
 from dpsql.planner.plan import Charge, Plan
-from dpsql.planner.settings.setting_comments import with_said
+from dpsql.planner.settings.privacy_clause import with_said
 from dpsql.planner.summaries.design import SummaryDesign, require_additive, shown_in
 from dpsql.service.accounts.remaining_budgets import total, total_of_new
 from dpsql.service.planning.planning import WrittenQuery

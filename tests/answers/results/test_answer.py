@@ -216,7 +216,7 @@ def test_a_page_has_intervals_of_the_rows_that_it_shows(shared: Connection, monk
         return output_intervals(noisy, output, level)
 
     monkeypatch.setattr("dpsql.planner.postprocessing.intervals.derived_columns.output_intervals", counted)
-    for name in ("html.MOST_ROWS", "html.SHOWN", "answer._SHOWN"):
+    for name in ("answer._MOST_IN_NOTEBOOKS", "answer._SHOWN"):
         monkeypatch.setattr(f"dpsql.answers.results.{name}", 1)
     page, text = result._repr_html_(), repr(result)
     assert set(asked) == {1} and re.findall("<tr>.*?</tr>", page) == last and "3 rows, of which the first 1" in page

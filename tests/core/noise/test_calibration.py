@@ -8,9 +8,8 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.ir.nodes import Release
-from dpsql.core.noise.calibration import measure
+from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.noise.mechanisms import DiscreteLaplace
-from dpsql.core.noise.request import LossRequest
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from tests.support.planning import planned, policy

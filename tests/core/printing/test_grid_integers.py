@@ -18,9 +18,8 @@ from dpsql.core.ir.components import Component, ProductSum, ValueSum
 from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import INTEGER
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.expressions import Block, Names
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.waist import waist
 from dpsql.diagnostics.diagnostic import Source

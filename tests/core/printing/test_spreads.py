@@ -15,9 +15,8 @@ import pytest
 
 from dpsql.core.ir.nodes import Aggregate, output_columns
 from dpsql.core.numbers.interval import Interval
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.expressions import Block, Names
 from dpsql.core.printing.group_by import grouped
 from dpsql.diagnostics.errors import Rejected
 from tests.support.planning import planned, policy

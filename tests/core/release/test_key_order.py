@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from dpsql.core.engine import RawTable
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.drawing import EngineAsk
-from dpsql.core.release.key_order import in_order
-from dpsql.core.release.noisy import PrivateIntegers, _fetch
+from dpsql.core.release.noisy import PrivateIntegers, _fetch, in_order
 
 KINDS: list[st.SearchStrategy[Any]] = [
     st.integers(-3, 3) | st.sampled_from([1 << 62, -(1 << 63), (1 << 63) - 1]),

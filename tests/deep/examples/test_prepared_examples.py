@@ -17,8 +17,7 @@ import dpsql
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.planner.plan import Plan
-from dpsql.planner.postprocessing.noisy_rows import as_query
-from dpsql.planner.postprocessing.released_columns import released_columns
+from dpsql.planner.postprocessing.noisy_rows import as_query, released_columns
 from tests.support.example_data import make_tpch
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -9,32 +9,46 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
+from dpsql.core.policy.policy import Policy
 from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.service.preparing import copy_sql
-from tests.support.prepared_worlds import CHANGES, COLUMNS, OWNER, SHOP, Copies, Rows, broken, copying, world
+from tests.support.prepared_worlds import (
+    CARRYING,
+    CHANGES,
+    COLUMNS,
+    OWNER,
+    SHOP,
+    WHOLE_IDS,
+    Copies,
+    Rows,
+    broken,
+    copying,
+    world,
+)
 
 
-def prepared(rows: Rows, salt: int) -> Copies:
+def prepared(rows: Rows, salt: int, of: Policy = SHOP) -> Copies:
     """The rows of all copies, as text."""
     with duckdb.connect(":memory:") as connection:
-        for table, columns in COLUMNS.items():
+        for table, columns in (COLUMNS if of is SHOP else WHOLE_IDS).items():
             connection.execute(f"CREATE TABLE {table} ({columns})")
             if rows[table]:
                 holes = ", ".join("?" * len(rows[table][0]))
                 connection.executemany(f"INSERT INTO {table} VALUES ({holes})", rows[table])
         found = {}
-        for table, sql in copying(SHOP, DUCKDB, lambda name: f"copy_{name}", salt):
+        for table, sql in copying(of, DUCKDB, lambda name: f"copy_{name}", salt):
             connection.execute(f"CREATE TABLE copy_{table} AS {sql}")
             listed = f'SELECT CAST("{OWNER[table]}" AS VARCHAR), COLUMNS(*)::VARCHAR FROM copy_{table}'
             found[table] = Counter(connection.execute(listed).fetchall())
         return found
 
 
-def test_copies_of_neighbours_differ_in_the_rows_of_the_unit() -> None:
+@pytest.mark.parametrize("of", [SHOP, CARRYING], ids=["alone", "carrying"])
+def test_copies_of_neighbours_differ_in_the_rows_of_the_unit(of: Policy) -> None:
     rng = random.Random(19)
     for _ in range(25):
         rows, salt = world(rng), rng.randrange(2**62)
-        assert not broken(lambda rows, salt=salt: prepared(rows, salt), rows)  # type: ignore[misc]
+        assert not broken(lambda rows, salt=salt: prepared(rows, salt, of), rows)  # type: ignore[misc]
 
 
 def test_the_order_in_which_rows_stand_decides_nothing() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql import Policy
 from dpsql.diagnostics.errors import Rejected
-from dpsql.faces.cli.shell.commands.search_path import accept
+from dpsql.faces.cli.shell.commands.run_statement import accept_schema
 from tests.support.command_line import Call, Clinic
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
@@ -321,9 +321,9 @@ def test_a_search_path_of_other_schemas_is_refused(dpsql: Call, clinic: Clinic) 
     tables = {"ref.codes": {"public": True}, "plain": {"public": True}}
     policy = Policy.from_dict({"version": 1, "name": "p", "tables": tables})
     with pytest.raises(Rejected) as refusal:
-        accept(policy, "ref")
+        accept_schema(policy, "ref")
     assert refusal.value.diagnostics[0].help == ("write  `ref.codes`",)
-    accept(policy, "public")
+    accept_schema(policy, "public")
 
 
 def test_more_about_a_table(dpsql: Call, clinic: Clinic) -> None:

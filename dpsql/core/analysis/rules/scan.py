@@ -122,6 +122,10 @@ def _scan(node: Scan, table: Table, ctx: Context) -> Facts:
             # Else two values may be one id (zeros of either sign), and what is computed from them can differ.
             own = ids if all(columns[uid].value.type.one_form for uid in ids) else frozenset()
             own |= {numbers[c.lower()] for c in of_functions(table)}
+            if table.copied is not None:  # one partner, named by the id or by what it names: the same in all its rows
+                for carried in table.copied.carried:
+                    if {numbers[c.lower()] for c in carried.links} <= own:
+                        own |= {numbers[c.name.lower()] for c in carried.columns.values()}
             by_id = frozenset(numbers.values()) if ids in keys else own
             return Facts(
                 columns, {name: finite(2) if replaced else ONE}, ids=ids, keys=keys, frequency=frequency, by_id=by_id,

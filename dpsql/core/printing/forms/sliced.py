@@ -36,9 +36,8 @@ from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.slice_sets import SliceSet
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import histograms, of_any_slice
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.printing.expressions import Block, Names, spell
 from dpsql.core.printing.waist import Level, Listed, text, waist
 from dpsql.core.value_classes import replace
 

@@ -31,9 +31,8 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, TableNames, condition
+from dpsql.core.printing.expressions import Aliases, Block, TableNames, condition
 from dpsql.core.printing.relational_nodes import Emitter
 
 

@@ -15,9 +15,8 @@ from dpsql.core.ir.types import BIGINT
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.quantile import cells_of
 from dpsql.core.numbers.cells import Cells
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Names
+from dpsql.core.printing.expressions import Block, Names
 from dpsql.core.printing.forms.clip import only_if, within
 from dpsql.core.printing.forms.key_lists import member
 from dpsql.core.printing.forms.sliced import Sets, unfiltered, with_numbers

@@ -20,9 +20,8 @@ from dpsql.core.ir.nodes import Filter, GroupKeys, Node, Project, Release, Scan
 from dpsql.core.ir.types import BIGINT, HUGEINT
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.expressions import Aliases, Names, TableNames
+from dpsql.core.printing.expressions import Aliases, Block, Names, TableNames
 from dpsql.core.printing.forms.clip import only
 from dpsql.core.printing.forms.few_values import at_most_values
 from dpsql.core.printing.forms.key_lists import OfGroups

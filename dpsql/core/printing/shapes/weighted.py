@@ -28,9 +28,8 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER, VARCHAR
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import largest_contribution, rule
 from dpsql.core.measures.shared_units import steps as weights_by_groups
-from dpsql.core.printing.block import Block
 from dpsql.core.printing.dialect import Dialect, Typed
-from dpsql.core.printing.expressions import Aliases, Names, TableNames, spell
+from dpsql.core.printing.expressions import Aliases, Block, Names, TableNames, spell
 from dpsql.core.printing.forms import sliced
 from dpsql.core.printing.forms.clip import only, only_if
 from dpsql.core.printing.forms.few_values import kept_values

@@ -18,10 +18,9 @@ from dpsql.diagnostics.errors import reject, too_large
 from dpsql.frontend.bind.expressions.expressions import ExprBinder, condition
 from dpsql.frontend.bind.expressions.replacements import SPINE
 from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
-from dpsql.frontend.bind.from_clause.given_relations import given_relation
 from dpsql.frontend.bind.from_clause.joins import WrittenJoin, bind_join, is_comma, written
 from dpsql.frontend.bind.from_clause.lateral import Tied, lateral, require_kind, require_query
-from dpsql.frontend.bind.from_clause.policy_tables import scan
+from dpsql.frontend.bind.from_clause.policy_tables import given_relation, scan
 from dpsql.frontend.bind.from_clause.series import bind_series
 from dpsql.frontend.bind.from_clause.unnest import bind_unnest, listed, selected
 from dpsql.frontend.bind.from_clause.values import bind_values

@@ -40,6 +40,7 @@ from dpsql.core.policy.tables import Table
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.interval_end import End
+from dpsql.planner.postprocessing.planning.decided_by_noise import decided_by_noise
 from dpsql.planner.postprocessing.planning.forms import WHOLE, Lost
 from dpsql.planner.promised_rows import promised_rows
 
@@ -47,12 +48,13 @@ TableOf = Callable[[str], Table]
 
 
 class Shortfall(Enum):
-    """What limits take from a component."""
+    """What limits take from a component, or noise decides on."""
 
     NOTHING = 0
     TOLD = 1  # each unit counts with a part of what it has, and a search tells how much that leaves out
     SOME = 2  # the same, and nothing tells
     ANYTHING = 3  # it may also have become larger
+    OTHERS = 4  # another noisy number decides what it is made of
 
     def __or__(self, other: Shortfall) -> Shortfall:
         return self if self.value >= other.value else other
@@ -69,20 +71,25 @@ def missing_of(
     table: TableOf,
     clips: Collection[Call] = (),
     counted: Collection[GroupKeys] = (),
+    alone: bool = False,
 ) -> tuple[Shortfall, ...]:
     """Of each component of a release. limits: as they were derived for it. clips: to bounds that a search finds.
-    counted: rows with their group columns, of which a search finds how many of a unit count.
+    counted: rows with their group columns, of which a search finds how many of a unit count. alone: no other release is
+    there, whose noise could decide on any.
     """
     node = release.node
     assert isinstance(node, Release)
     below = _missing_rows(release.inputs[0], table)
+    decided = (False,) * len(node.components) if alone else decided_by_noise(release)
     is_counted = isinstance(node.input, BoundContributions) and node.input.input in counted
     return tuple(
-        _told(_by_limits(c, node.input, limits, is_counted), release.inputs[0])
+        Shortfall.OTHERS
+        if others
+        else _told(_by_limits(c, node.input, limits, is_counted), release.inputs[0])
         | below
         | _by_inner_limits(c, release.inputs[0], table)
         | _by_found_bounds(c, clips)
-        for c in node.components
+        for c, others in zip(node.components, decided, strict=True)
     )
 
 
@@ -91,6 +98,8 @@ def lost_of(output: Output, components: Sequence[Component], missing: Sequence[S
     found = max((missing[i] for i in output.recipe.components), key=lambda m: m.value, default=Shortfall.NOTHING)
     if found is Shortfall.NOTHING:
         return WHOLE
+    if found is Shortfall.OTHERS:
+        return Lost(low=True, high=True, others=True)
     made_by = formula(output)
     made_by = made_by.of if isinstance(made_by, End) else made_by
     terms = made_by.terms(components)

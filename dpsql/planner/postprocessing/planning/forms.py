@@ -30,19 +30,22 @@ NOTHING: Sources = frozenset()
 class Lost:
     """What limits have cut by an unknown amount: without them a number may be far lower, or far higher.
 
-    told: searches found all these limits, and their octaves tell how much they cut, once they are drawn.
+    told: searches found all these limits, and their octaves tell how much they cut, once they are drawn. others: it is
+    of other rows or values than without noise.
     """
 
     low: bool = False
     high: bool = False
     told: bool = False
+    others: bool = False
 
     def __or__(self, other: Lost) -> Lost:
         told = [each.told for each in (self, other) if each]
-        return Lost(self.low or other.low, self.high or other.high, bool(told) and all(told))
+        others = self.others or other.others
+        return Lost(self.low or other.low, self.high or other.high, bool(told) and all(told), others)
 
     def __neg__(self) -> Lost:
-        return Lost(self.high, self.low, self.told)
+        return Lost(self.high, self.low, self.told, self.others)
 
     def __bool__(self) -> bool:
         return self.low or self.high
@@ -190,13 +193,16 @@ class Form:
         """Why it has no interval, if that is known beforehand; empty where it needs no words."""
         if self.kind in (IntervalMethod.EXACT, IntervalMethod.NONE):
             return self.why
-        return OF_CUT if self.lost.low and self.lost.high and not self.lost.told else None
+        if not (self.lost.low and self.lost.high) or self.lost.told:
+            return None
+        return OF_OTHERS if self.lost.others else OF_CUT
 
 
 _COMPARES = "it compares noisy numbers"
 BY_AN_UNKNOWN_AMOUNT = "cut by an unknown amount"
 """Why an end of an interval is missing."""
 OF_CUT = "made of numbers that a limit cuts"
+OF_OTHERS = "another noisy number decides what it is made of"
 EXACT = Form(IntervalMethod.EXACT)
 """Whatever the engine computes without noise, as long as nobody needs the values."""
 
@@ -459,12 +465,12 @@ def _scaled(lost: Lost, by: Form) -> Lost:
     if by.nonnegative:
         return lost
     known = isinstance(by.maker, Constant) and isinstance(by.maker.value, (int, float, Decimal))
-    return -lost if known else Lost(low=True, high=True, told=lost.told)
+    return -lost if known else replace(lost, low=True, high=True)
 
 
 def _cut(forms: Sequence[Form]) -> Lost:
     """Both ends, of what is made of these."""
-    return Lost(low=True, high=True, told=_either(forms).told)
+    return replace(_either(forms), low=True, high=True)
 
 
 def _either(forms: Sequence[Form]) -> Lost:

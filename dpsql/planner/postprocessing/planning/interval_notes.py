@@ -12,6 +12,7 @@ from dpsql.planner.postprocessing.planning.forms import (
     EXACT,
     NOTHING,
     OF_CUT,
+    OF_OTHERS,
     Form,
     IntervalMethod,
     Lost,
@@ -43,7 +44,7 @@ def interval_notes(
             without.setdefault(form.gap, []).append(name)
     for why, names in without.items():
         told = f"{_listed(names)} {'have' if len(set(names)) > 1 else 'has'} no interval: {why}"
-        yield Note(told, Rank.BIAS, Topic.GAP) if why == OF_CUT else Note(told)
+        yield Note(told, Rank.BIAS, Topic.GAP) if why in (OF_CUT, OF_OTHERS) else Note(told)
     for at, lost, end in (("at least", Lost(high=True), "lower"), ("at most", Lost(low=True), "upper")):
         if cut := _listed([name for name, form in forms if form.lost == lost and form.gap is None]):
             told = f"{cut}: {at} the {end} end; how much limits cut is unknown"

@@ -34,9 +34,9 @@ def order_joins(root: Node, ctx: RewriteContext) -> Node:
 
 
 def _ordered(root: Node) -> Node:
-    if not _in_cluster(root):
+    if not in_cluster(root):
         return with_inputs(root, tuple(_ordered(child) for child in inputs(root)))
-    relations, terms = _flattened(root)
+    relations, terms = flattened(root)
     relations = [_ordered(r) for r in relations]
     written = _crosses(relations, terms) if len(relations) > 2 and not _each_connects(root) else 0
     best = _connected(relations, terms) if written else relations
@@ -44,7 +44,7 @@ def _ordered(root: Node) -> Node:
         return _as_written(root, iter(relations))
     joined = best[0]
     for relation in best[1:]:
-        joined = Join(JoinKind.CROSS, joined, relation, span=_named_at(relation))
+        joined = Join(JoinKind.CROSS, joined, relation, span=named_at(relation))
     predicate = conjunction(terms)
     assert isinstance(root, (Filter, Join))
     return joined if predicate is None else Filter(joined, predicate, root.span)
@@ -52,26 +52,26 @@ def _ordered(root: Node) -> Node:
 
 def _as_written(node: Node, relations: Iterator[Node]) -> Node:
     """A cluster with these relations in place of its own."""
-    if not _in_cluster(node):
+    if not in_cluster(node):
         return next(relations)
     return with_inputs(node, tuple(_as_written(child, relations) for child in inputs(node)))
 
 
-def _in_cluster(node: Node) -> bool:
+def in_cluster(node: Node) -> bool:
     if isinstance(node, Filter):
-        return _in_cluster(node.input)
+        return in_cluster(node.input)
     return isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.CROSS) and not node.scalar
 
 
 def _connects(join: Join) -> bool:
     """Whether one relation is joined by an equality to those before it: what most queries say, and quickly seen."""
     equal = any(columns_of(e.left) and columns_of(e.right) for e in join.equalities)
-    return equal and not _in_cluster(join.right)
+    return equal and not in_cluster(join.right)
 
 
 def _each_connects(node: Node) -> bool:
     """Whether each table of a cluster is."""
-    while _in_cluster(node):
+    while in_cluster(node):
         if isinstance(node, Join):
             if not _connects(node):
                 return False
@@ -82,22 +82,22 @@ def _each_connects(node: Node) -> bool:
     return True
 
 
-def _flattened(node: Node) -> tuple[list[Node], list[Expr]]:
+def flattened(node: Node) -> tuple[list[Node], list[Expr]]:
     """The relations of a cluster in written order, and all of its conditions."""
-    if not _in_cluster(node):
+    if not in_cluster(node):
         return [node], []
     if isinstance(node, Filter):
-        relations, terms = _flattened(node.input)
+        relations, terms = flattened(node.input)
         return relations, terms + conjuncts(node.predicate)
     assert isinstance(node, Join)
-    left, left_terms = _flattened(node.left)
-    right, right_terms = _flattened(node.right)
+    left, left_terms = flattened(node.left)
+    right, right_terms = flattened(node.right)
     own = [Call("eq", (e.left, e.right), BOOLEAN, e.left.span) for e in node.equalities]
     rest = [] if node.residual is None else conjuncts(node.residual)
     return left + right, [*left_terms, *right_terms, *own, *rest]
 
 
-def _named_at(relation: Node) -> Span | None:
+def named_at(relation: Node) -> Span | None:
     """Where the query names a table of the relation."""
     return next((n.span for n in walk(relation) if isinstance(n, (Scan, Values)) and n.span is not None), None)
 

@@ -1,7 +1,8 @@
 """Group-by keys of a release: a public list if every group column has one, else private keys by partition selection.
 
 `public_keys` finds the lists; here they are put into the plan, and their combinations counted. Where a list is longer
-than may be released, the policy says which: a refusal, or partition selection among the keys that are listed.
+than may be released, the policy says which: a refusal, or partition selection among the keys that are listed. Rows with
+other values are dropped all the same, column by column: what a list forbids is not shown, however many units have it.
 
 Example:
     >>> before_after(add_group_keys, "SELECT region, COUNT(*) FROM patients GROUP BY region")
@@ -19,6 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.signature import WITHOUT_A_ZONE
@@ -29,13 +31,13 @@ from dpsql.core.ir.nodes import GroupKeys, Item, Node, Release, key_sources, key
 from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform
+from dpsql.core.policy.policy import Policy
+from dpsql.core.policy.units import IdUnit, PathUnit
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.group_keys.key_search import KeyPart, TooLong
-from dpsql.planner.group_keys.long_lists import long_lists_give_way, within_lists
 from dpsql.planner.group_keys.public import public_keys, source_of
-from dpsql.planner.group_keys.single_unit_groups import single_unit_keys
 from dpsql.planner.rewrites.joins.join_periods import has_period_ids
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
@@ -102,21 +104,21 @@ def _listed(node: Release, others: int, ctx: RewriteContext) -> Release:
     try:
         parts = public_keys([i.expr for i in keyed.items], keyed.input, ctx)
     except TooLong as long:
-        if not long_lists_give_way(ctx.analysis.policy):
+        if not _long_lists_give_way(ctx.analysis.policy):
             raise reject(
                 "DP302", f"{long.table} has more than {ctx.analysis.max_keys:,} keys", span=_place(keyed.items),
                 help=["group by a coarser column, or restrict it in WHERE", *_by_threshold(ctx)],
             ) from None  # fmt: skip
-        return replace(node, input=within_lists(keyed, ctx))
+        return replace(node, input=_within_lists(keyed, ctx))
     if parts is None:
         return node
     facts = derive_once(keyed.input, ctx.analysis).fact
     sources = tuple(source_of(p, origin_of_keys([keyed.items[at] for at in p.positions], p, facts)) for p in parts)
     if _size(sources) + others <= ctx.analysis.max_keys:
         return replace(node, input=replace(keyed, sources=sources))
-    if not long_lists_give_way(ctx.analysis.policy):
+    if not _long_lists_give_way(ctx.analysis.policy):
         raise _too_many(keyed.items, sources, others, ctx)
-    return replace(node, input=within_lists(keyed, ctx))
+    return replace(node, input=_within_lists(keyed, ctx))
 
 
 def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
@@ -130,7 +132,7 @@ def _with_keys(node: Release, others: int, ctx: RewriteContext) -> Release:
     node = _listed(node, others, ctx)
     if key_sources(node) is not None:
         return node
-    single = single_unit_keys(items, facts, ctx.analysis)
+    single = _single_unit_keys(items, facts, ctx.analysis)
     if single:
         whom = facts.units[0] if facts.ids else "row"
         names = ", ".join(i.column.name for i in single)
@@ -218,3 +220,57 @@ def origin_of_keys(items: Sequence[Item], part: KeyPart, facts: Facts) -> str:
         if hint is not None and hint.table:
             return f"domain of {hint.table}.{hint.column}"
     return f"image of {names}"
+
+
+def _single_unit_keys(items: Sequence[Item], facts: Facts, ctx: Context) -> tuple[Item, ...]:
+    """The group columns that make every group one unit's own, so that selection would never show one; empty if none do.
+
+    A guess for the analyst's sake: such a query, as `GROUP BY order_id`, is safe, but costs budget and answers nothing.
+
+    Two sets of columns do: a key of the relation (one row), and columns of one scan that find the unit of its rows: a
+    declared key of the table, or the first hop of its path to the unit. And whatever the policy says is a unit's own.
+    """
+    bare = {i.expr.uid: i for i in items if isinstance(i.expr, Column)}
+    found: dict[tuple[str, int], dict[str, int]] = {}
+    for uid in bare:
+        known = facts.columns[uid]
+        if known.hint is not None and known.hint.table and not known.hint.public and not known.value.nullable:
+            found.setdefault((known.hint.table, known.hint.scan), {})[known.hint.column.casefold()] = uid
+    for (name, _), columns in found.items():
+        table = ctx.table(name)
+        if facts.ids and facts.units != (table.unit,):
+            continue
+        owners = [key.columns for key in table.keys] if facts.ids else []
+        owners += [(own,) for own in table.belongs_to_unit]
+        match table.protection:
+            case PathUnit(path=path):
+                owners.append(path[0].columns)
+            case IdUnit(column=column):
+                owners.append((table.per or column,))
+        if table.copied is not None and table.copied.hop is not None:
+            owners.append(table.copied.hop.columns)
+        for owner in owners:
+            if {c.casefold() for c in owner} <= columns.keys():
+                return tuple(bare[columns[c.casefold()]] for c in owner)
+    return tuple(bare.values()) if bare and facts.is_key(frozenset(bare)) else ()
+
+
+def _long_lists_give_way(policy: Policy) -> bool:
+    """Whether a list that is too long makes private keys; without a δ there are none."""
+    return policy.defaults.private_keys == "auto" and policy.privacy.accountant != "pure_dp"
+
+
+def _within_lists(keyed: GroupKeys, ctx: RewriteContext) -> GroupKeys:
+    """The node with private keys, each in its list."""
+    return replace(keyed, sources=None, within=tuple(_lists(keyed, ctx)))
+
+
+def _lists(keyed: GroupKeys, ctx: RewriteContext) -> Iterator[KeySource]:
+    for at, item in enumerate(keyed.items):
+        try:
+            parts = public_keys([item.expr], keyed.input, ctx)
+        except TooLong as long:  # a column of a public table that the rows are joined with: they have no other values
+            yield KeySource((at,), (), long.table, covers=True)
+            continue
+        for part in parts or ():
+            yield source_of(replace(part, positions=(at,), covers=part.covers or part.unread), item.column.name)

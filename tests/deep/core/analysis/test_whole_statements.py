@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from dpsql.core.ir.types import BIGINT
+from dpsql.core.policy.policy import Policy
 from dpsql.core.printing import grid_integers, relational_nodes
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.forms import clip, kept_groups
 from dpsql.core.printing.forms.weights import WeightedTerm
 from dpsql.core.printing.shapes import direct, weighted
-from tests.support.prepared_statements import attacked_copies
+from tests.support.prepared_statements import CARRYING, SHOP, attacked_copies
 from tests.support.whole_statements import Attacked, attacked
 
 
@@ -44,15 +45,17 @@ def test_nothing_moves_beyond_its_price_thoroughly(part: int) -> None:
     _worthwhile(attacked(range(10_000 + part * 40, 10_040 + part * 40)), 2_000, 12)
 
 
-def test_nothing_moves_beyond_its_price_in_copies() -> None:
-    found = attacked_copies(range(6))
+@pytest.mark.parametrize("of", [SHOP, CARRYING], ids=["alone", "carrying"])
+def test_nothing_moves_beyond_its_price_in_copies(of: Policy) -> None:
+    found = attacked_copies(range(6), of)
     _unbroken(found)
     assert found.compared > 200 and found.tally.equal > 0.1 * found.tally.pairs
 
 
 @pytest.mark.exhaustive
-def test_nothing_moves_beyond_its_price_in_many_copies() -> None:
-    found = attacked_copies(range(10_000, 10_100))
+@pytest.mark.parametrize("of", [SHOP, CARRYING], ids=["alone", "carrying"])
+def test_nothing_moves_beyond_its_price_in_many_copies(of: Policy) -> None:
+    found = attacked_copies(range(10_000, 10_100), of)
     _unbroken(found)
 
 

@@ -27,7 +27,7 @@ from dpsql.core.release.drawing import NoiseDraws
 from dpsql.core.release.noisy import GivenAnswers, exact_totals, noised
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.frontend.aggregates.formula import output_intervals
-from dpsql.planner.postprocessing.released_columns import released_columns
+from dpsql.planner.postprocessing.noisy_rows import released_columns
 from dpsql.policy.load import load_policy
 from dpsql.policy.resolve.from_catalogue import complete
 from tests.deep.examples.test_flights import JULY, LIMITS, TRUTHS, sql_of

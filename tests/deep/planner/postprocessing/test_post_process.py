@@ -15,7 +15,7 @@ from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.scratch import Scratch
 from dpsql.frontend.aggregates.formula import output_intervals
 from dpsql.planner.plan import Plan
-from dpsql.planner.postprocessing.released_columns import released_columns
+from dpsql.planner.postprocessing.noisy_rows import released_columns
 from dpsql.planner.postprocessing.run import post_process
 
 RENAMED = [

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.faces.server.web.markdown import from_markdown
 from dpsql.faces.server.web.markup import h, page
+from dpsql.faces.server.web.pages.reference import from_markdown
 
 
 class Read(HTMLParser):

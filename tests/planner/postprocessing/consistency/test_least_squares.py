@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsql.planner.postprocessing.consistency.groupings import Groupings, NoTotals
 from dpsql.planner.postprocessing.consistency.least_squares import estimates
-from dpsql.planner.postprocessing.consistency.whole_numbers import whole_numbers
+from dpsql.planner.postprocessing.consistency.totals import whole_numbers
 
 Keys = list[tuple[Any, ...]]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Final
 
 from dpsql.answers.results.answer import Release
 from dpsql.api.session_statements import Explain, Set, Show, ShowCounters, ShowSummaries, special
+from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.errors import Error
+from dpsql.diagnostics.errors import Error, reject
 from dpsql.diagnostics.layout import inert, one_line, printable
 from dpsql.diagnostics.note import Topic, in_order
 from dpsql.faces.cli import exits
@@ -27,7 +30,6 @@ from dpsql.faces.cli.options import Format, Intervals
 from dpsql.faces.cli.shell.commands import (
     accounts,
     running,
-    search_path,
 )
 from dpsql.faces.cli.shell.commands import (
     batch_commands as batches,
@@ -54,6 +56,7 @@ from dpsql.frontend.text.counter_statements import (
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.frontend.text.unfinished import with_variables
 from dpsql.planner.explain.explain_text import as_text
+from dpsql.policy.issues import listed
 from dpsql.service.batches.batch import Batch
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.privacy_settings import confidence_level
@@ -68,7 +71,7 @@ def run_statement(shell: Shell, text: str, place: InputPlace) -> None:
     shell.last = text, place
     sql = with_variables(text, shell.variables.get, shell.dialect)
     try:
-        if search_path.spoken(shell, sql):
+        if _about_search_path(shell, sql):
             return
         meant = special(sql, shell.dialect)
         if meant is None or isinstance(meant, Explain):
@@ -221,3 +224,52 @@ def _crossed(shell: Shell, release: Release, format: Format, style: Style, level
 
 def _too_wide(text: str, columns: int | None) -> bool:
     return columns is not None and any(line_width(line) > columns for line in text.split("\n"))
+
+
+_SEARCH_PATH: Final = re.compile(
+    r"\s*(?:SET\s+(?:SESSION\s+|LOCAL\s+)?search_path\s*(?:=|\bTO\b)\s*(?P<path>[^;]+?)"
+    r"|(?P<reset>RESET)\s+search_path|(?P<show>SHOW)\s+search_path)\s*;?\s*",
+    re.IGNORECASE,
+)
+_SCHEMAS: Final = ("public", "main")
+_NOBODYS: Final = ("$user", "pg_catalog", "default")
+
+
+def _about_search_path(shell: Shell, sql: str) -> bool:
+    """Whether this was about the search path, which whoever comes from PostgreSQL sets; then it is answered.
+
+    Every table of the policy has one name; `public.` and `main.` may stand before it. So a path of these changes
+    nothing. Raises Rejected DP903 for other schemas, with the names to write instead.
+    """
+    found = _SEARCH_PATH.fullmatch(sql) if len(sql) < 1_000 else None
+    if found is None:
+        return False
+    if found["show"]:
+        shell.output.line(", ".join(_SCHEMAS))
+        return True
+    for schema in [] if found["path"] is None else _schemas(found["path"]):
+        accept_schema(shell.connection.policy, schema)
+    if shell.prompting and not shell.quiet:
+        shell.output.tell(f"search_path: {', '.join(_SCHEMAS)}, as always: tables are found by the names of the policy")
+    return True
+
+
+def _schemas(path: str) -> list[str]:
+    return [part.strip().strip("'\"").casefold() for part in path.split(",") if part.strip()]
+
+
+def accept_schema(policy: Policy, schema: str) -> None:
+    """Raise Rejected DP903 for a schema that would change where names are looked up."""
+    inside = [t.name for t in policy.tables.values() if t.name.casefold().startswith(f"{schema}.")]
+    if schema in (*_SCHEMAS, *_NOBODYS) or (not inside and schema in _catalogues(policy)):
+        return
+    if inside:
+        raise reject(
+            "DP903", f"tables of the schema {schema!r} are named with it, whatever the search path",
+            help=[f"write  {listed(inside[:4])}"],
+        )  # fmt: skip
+    raise reject("DP903", f"the policy has no schema {schema!r}", help=["\\d  lists its tables"])
+
+
+def _catalogues(policy: Policy) -> set[str]:
+    return {schema for table in policy.tables.values() for schema in policy.schemas_of(table)}

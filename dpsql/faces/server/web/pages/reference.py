@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Table
-from dpsql.faces.server.web.markdown import from_markdown
 from dpsql.faces.server.web.markup import Element, Node, h
 from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, table
 from dpsql.faces.server.web.svg_plots import amount
@@ -153,3 +156,36 @@ def policy_in_words(frame: PageFrame, policy: Policy) -> bytes:
         ),
         h.pre(text, class_="words", tabindex="0", role="group", aria_label="the policy in words"),
     )
+
+
+_TAGS: Final = {
+    "paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li", "strong": "strong", "em": "em",
+    "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
+}  # fmt: skip
+_CODE_PAGE: Final = re.compile(r"(DP\d{3})-[a-z0-9-]+\.md")
+
+
+def from_markdown(text: str) -> Node:
+    """What a page says. A heading of the second level is one here, too."""
+    return [_node(child) for child in SyntaxTreeNode(MarkdownIt("commonmark").enable("table").parse(text)).children]
+
+
+def _node(node: SyntaxTreeNode) -> Node:
+    children = [_node(child) for child in node.children]
+    match node.type:
+        case "text":
+            return node.content
+        case "code_inline":
+            return h.code(node.content)
+        case "fence" | "code_block":
+            return h.pre(node.content, tabindex="0", role="group", aria_label="example")
+        case "softbreak" | "hardbreak":
+            return " "
+        case "heading":
+            return h.of(node.tag)(*children)
+        case "link":
+            other = _CODE_PAGE.fullmatch(str(node.attrs.get("href", "")))
+            return h.a(*children, href=f"/codes/{other[1]}") if other else children
+        case kind if kind in _TAGS:
+            return h.of(_TAGS[kind])(*children)
+    return children or node.content if node.type != "inline" else children
