@@ -696,8 +696,8 @@ MUTATIONS = (
     Mutation(
         "served-text-unchecked",
         "dpsql/faces/server/gateway.py",
-        "preview = await self._in_thread(login, sql, lambda: self._checked(login, described, values, settings, now))",
-        "preview = None",
+        "        preview = await self._in_thread(\n",
+        "        preview = None and await self._in_thread(\n",
         "a text that is refused reaches those who have the data",
         ("tests/faces/server/test_gateway.py",),
     ),

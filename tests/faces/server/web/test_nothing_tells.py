@@ -41,7 +41,8 @@ def nothing_that_leaves_holds_a_private_value(folder: Path, statements: Sequence
             seen.append(json.dumps(Agent(api).call("query", **body)).encode())
         seen += [ana.get(page).content for page in ("/", "/history", "/tables", "/connect", "/query")]
         seen += [
-            carol.get(page).content for page in ("/", "/refusals", "/sessions", "/ledger", "/policy", "/policy/report")
+            carol.get(page).content
+            for page in ("/", "/refusals", "/sessions", "/periods", "/ledger", "/policy", "/policy/report")
         ]
         seen += [api.get(f"/api/v1/{name}").content for name in ("budget", "tables", "openapi.json")]
         assert web.server.shop.spent() > 0 and len({e.outcome for e in web.log.events}) >= outcomes
