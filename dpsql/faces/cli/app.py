@@ -420,6 +420,37 @@ def policy_init(
     return command.run(data, output, name)
 
 
+@policy_app.command("import")
+def policy_import(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="SmartNoise's metadata, a script of OpenDP or Tumult, DDL of Snowflake or BigQuery."
+        ),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA...", help="Where the tables are, as for `init`: their types are taken from there."
+        ),
+    ] = None,
+    system: Annotated[
+        o.System | None, typer.Option("--from", help="Whose set-up it is. Default: what the file looks like.")
+    ] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The policy's name. Default: what the set-up says.")
+    ] = None,
+) -> int:
+    """Write a policy from another system's set-up, with DECIDE where a person has to say something.
+
+    Scripts are read, never run. What means something else here stands at the head of what is written.
+    """
+    from dpsql.faces.cli.commands.policies import policy_import as command
+
+    return command.run(file, data or [], system, output, name)
+
+
 @policy_app.command("audit")
 def policy_audit(
     file: o.Policy,

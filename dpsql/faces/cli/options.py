@@ -36,6 +36,16 @@ class Intervals(StrEnum):
     OFF = "off"
 
 
+class System(StrEnum):
+    """Whose set-up `policy import` reads."""
+
+    SMARTNOISE = "smartnoise"
+    OPENDP = "opendp"
+    TUMULT = "tumult"
+    BIGQUERY = "bigquery"
+    SNOWFLAKE = "snowflake"
+
+
 class ExplainFormat(StrEnum):
     """`--format` of `dpsql explain`."""
 
