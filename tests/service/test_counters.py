@@ -255,7 +255,7 @@ def test_who_waits_is_told_before_it_is_charged_drawn_and_seen(trips: Trips) -> 
         (state,), service = con.service.counters.states, con.service
 
         def note(step: str) -> None:
-            kinds = [r.entry.kind for r in con.ledger.history()][5:]
+            kinds = [r.entry.kind for r in con.ledger.history()][7:]
             told.append((step, kinds, len(service.account("ana").store.find([counter_store.address(state, day(4))]))))
 
         def account_of(who: str) -> AnalystAccount:
