@@ -1364,8 +1364,8 @@ MUTATIONS = (
     Mutation(
         "summary-without-the-right",
         "dpsql/faces/server/gateway.py",
-        '    if "summaries" not in login.may:',
-        "    if False:",
+        "    if right not in login.may:\n",
+        '    if right != "summaries" and right not in login.may:\n',
         "any login makes and drops summaries",
         ("tests/faces/server/test_summaries.py::test_without_the_right_it_is_refused_as_a_write",),
     ),
