@@ -5052,14 +5052,6 @@ MUTATIONS = (
         ("tests/service/test_counters.py",),
     ),
     Mutation(
-        "counter-ticks-in-one-run",
-        "dpsql/faces/server/workers/counter_runs.py",
-        "again=again, most=1, account_of=account_of",
-        "again=again, account_of=account_of",
-        "a second tick is charged when the first is drawn, and its entry tells when that was",
-        ("tests/faces/server/test_counters.py",),
-    ),
-    Mutation(
         "counters-and-periods-without-their-right",
         "dpsql/faces/server/gateway.py",
         "    if right not in login.may:\n",
