@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from dpsql.accuracy.widths import planned_width
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.choosing import ChosenAnswers
 from dpsql.answers.stored.ledger_summaries import Summary, SummaryPart
-from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import largest
 from dpsql.core.release.charge import Price
 from dpsql.core.release.noisy import GivenAnswers, wanted

@@ -17,6 +17,7 @@ from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
 from dpsql.core.functions.signature import iv_meet
 from dpsql.core.functions.value import Value, type_range
+from dpsql.core.gate.grammar import admitted
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
@@ -90,13 +91,15 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             return names.sql[uid], known, _of_type(known)
         case Literal(value=value, type=type_):
             known = literal(value, type_)
-            return names.dialect.constant(value, type_), known, known.interval
+            sql = names.dialect.constant(value, type_)
+            return admitted(sql, (), names.dialect.name, expr.span), known, known.interval
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
             try:
                 sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
+            sql = admitted(sql, (inner,), names.dialect.name, expr.span)
             return _as_part(sql, known, names), known, _of_type(known)
         case Call(function=name, args=args):
             spelled = [_part(a, names) for a in args]
@@ -105,7 +108,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             if result.is_constant:
                 printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
                 take(1 + len(printed) // 16, expr.span)
-                return printed, result, result.interval
+                return admitted(printed, (), names.dialect.name, expr.span), result, result.interval
             name = REGISTRY[name].name
             try:
                 parts = [s for s, _, _ in spelled]
@@ -118,7 +121,8 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
             tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
-            return _as_part(tried, result, names), result, _held(name, held, result)
+            sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)
+            return _as_part(sql, result, names), result, _held(name, held, result)
 
 
 def _as_part(sql: str, known: Value, names: Names) -> str:

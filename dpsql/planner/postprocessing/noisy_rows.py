@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.recipes import Output
@@ -35,10 +37,15 @@ def _printed(d: Dialect, value: LiteralValue, type_: SqlType) -> str:
     return d.text_with_nuls(value)
 
 
+Known = Mapping[int, Sequence[object]]
+"""Output of a release → its values, where they are known."""
+_NOTHING: Final[Known] = MappingProxyType({})
+
+
 def released_columns(
-    noisy: NoisyRelease, drawn: NoisyRelease | None = None, lost: Collection[int] = ()
+    noisy: NoisyRelease, drawn: NoisyRelease | None = None, known: Known = _NOTHING
 ) -> list[Sequence[object]]:
-    """A column for each output of the release, in the SQL type of its column. lost: outputs that are NULL.
+    """A column for each output of the release, in the SQL type of its column.
 
     drawn: the same as it was drawn, where totals were made the sums of their parts: what is no sum is made of that.
     """
@@ -47,5 +54,6 @@ def released_columns(
     def source(output: Output) -> NoisyRelease:
         return noisy if drawn is None or output.recipe.terms(node.components) is not None else drawn
 
-    nothing = [None] * len(noisy.keys)
-    return [nothing if at in lost else formula(o).values(source(o), o.column.type) for at, o in enumerate(node.outputs)]
+    return [
+        known[at] if at in known else formula(o).values(source(o), o.column.type) for at, o in enumerate(node.outputs)
+    ]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpsql.accuracy.accuracy import meet
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Node
-from dpsql.core.noise.accuracy import meet
 from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.policy.period_ids import ids_of_periods
