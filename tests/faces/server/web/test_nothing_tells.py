@@ -51,7 +51,7 @@ def nothing_that_leaves_holds_a_private_value(folder: Path, statements: Sequence
             and not holds(repr(web.log.events))
             and not holds(repr(web.refusals.by_code("shop")))
         )
-    assert len(seen) == 6 * len(statements) + 14 and not any(map(holds, seen))
+    assert len(seen) == 6 * len(statements) + 15 and not any(map(holds, seen))
 
 
 def test_no_page_no_response_and_no_line_holds_a_private_value(tmp_path: Path) -> None:
