@@ -20,7 +20,7 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
 from dpsql.core.printing.dialects.duckdb_total import attempted, attempted_cast
-from dpsql.core.printing.forms.many_rows import listed
+from dpsql.core.printing.many_rows import listed
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 

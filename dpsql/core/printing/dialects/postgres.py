@@ -21,7 +21,7 @@ from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
 from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
 from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
-from dpsql.core.printing.forms.many_rows import ListedColumn, listed
+from dpsql.core.printing.many_rows import ListedColumn, listed
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
