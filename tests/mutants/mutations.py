@@ -969,8 +969,8 @@ MUTATIONS = (
     Mutation(
         "served-text-unchecked",
         "dpsql/faces/server/gateway.py",
-        "preview = await self._in_thread(login, sql, lambda: self._checked(login, described, values, settings, now))",
-        "preview = None",
+        "        preview = await self._in_thread(\n",
+        "        preview = None and await self._in_thread(\n",
         "a text that is refused reaches those who have the data",
         ("tests/faces/server/test_gateway.py",),
     ),
@@ -1637,8 +1637,8 @@ MUTATIONS = (
     Mutation(
         "summary-without-the-right",
         "dpsql/faces/server/gateway.py",
-        '    if "summaries" not in login.may:',
-        "    if False:",
+        "    if right not in login.may:\n",
+        '    if right != "summaries" and right not in login.may:\n',
         "any login makes and drops summaries",
         ("tests/faces/server/test_summaries.py::test_without_the_right_it_is_refused_as_a_write",),
     ),
@@ -3630,7 +3630,7 @@ MUTATIONS = (
     Mutation(
         "steps-without-end",
         "dpsql/core/ir/step_count.py",
-        "if count.taken > MOST:",
+        "if taken > MOST:",
         "if False:",
         "planning some texts takes for ever",
         ("tests/frontend/test_steps.py::test_probe_too_many_steps_are_refused_by_name",),
@@ -5309,6 +5309,30 @@ MUTATIONS = (
         ("tests/service/test_counters.py",),
     ),
     Mutation(
+        "counter-drawn-before-its-turn",
+        "dpsql/service/counters/counter_store.py",
+        "                asking(charge)\n                account.drawing()\n",
+        "                asking(charge)\n",
+        "at a server a tick draws while others are charged, whose entries tell how long it took",
+        ("tests/service/test_counters.py",),
+    ),
+    Mutation(
+        "counter-seen-before-it-may-leave",
+        "dpsql/service/counters/counter_store.py",
+        "                if charged and account.leaving is not None:\n",
+        "                if account.leaving is None:\n",
+        "others see a tick at a server when it is ready, and so how long it took",
+        ("tests/service/test_counters.py",),
+    ),
+    Mutation(
+        "counters-and-periods-without-their-right",
+        "dpsql/faces/server/gateway.py",
+        "    if right not in login.may:\n",
+        '    if right == "summaries" and right not in login.may:\n',
+        "anybody closes periods, and spends the total on counters",
+        ("tests/faces/server/test_counters.py",),
+    ),
+    Mutation(
         "ceilings-by-period-on-one-side",
         "dpsql/core/ledger/privacy_filter.py",
         "partial(book.charged, unit, entry.analyst)",
@@ -5947,6 +5971,30 @@ MUTATIONS = (
         "        for unit in list(measured.contributions)[:1]:\n",
         "of several privacy units only one pays",
         ("tests/core/noise/test_parallel_composition.py",),
+    ),
+    *(
+        Mutation(
+            name,
+            "dpsql/frontend/aggregates/numbers_that_chose.py",
+            old,
+            new,
+            breaks,
+            ("tests/frontend/aggregates/test_numbers_that_chose.py",),
+        )
+        for name, old, new, breaks in (
+            (
+                "chosen-by-chance",
+                "        return tail(y - n) > outside * tail(threshold - n)",
+                "        return tail(y - n) > outside",
+                "intervals of groups that chance has shown hold their numbers almost never",
+            ),
+            (
+                "chosen-by-itself",
+                "terms[0][0] == chose and terms[0][1] > 0",
+                "terms[0][0] != chose and terms[0][1] > 0",
+                "the interval of a number that chose its group is that of any other",
+            ),
+        )
     ),
     # --- limits that a search finds ---
     Mutation(

@@ -39,14 +39,17 @@ class WeightedSum(Formula):
         return typed(*linear(parts, noisy.columns, len(noisy.keys)), type_)
 
     def intervals(self, noisy: NoisyRelease, level: Fraction) -> list[Bounds]:
-        """The value less and plus one width."""
+        """The value less and plus one width; less more where it decided itself that it is shown."""
+        from dpsql.frontend.aggregates.numbers_that_chose import lower_ends
         from dpsql.frontend.aggregates.released_numbers import around, linear
 
         measurements = noisy.planned.measured.measurements
         width = linear_width(self, measurements, level)
         assert width is not None
-        values, whole = linear(self.terms([m.component for m in measurements]), noisy.columns, len(noisy.keys))
+        terms = self.terms([m.component for m in measurements])
+        values, whole = linear(terms, noisy.columns, len(noisy.keys))
         low, high = around(values, Fraction(1, whole), Fraction(0), width)
+        low = lower_ends(noisy, terms, low, level)
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
     def variance(self, components: Sequence[Component], spread: Sequence[float]) -> float:

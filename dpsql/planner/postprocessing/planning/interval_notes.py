@@ -8,6 +8,7 @@ from typing import Any
 from dpsql.core.ir.expressions import Column
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.note import Note, Rank, Topic
+from dpsql.frontend.aggregates.numbers_that_chose import chose_itself
 from dpsql.planner.postprocessing.planning.forms import (
     EXACT,
     NOTHING,
@@ -55,8 +56,17 @@ def interval_notes(
         yield Note(f"noisy numbers chose the rows: {wider}")
     keys = ((i, r.measured.node.threshold) for i, r in enumerate(releases))
     thresholds = frozenset((i, place) for i, place in keys if place is not None)
-    if told := _of(forms, thresholds):
-        yield Note(f"the ± of {told} is not for groups that this very number chose", Rank.BIAS)
+    computed = [(name, form) for name, form in forms if not _chose_itself(form, post, releases)]
+    if told := _of(computed, thresholds):
+        yield Note(f"the ± of {told} leaves out that this very number chose which groups are shown", Rank.BIAS)
+
+
+def _chose_itself(form: Form, post: PostProcessing, releases: Sequence[PlannedRelease]) -> bool:
+    """Whether it is a number, unchanged, whose interval knows that it chose its group."""
+    if (shown := _shown(form, post)) is None:
+        return False
+    node = releases[shown[0]].measured.node
+    return chose_itself(node.outputs[shown[1]].recipe.terms(node.components) or (), node.threshold)
 
 
 def column_json(column: Column, post: PostProcessing) -> dict[str, Any]:
@@ -88,16 +98,22 @@ def interval_lines(columns: Sequence[Column], post: PostProcessing) -> list[str]
 
 def _is_shown(form: Form, post: PostProcessing) -> bool:
     """Whether it is an output of a release, unchanged."""
+    return _shown(form, post) is not None
+
+
+def _shown(form: Form, post: PostProcessing) -> tuple[int, int] | None:
+    """The output of a release, unchanged, that it is: (release, output)."""
     if not post.steps:
-        return False
+        return None
     step = post.steps[-1]
     while isinstance(form.maker, Taken):
         source = step.inputs[form.maker.input]
         if source.step is None:
-            return True
+            assert source.release is not None
+            return source.release, source.outputs[form.maker.uid]
         step = post.steps[source.step]
         form = step.forms[form.maker.uid]
-    return False
+    return None
 
 
 def _selected(steps: Sequence[Step], at: int) -> Sources:
