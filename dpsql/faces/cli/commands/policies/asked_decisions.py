@@ -65,10 +65,7 @@ def _odds(epsilon: str) -> str:
     sure = in_hundred(afterwards(0.5, Fraction(epsilon), steps("add_remove")))
     error = DiscreteLaplace.calibrate(Fraction(1), Fraction(epsilon) / 10).half_width(LEVEL)
     start = " (a good start)" if epsilon == _EPSILONS[0] else ""
-    return (
-        f"ε {epsilon}{start}: a guess about one of them that was 50 in 100 is {sure} afterwards, at most; enough for"
-        f" 10 counts of them, each ± {error}"
-    )
+    return f"ε {epsilon}{start}: a guess of 50 in 100 becomes {sure}, at most; 10 counts, each ± {error}"
 
 
 def _columns(table: CatalogueTable) -> tuple[str, ...]:
