@@ -10,7 +10,21 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 BUILT = FOLDER.parent.parent / ".proofs"
-FILES = ("Near", "Ops", "Plan", "Freq", "Sound", "Checked", "Bounds", "Release", "Rules", "Mech", "End", "Example")
+FILES = (
+    "Near",
+    "Ops",
+    "Plan",
+    "Freq",
+    "Sound",
+    "Checked",
+    "Tiny",
+    "Bounds",
+    "Release",
+    "Rules",
+    "Mech",
+    "End",
+    "Example",
+)
 """Each after those that it needs."""
 
 CLOSED = "Closed under the global context"
@@ -69,23 +83,21 @@ def assumptions(lemmas: Sequence[str], folder: Path = BUILT) -> str:
     return "" if told == CLOSED else told
 
 
+def computed(name: str, library: str, modules: str, term: str, folder: Path = BUILT, before: str = "") -> list[int]:
+    """A list of numbers, as Coq itself computes it. before: definitions. Raises ProofError."""
+    lines = [f"Require Import {library}.", f"From Dpsql Require Import {modules}.", "Import ListNotations.", before]
+    (folder / f"{name}.v").write_text("\n".join([*lines, f"Eval vm_compute in ({term})."]) + "\n", encoding="utf-8")
+    told = " ".join(coqc(name, folder).split())
+    found = re.fullmatch(r"= \[([\d;% nat]*)\](?:%\w+)? : list nat", told)
+    if found is None:
+        raise ProofError(f"{name}.v: Coq told {told[:400]}")
+    return [int(each) for each in re.findall(r"\d+", found[1])]
+
+
 def refused(claims: Sequence[str], folder: Path = BUILT) -> list[int]:
     """The numbers of the claims that are not covered by what is derived. Coq itself computes them."""
-    lines = [
-        "Require Import List ZArith.",
-        "From Dpsql Require Import Plan Checked.",
-        "Import ListNotations.",
-        "Definition claims : list claim := [",
-        ";\n".join(claims),
-        "].",
-        "Eval vm_compute in (length claims, refused 0 claims).",
-    ]
-    (folder / "Claims.v").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    told = " ".join(coqc("Claims", folder).split())
-    found = re.fullmatch(r"= \((\d+), \[([\d; ]*)\]\) : nat \* list nat", told)
-    if found is None or int(found[1]) != len(claims):
-        raise ProofError(f"of {len(claims)} claims Coq told: {told[:400]}")
-    return [int(each) for each in found[2].split(";") if each.strip()]
+    each = ";\n".join(claims)
+    return computed("Claims", "List ZArith", "Plan Checked", f"refused 0 ([\n{each}] : list claim)", folder)
 
 
 def unproved(texts: Iterable[str]) -> set[str]:

@@ -76,6 +76,7 @@ class Claim:
 class Printed:
     """All claims of a set of plans. counts: how much was printed of each kind, so that less is noticed."""
 
+    printer: type[Printer] | None = None
     claims: list[Claim] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -84,7 +85,7 @@ class Printed:
         """The claims of every private subtree, for each of its units."""
         for below in tree.walk():
             for unit in below.fact.stability:
-                printer = Printer(policy, unit, numbers)
+                printer = (self.printer or Printer)(policy, unit, numbers)
                 try:
                     claim = printer.claim(below)
                 except NotPrintedError as why:
@@ -163,6 +164,7 @@ class Printer:
         """column: what it becomes. Of another type, a column is converted, and a conversion may merge values."""
         if isinstance(expr, Column) and (column is None or column.type == expr.type):
             return f"Col {places[expr.uid]}"
+        self.counts["converted column"] += isinstance(expr, Column)
         return f"Fun {self.function()}"
 
     def items(self, items: Sequence[Item], places: Mapping[int, int]) -> str:
@@ -253,7 +255,7 @@ class Printer:
         """Any join."""
         left, right = self.places(node.left), self.places(node.right)
         pairs = [f"({self.expr(e.left, left)}, {self.expr(e.right, right)})" for e in node.equalities]
-        self.counts["equality"] += len(pairs)
+        self.counts.update({"equality": len(pairs), f"{node.kind.value} join": 1})
         rest = "None" if node.residual is None else f"(Some {self.function()})"
         return f"(Join {KINDS[node.kind]} {listed(pairs)} {rest} {self.below(tree)} {self.below(tree, 1)})"
 
@@ -264,6 +266,7 @@ class Printer:
             places = self.places(side)
             columns = (self.expr(c.right if which else c.left, places, c.column) for c in node.columns)
             sides.append(f"(Project {listed(columns)} {self.below(tree, which)})")
+        self.counts[node.kind.value] += 1
         return f"(SetOp {SETS[node.kind]}{'All' if node.all else ''} {sides[0]} {sides[1]})"
 
     def aggregate(self, node: Aggregate, tree: Tree) -> str:

@@ -1,9 +1,10 @@
 """`make proofs`: compiles the proofs, and compares what the planner claims with what Coq derives.
 
 1. All files compile, and what the heads of the core cite rests on nothing else (`Print Assumptions`).
-2. Each claim of the fixtures' plans, and of random plans, is covered by what `derive` finds: equal or less. Those that
+2. Plans of every operator give the rows that DuckDB gives, and weights what the emitted SQL does (evaluated.py).
+3. Each claim of the fixtures' plans, and of random plans, is covered by what `derive` finds: equal or less. Those that
    are not stand in refused.txt, each with its reason.
-3. No fewer claims, operators or rules are printed than printed.txt says: a printer of nothing would find no mistake.
+4. No fewer claims, operators or rules are printed than printed.txt says: a printer of nothing would find no mistake.
 
 --update rewrites both files; a reason that is missing is written as `?`, which the quick test refuses.
 """
@@ -21,9 +22,9 @@ from time import monotonic
 
 from dpsql.diagnostics.errors import Rejected
 from tests.fixtures.cases import files, outcome_of, policy
-from tests.proofs import compiled
+from tests.proofs import compiled, evaluated
 from tests.proofs.heads import cited, heads
-from tests.proofs.printed import Claim, Numbers, Printed
+from tests.proofs.printed import Claim, Numbers, Printed, Printer
 from tests.support.operator_databases import operator_world
 from tests.support.operator_oracle import Bench, Seen, Store
 from tests.support.random_plans import Plans
@@ -45,9 +46,11 @@ def of_fixtures() -> Printed:
     return found
 
 
-def of_random_plans(worlds: Iterable[int] = range(WORLDS), replaced: bool | None = False) -> Printed:
+def of_random_plans(
+    worlds: Iterable[int] = range(WORLDS), replaced: bool | None = False, printer: type[Printer] | None = None
+) -> Printed:
     """What random plans claim, those of the rules' own attack: tests/deep/core/analysis/test_operators.py."""
-    found, store, seen = Printed(), Store(), Seen()
+    found, store, seen = Printed(printer), Store(), Seen()
     for seed in worlds:
         rng = random.Random(seed)
         databases = operator_world(rng, replaced)
@@ -124,6 +127,16 @@ def _run(update: bool) -> int:
     resting = compiled.assumptions(lemmas)
     problems += [f"what is cited rests on {resting}"] if resting else []
     print(f"{len(lemmas)} lemmas cited: {resting or compiled.CLOSED} ({monotonic() - begun:.0f} s)", flush=True)
+
+    begun, plans, weights = monotonic(), evaluated.cases(), evaluated.weights()
+    other = evaluated.different(plans), evaluated.other_weights(weights)
+    problems += [f"Coq and DuckDB give other rows: {name}" for name in other[0]]
+    problems += [f"Coq and the emitted SQL weigh otherwise: {formula}" for formula in other[1][:10]]
+    print(
+        f"{len(plans)} plans and {len(weights)} weights compared with DuckDB: {monotonic() - begun:.0f} s", flush=True
+    )
+    if not evaluated.twin():
+        problems.append("that NULL equals NULL changes no plan's rows")
 
     begun = monotonic()
     parts = [("fixtures", of_fixtures()), ("random plans", of_random_plans())]
