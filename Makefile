@@ -16,18 +16,21 @@
 #   make docs      the documentation, as a site in site/           make serve-docs  the same at localhost:8000
 #   make release-check  build twice, compare, check, and answer with the wheel in new environments: dist/ is the release
 #   make mutants   break the trusted core on purpose: a test has to notice each time
+#   make proofs    the stability rules, read by Coq 8.16, and what plans claim compared with them; skipped by name
+#                  where there is none
 #   make fuzz      throw changed inputs at policies, SQL, flags, ledgers and stored answers, a minute each
 #   make clean     remove everything made here
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants fuzz soak generate docs serve-docs site-of-version release-check clean
+.PHONY: help demo serve test test-rest test-engines test-spark spark-server test-clients test-all exhaustive coverage check format bench mutants proofs fuzz soak generate docs serve-docs site-of-version release-check clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_ARGS ?=
 MUTANTS_ARGS ?=
+PROOFS_ARGS ?=
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
@@ -166,6 +169,9 @@ bench: $(VENV)/.installed-dev
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(MUTANTS_ARGS)
 
+proofs: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.proofs.run $(PROOFS_ARGS)
+
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.deep.fuzz $(FUZZ_ARGS)
 
@@ -193,5 +199,5 @@ release-check: $(BIN)/python
 	@$(BIN)/python .ci/release.py $(RELEASE_ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-engines site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
+	rm -rf $(VENV) .venv-engines .proofs site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov demo benchmarks/cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,7 +3,9 @@
 *Claim.* A charge that `check` lets pass keeps every total within its cap. *Why.* Totals and caps are exact rationals;
 a stored charge is never below the loss it stands for (rounded up to a grid that holds every usual number exactly);
 all units of a query are checked before any is charged. *When it would be false.* If another charge came between `check`
-and `add`: ledgers call both inside one lock or transaction. *Tested by* tests/core/ledger/test_ledger_contract.py.
+and `add`: ledgers call both inside one lock or transaction.
+*Proved by* Mech.never_above_cap, Mech.all_answers (for pure ε).
+*Tested by* tests/core/ledger/test_ledger_contract.py.
 
 **By period.** *Claim.* Fix neighbours that differ in the rows of one period of a unit. However releases, their losses
 and their regions are chosen after seeing all answers before, and however later rows depend on these, what is lost is at

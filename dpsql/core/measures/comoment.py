@@ -7,6 +7,7 @@ Why: it is Σ (yᵢ - yⱼ)(zᵢ - zⱼ) over all pairs of rows. A row is in n -
 When it would be false: a number of rows that a unit can change, or that is not the n of the formula (the SQL gives 0
     for any other number, which no replacement changes); rows that are added or removed; groups, which a replaced row
     can leave; a filter or an argument that is NULL, which make n another number; a factor that is clipped elsewhere.
+Not proved: replaced rows
 Tested by: tests/core/noise/test_sensitivity.py, tests/core/printing/test_products.py,
 tests/deep/core/analysis/test_products_of_neighbours.py
 """

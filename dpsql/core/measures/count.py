@@ -5,6 +5,7 @@ Claim: a replaced row takes 1 from a group and gives 1 to another, or changes no
 Why: each row counts once.
 When it would be false: a public number of rows that a unit can change; a row that does not count (NULL, NaN, FILTER)
     taken for one that does.
+Proved by: Release.measured_l1. Not proved: replaced rows
 Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_replace_one.py
 """
 

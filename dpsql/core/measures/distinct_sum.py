@@ -15,6 +15,7 @@ When it would be false: a value outside of the clip, or of another grid in the s
     different values that the emitted SQL does not apply, or applies after values of several ids were merged; a V that
     it does not apply, or that is priced as V·B where both signs are cut; a public number of rows taken for a number of
     values.
+Not proved: sums of different values
 Tested by: tests/core/measures/test_distinct_sum.py, tests/core/noise/test_sensitivity.py,
 tests/deep/core/analysis/test_distinct_sums.py
 """

@@ -12,6 +12,7 @@ Why: a unit is counted once for each value, so that it raises any number of coun
     those that are gone, and losses of picks that know the earlier ones add up.
 When it would be false: values that depend on the data; a unit counted twice for a value; values taken away that no
     noise chose; two picks that share one price.
+Not proved: scores
 Tested by: tests/core/measures/test_largest.py, tests/deep/core/noise/test_largest_neighbours.py
 """
 

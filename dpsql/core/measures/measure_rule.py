@@ -8,6 +8,7 @@ Why: of rows, of values and of ids, the files of this room say. Where both are b
 When it would be false: a clip, a weight or a limit that the emitted SQL does not apply (it reads them from here; only
     the weighted shapes do, hence `scaled`); a number of groups that nothing enforces; a τ that
     divides by other totals than those that it multiplies: of other rows, another filter, other groups.
+Proved by: Bounds.squares_most, Bounds.l1_of_sq, Bounds.l1_le_sq, Bounds.sq_one_sign, Bounds.total_l1, Bounds.root_sq
 Tested by: tests/deep/core/analysis/test_contribution_bounding.py, tests/deep/core/analysis/test_public_groups.py,
 tests/deep/core/analysis/test_unit_totals.py
 """

@@ -11,6 +11,7 @@ Why: one count grows by w and all others stay, so s falls by 2w for one value. A
     of them weigh together.
 When it would be false: values that depend on the data; weights of fewer rows than those that divide them; a row that
     counts for two values; two modes that share one price.
+Not proved: scores
 Tested by: tests/core/measures/test_mode.py, tests/deep/core/noise/test_mode_neighbours.py
 """
 

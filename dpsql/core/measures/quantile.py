@@ -12,6 +12,7 @@ Why: let the weight be z above v, e in v, d below v. b·lt - a·N moves by (b - 
     groups are those of that COUNT: cells are no groups.
 When it would be false: cells that depend on the data; a score of another form (with |(b - a)·lt - a·gt| ties are wrong,
     too); weights of fewer rows than those that divide them; several quantiles that share one price.
+Not proved: scores
 Tested by: tests/deep/core/noise/test_quantile_neighbours.py, tests/core/noise/test_sensitivity.py
 """
 

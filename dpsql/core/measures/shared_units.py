@@ -6,6 +6,7 @@ Why: w is a step function that the statement spells as integers: from one step t
     w = ⌊√(F²/a)⌋. Σ w(K) over its groups is at most F·√K, by Cauchy and Schwarz.
 When it would be false: a root that is rounded up, or computed as a DOUBLE; a K that does not count the groups that w is
     added to: rows for (id, group), which would count one group twice, or groups without NULL keys; a filter.
+Not proved: weights by steps
 Tested by: tests/deep/core/analysis/test_keys_first.py, tests/core/measures/test_shared_units.py
 """
 

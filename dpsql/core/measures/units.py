@@ -4,6 +4,7 @@ Claim: an id adds 1 to each of its groups, and nothing to others. A replaced row
     another.
 Why: a unit is in a group or not, whatever rows it has there.
 When it would be false: a number of groups of an id that nothing enforces.
+Not proved: ids counted in a group
 Tested by: tests/core/noise/test_sensitivity.py, tests/deep/core/analysis/test_public_groups.py
 """
 

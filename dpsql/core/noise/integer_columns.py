@@ -2,7 +2,8 @@
 
 *Claim.* Every operation gives what the same formula gives in Python integers; nothing wraps. *Why.* Each one bounds
 all that it computes on the way by the columns' extremes, in Python integers, and works on 64 bits only where the bound
-fits; numpy runs the same expression on Python integers otherwise. *Tested by* tests/core/noise/test_integer_columns.py.
+fits; numpy runs the same expression on Python integers otherwise.
+*Not proved:* numpy is trusted. *Tested by* tests/core/noise/test_integer_columns.py.
 
 This module loads numpy: whatever `dpsql check` needs imports it where it draws.
 """

@@ -30,6 +30,7 @@ When it would be false:
     - distinct values of which there are few: one id may do all it may do in each member;
     - choices of two statements: a row may count in one slice of the one, and in another of the other; a choice by ids;
     - the count that decides on private keys, whose δ is its own.
+Proved by: Bounds.parallel_laplace, Bounds.parallel_gauss. Not proved: choices, ids, shares of M and G
 Tested by: tests/deep/core/noise/test_parallel_composition.py, tests/core/noise/test_parallel_composition.py,
     tests/deep/core/printing/test_sliced.py
 """

@@ -8,6 +8,8 @@ its own tail. This δ is added to the loss of the noise itself, ε or ρ. The co
 
 Where a unit counts for less the more keys it adds (`core/measures/shared_units.py`), it adds K keys with a count of
 w(K) each, for one K: δ is the largest over all K. Between two steps of w only the largest K need be looked at.
+
+Not proved: it needs real analysis.
 """
 
 from __future__ import annotations

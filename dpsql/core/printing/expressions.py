@@ -17,6 +17,7 @@ from dpsql.core.functions.cast import cast
 from dpsql.core.functions.registry import REGISTRY, literal
 from dpsql.core.functions.signature import iv_meet
 from dpsql.core.functions.value import Value, type_range
+from dpsql.core.gate.grammar import admitted
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
@@ -90,14 +91,14 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             return names.sql[uid], known, _of_type(known)
         case Literal(value=value, type=type_):
             known = literal(value, type_)
-            return names.dialect.constant(value, type_), known, known.interval
+            return _admitted(names.dialect.constant(value, type_), (), expr, names), known, known.interval
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
             try:
                 sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
-            return _as_part(sql, known, names), known, _of_type(known)
+            return _as_part(_admitted(sql, (inner,), expr, names), known, names), known, _of_type(known)
         case Call(function=name, args=args):
             spelled = [_part(a, names) for a in args]
             values, held = tuple(v for _, v, _ in spelled), [h for _, _, h in spelled]
@@ -105,7 +106,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             if result.is_constant:
                 printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
                 take(1 + len(printed) // 16, expr.span)
-                return printed, result, result.interval
+                return _admitted(printed, (), expr, names), result, result.interval
             name = REGISTRY[name].name
             try:
                 parts = [s for s, _, _ in spelled]
@@ -118,7 +119,15 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
             tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
-            return _as_part(tried, result, names), result, _held(name, held, result)
+            return (
+                _as_part(_admitted(tried, tuple(parts), expr, names), result, names),
+                result,
+                _held(name, held, result),
+            )
+
+
+def _admitted(sql: str, atoms: tuple[str, ...], expr: Expr, names: Names) -> str:
+    return admitted(sql, atoms, names.dialect.name, expr.span)
 
 
 def _as_part(sql: str, known: Value, names: Names) -> str:

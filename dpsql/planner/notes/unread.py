@@ -66,8 +66,15 @@ def _cause(tagged: Tagged[Facts]) -> str:
         case Limit(count=0):
             return "LIMIT 0"
         case Filter(predicate=condition) | Join(residual=condition) if condition is not None:
-            found = next((term for term in conjuncts(condition) if never(term)), None)
-            if found is not None:
-                text = expression(found)
-                return f"{text if len(text) <= _LONGEST and text.isprintable() else 'a condition'} is never true"
+            terms = conjuncts(condition)
+            at = next((i for i, term in enumerate(terms) if never(term)), None)
+            if at is not None:
+                promised = at > 0 and terms[at - 1].span is not None and terms[at - 1].span == terms[at].span
+                text = expression(terms[at - promised])
+                shown = text if len(text) <= _LONGEST and text.isprintable() else "a condition"
+                listed = any(isinstance(t.node, Release) for t in tagged.walk())
+                why = (
+                    " of a group that is listed: other rows are left out" if listed else ", as the policy promises"
+                ) * promised
+                return f"{shown} is never true{why}"
     return next((_cause(below) for below in tagged.inputs if below.fact.empty), "a relation that has no rows yet")

@@ -26,6 +26,7 @@ from dpsql.planner.rewrites.joins.place_conditions import place_conditions
 from dpsql.planner.rewrites.joins.read_carried import read_carried
 from dpsql.planner.rewrites.joins.read_periods import read_periods
 from dpsql.planner.rewrites.keys.add_group_keys import add_group_keys
+from dpsql.planner.rewrites.keys.leave_out_unlisted import leave_out_unlisted
 from dpsql.planner.rewrites.keys.list_choices import list_choices
 from dpsql.planner.rewrites.keys.pick_groups import pick_groups
 from dpsql.planner.rewrites.keys.whole_keys import whole_keys
@@ -34,6 +35,7 @@ from dpsql.planner.rewrites.releases.cut_slices import cut_slices
 from dpsql.planner.rewrites.releases.expand_aggregates import expand_aggregates
 from dpsql.planner.rewrites.releases.inline_projections import inline_projections
 from dpsql.planner.rewrites.releases.keep_private import keep_private
+from dpsql.planner.rewrites.releases.promised_conditions import promised_conditions
 from dpsql.planner.rewrites.releases.same_rows import same_rows
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
@@ -52,6 +54,8 @@ RULES: tuple[Rewrite, ...] = (
     count_partners,
     limit_frequencies,
     keep_private,
+    promised_conditions,
+    leave_out_unlisted,
     clip_columns,
     refuse_constants,
     sum_integers,
@@ -60,6 +64,7 @@ RULES: tuple[Rewrite, ...] = (
     whole_keys,
     expand_aggregates,
     add_group_keys,
+    promised_conditions,  # once more: of group keys that are listed now
     same_rows,
     list_choices,
     pick_groups,

@@ -8,6 +8,7 @@ Why: the emitted SQL multiplies each contribution by an exact integer weight tha
     planner/rewrites/bounds/bound_contributions.py, the weights printed by core/printing/shapes/weighted.py.
 When it would be false: `few_groups` claimed although more groups are possible; an id that is no bare column (two ids
     could share weights); a node whose limits come from a promise rather than from the emitted weights.
+Proved by: Release.only_its_own, Bounds.rows_l1, Bounds.groups_l1, Bounds.groups_linf, End.release_of_ids
 Tested by: tests/deep/core/analysis/test_contribution_bounding.py
 
 Example:

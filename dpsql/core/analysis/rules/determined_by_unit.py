@@ -11,6 +11,7 @@ When it would be false:
     - a function of an equal value of another form (DOUBLE: 0.0 and -0.0);
     - a function of only some of the columns that find the row;
     - a column that an expression computes: two rows of an id may evaluate it at two places.
+Not proved: functions of the id
 Tested by: tests/deep/core/analysis/test_public_groups.py, tests/core/analysis/test_determined.py
 
 Example:

@@ -8,6 +8,7 @@ Why: the predicate is a total function of one row, so a row is kept or dropped w
     have different numbers.
 When it would be false: a predicate that reads other rows (a subquery, a window) or that can fail; neither can be bound.
     A number that may be NULL, were it kept: no comparison keeps it.
+Proved by: Near.filter_stable, Sound.derive_sound, Freq.most_sound. Not proved: row numbers, NOT NULL, public sizes
 Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_window_of_unit.py
 
 Example:

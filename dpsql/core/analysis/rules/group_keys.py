@@ -4,6 +4,7 @@ Claim: stability, keys and frequencies are those of the input; the key columns a
 Why: it is a projection followed by a filter to the public key list; both are row-wise.
 When it would be false: a key that is not a total function of one row, or a floating-point key (two spellings of a
     value could be one group for the engine and two for us); both are refused when the keys are made.
+Proved by: Near.project_stable, Near.filter_stable, Sound.derive_sound
 Tested by: tests/deep/core/analysis/test_stability.py
 
 Example:

@@ -5,6 +5,7 @@ Claim: of two public sides the result is public; one private side is joined by t
 Why: each rule states its own; where several are valid the one that keeps the id is the tighter.
 When it would be false: a condition that can fail, or equal keys of different types (both refused here); sides whose
     units have different neighbouring relations (refused here: no single distance would describe them).
+Proved by: Sound.derive_sound
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_join.py
 
 Example:

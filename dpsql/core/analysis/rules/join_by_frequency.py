@@ -10,6 +10,8 @@ Why: L′⋈R′ and L⋈R differ at most by the partners of rows of L that diff
     same for FULL on either side. A left row of a SEMI or ANTI join appears or vanishes once.
 When it would be false: a frequency that holds in one of the two databases only (they are promises about all
     neighbours, or made true by truncation below); rows without an id (dropped before: the id must not be NULL here).
+Proved by: Ops.inner_stable, Ops.left_stable, Ops.full_stable, Ops.semi_stable, Ops.anti_stable,
+    Rules.padded_lookup, Sound.derive_sound
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_join.py
 
 Example:

@@ -7,6 +7,7 @@ Why: it is a declared, derived or measured frequency of bare columns that the eq
 When it would be false: a frequency counted under another comparison (so both sides have the same type); a key of the
     join that is computed (several values of a column may give one); a frequency of padded columns counting NULL (the
     frequencies of this package are those of `=`, under which NULL matches nothing).
+Proved by: Freq.most_sound, Freq.seekers_most, Freq.partners_most, Freq.left_most, Freq.inner_most
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_join.py
 
 Example:

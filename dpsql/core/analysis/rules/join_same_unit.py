@@ -10,6 +10,7 @@ Why: the rows of an id in the result are made of that id's rows alone, whatever 
 When it would be false: an equality below OR, or on an expression of the id (two ids may share it); a referenced key
     that is enforced instead of promised (dropping duplicates moves other ids' rows); the padded side's id as the
     result's (it is NULL for rows that belong to somebody).
+Proved by: Sound.joined_local, Sound.derive_sound. Not proved: foreign keys of a unit path, functions of the id
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_join.py
 
 Example:

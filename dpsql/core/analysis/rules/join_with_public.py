@@ -12,6 +12,8 @@ Why: a private row that differs takes part in at most m output rows. Where rows 
     match a row of T may appear or vanish.
 When it would be false: m counted under another comparison than the join's. P LEFT T under an id: the padded rows are
     nobody's, and come and go with somebody's rows; P SEMI T: whose the remaining public row is cannot be told.
+Proved by: Ops.inner_stable, Ops.left_stable, Ops.full_stable, Sound.derive_sound. Not proved: replaced rows one by
+    one, public sizes
 Tested by: tests/deep/core/analysis/test_operators.py, tests/deep/core/analysis/test_replace_one.py,
 tests/core/analysis/test_join.py, tests/core/analysis/test_join_public.py,
 tests/deep/core/analysis/test_operator_tightness.py

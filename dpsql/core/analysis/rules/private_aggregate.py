@@ -14,6 +14,8 @@ When it would be false:
     - a group without the id: it is made of everybody's rows, and is a release;
     - groups that are looked up by an aggregate's value: the one that leaves and the one that enters have different
       values there, so that other rows look each of them up.
+Proved by: Ops.group_stable, Ops.total_stable, Ops.distinct_stable, Rules.flips_swap, Freq.groups_once,
+    Sound.derive_sound. Not proved: what is known of the values
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_aggregate.py
 
 Example:

@@ -6,6 +6,7 @@ Why: one output row per input row, each a total function of its own row. [tight]
 When it would be false: an id, key or frequency passed through an expression: f(id) may merge two ids, and an engine may
     compute it otherwise on two rows (planner/distinct_values.py guesses, and the release enforces); the stability
     of an id unit (ids that differ) read as a number of rows once nothing tells whose they are.
+Proved by: Near.project_stable, Freq.projected_most, Sound.derive_sound
 Tested by: tests/deep/core/analysis/test_operators.py, tests/deep/core/analysis/test_stability.py,
 tests/core/analysis/test_project.py
 

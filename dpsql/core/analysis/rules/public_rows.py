@@ -7,6 +7,7 @@ Claim: the result is public. ORDER BY and LIMIT keep the keys and frequencies of
 Why: no public row depends on private data, and rows that are taken away or put in order repeat no value more often.
     Which private rows come first, and what a window computes beside one, depends on everybody's rows.
 When it would be false: private rows let through; facts of values kept for columns that are computed anew.
+Proved by: Sound.derive_sound. Not proved: ORDER BY and LIMIT of public rows keep frequencies
 Tested by: tests/core/analysis/test_public_rows.py, tests/core/printing/test_order_and_truncation.py
 
 Example:

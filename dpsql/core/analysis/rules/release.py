@@ -7,6 +7,7 @@ Claim: its rows depend on private data only through noisy integers, which are ca
 Why: an aggregate over rows that differ by at most c moves by at most c·B in all.
 When it would be false: an unbounded stability or frequency (refused here, with its reason); a frequency that the tree
     below no longer has (it is derived from the finished tree); a unit lost on the way (ids empty for an id unit).
+Proved by: End.release_of_rows, End.release_of_ids, End.replaced_ids. Not proved: replaced rows, groups of an id
 Tested by: tests/deep/core/analysis/test_stability.py, tests/deep/core/analysis/test_contribution_bounding.py,
 tests/deep/core/analysis/test_replace_one.py
 

@@ -11,6 +11,7 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     admits many NULLs): it gives a frequency for `=` only. An *enforced* limit is no fact here: nothing has enforced
     it yet; only promises (`assume`) hold at the scan. An id with equal values that are not one value (0.0 and -0.0) as
     a function of itself: what is computed from it can differ among one id's rows.
+Not proved: these are the premises, `neighbours` and `promised` of Plan.v
 Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py, tests/planner/test_growing.py,
 tests/core/analysis/test_zeros_of_ids.py, tests/core/policy/test_period_ids.py
 

@@ -10,6 +10,8 @@ Why: the multiplicity of a row in the result is a function of its multiplicities
     equal carry the same id, so that the rows of an id come from that id's rows alone.
 When it would be false: ids at different positions (a row of one id would cancel another id's); public rows beside an
     id's own (they stay when the id goes, and its limits would count them in one database only).
+Proved by: Ops.setop_stable, Ops.setop_disjoint, Near.union_all_stable, Freq.setop_both, Sound.derive_sound. Not
+    proved: replaced rows, public sizes
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_set_operation.py
 
 Example:

@@ -9,6 +9,7 @@ Why: one more row of a key may push another out: one leaves, one enters. One mor
     last partner. Rows with a NULL among the columns match nothing under `=` and all stay.
 When it would be false: an order that is not total over the row's columns (equal rows are interchangeable); under an id,
     columns without the id (one id's rows would push out another's); a limit declared for other columns.
+Proved by: Ops.keep_stable, Ops.drop_stable, Freq.keep_few, Rules.flips_drop, Sound.derive_sound
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_truncate.py
 
 Example:

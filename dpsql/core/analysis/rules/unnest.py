@@ -4,6 +4,7 @@ Claim: ROW: l·k [tight]. ID: still only that id's rows differ, and an id has at
     replaced, l for each.
 Why: a row becomes at most l rows, made of itself alone.
 When it would be false: a list that is not cut by the emitted SQL, or cut in an order that is not its own.
+Proved by: Near.flat_map_stable, Freq.unnested_most, Sound.derive_sound
 Tested by: tests/deep/core/analysis/test_operators.py, tests/core/analysis/test_unnest.py
 
 Example:

@@ -4,6 +4,7 @@ Claim: they are public; their columns have exactly the written values, which are
     rows, which stand for a relation that has none (planner/notes/unread.py), everything holds.
 Why: they are part of the question, not of the data.
 When it would be false: a noisy value of an earlier release among them (it is a relation of its own).
+Not proved: rows that are written in the query are a premise, as a public table is
 Tested by: tests/core/analysis/test_values.py
 
 Example:

@@ -8,6 +8,7 @@ Why: a partition holds rows of one id alone, and what a function gives beside a 
 When it would be false: an order that is not total; a sum of DOUBLEs; a function of which the engine may take other rows
     of equal order (LAST_VALUE over peers), or that fails for some value (RANGE with a distance overflows); a partition
     by an expression of the id, which two ids may share; MIN and MAX of equal values in two forms.
+Proved by: Ops.by_key_disjoint, Freq.windows_most, Sound.derive_sound. Not proved: row numbers as a key
 Tested by: tests/deep/core/analysis/test_windows_of_units.py, tests/core/analysis/test_window_of_unit.py
 
 Example:

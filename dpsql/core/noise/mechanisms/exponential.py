@@ -7,6 +7,8 @@ The log-ratios of one group lie in a range of 2ηΔ, which costs ρ = (2ηΔ)²/
 Σ Δ² ≤ l2² a release costs ρ = η²·l2²/2.
 
 There are two families, because only one of both prices is charged: the one that the query's noise is counted in.
+
+Not proved: it needs real analysis.
 """
 
 from __future__ import annotations

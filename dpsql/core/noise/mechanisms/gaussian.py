@@ -17,6 +17,8 @@ Zⁿ with Σz = k. By Poisson's summation formula that sum is the same for all k
 Σ e^(-2π²σ²|v|²) over v ≠ 0 in the dual lattice, which is Zⁿ modulo (1, …, 1): of the representatives whose median is 0,
 |v|² = |z|² - (Σz)²/n ≥ |z|²/2, because at most n/2 of the zᵢ have one sign. So the part is at most
 (Σ_j e^(-π²σ²j²))ⁿ - 1 < 3n·e^(-π²σ²) where this is small, and the sum is as good as discrete Gaussian of variance nσ².
+
+Not proved: it needs real analysis.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ N of n successes, p = 1 - q. N₁ ≥ r says that r+n-1 trials bring fewer than 
 Vandermonde's identity,
     P(N₁ - N₂ ≥ m) = Σ_{d<n} P(Bin(m+n-1, p) = d) · P(NB(n, 1/(1+q)) ≤ n-1-d):
 products of probabilities, which floating-point numbers add without loss.
+
+Proved by: Mech.laplace_ratio, End.noisy (the ratio; that the sampler draws this distribution is tested).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ accepted one; words of fair bits that are not below W are refused as well, whate
 enough is right, and any B: they decide the speed alone.
 *When it would be false.* A cell whose U lay below 2^B·e^-x would come too rarely. If all proposals were accepted, or
 if V or 2^B·e^-x were rounded, then probabilities would follow U or the rounded numbers.
+*Not proved:* it needs real analysis.
 *Tested by* tests/core/noise/test_exponential_mechanism.py: every bit string of a draw, U against decimals, samples.
 
 Decisions. rest is compared with the first B binary digits of 2^B·e^-x. While all are equal, more digits of V are drawn

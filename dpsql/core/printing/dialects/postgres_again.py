@@ -23,6 +23,7 @@ from dpsql.core.functions.dates.date_parts import BY_NAME
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.signature import comparison_types
 from dpsql.core.functions.value import Value
+from dpsql.core.gate.grammar import admitted
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, SMALLINT, TIMESTAMP, Kind, SqlType
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.dialects.duckdb_total import TOTAL as OF_DUCKDB
@@ -131,15 +132,15 @@ class PostgresAgain(Postgres):
         if result.type.kind is Kind.NULL or (total is not None and total(args, held, result)):
             return sql
         given, asked = self._parameters(parts, args)
-        return self._called(POSTGRES.call(function, given, args, result), asked, result.type)
+        return self._called(POSTGRES.call(function, given, args, result), given, asked, result.type)
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         if known.is_constant or known.type == target or (known.type == BOOLEAN and target.kind is not Kind.VARCHAR):
             return POSTGRES.convert(sql, known, target)
         if target.kind is Kind.INTEGER and target in HELD and _keeps(known, target):
             return POSTGRES.convert(sql, known, target)
-        (given,), asked = self._parameters([sql], [known])
-        return self._called(POSTGRES.convert(given, known, target), asked, target)
+        given, asked = self._parameters([sql], [known])
+        return self._called(POSTGRES.convert(given[0], known, target), given, asked, target)
 
     def _parameters(self, parts: Sequence[str], args: Args) -> tuple[list[str], list[tuple[str, SqlType]]]:
         """How the body reads its arguments, constants as they are; and what the others are, with their types."""
@@ -152,7 +153,8 @@ class PostgresAgain(Postgres):
             given.append(f"({self.column(f'${len(asked)}', a.type)})")
         return given, asked
 
-    def _called(self, body: str, asked: Sequence[tuple[str, SqlType]], type_: SqlType) -> str:
+    def _called(self, body: str, given: Sequence[str], asked: Sequence[tuple[str, SqlType]], type_: SqlType) -> str:
+        admitted(f"({body})", tuple(given), self.name)
         caught = " OR ".join(CAUGHT)
         text = self.text(f"BEGIN RETURN {body}; EXCEPTION WHEN {caught} THEN RETURN NULL; END")
         head = f"({', '.join(type_name(t) for _, t in asked)}) RETURNS {type_name(type_)}"

@@ -123,7 +123,7 @@ def convert(d: Dialect, sql: str, known: Value, target: SqlType) -> str:
         case Kind.DATE, Kind.VARCHAR:
             return once(sql, lambda x: _date_text(d, x))
         case Kind.TIMESTAMP, Kind.VARCHAR:
-            return once(sql, lambda x: f"{_date_text(d, d.cast(x, DATE))} || ' ' || {_clock(d, x)}")
+            return once(sql, lambda x: f"({_date_text(d, d.cast(x, DATE))} || ' ' || {_clock(d, x)})")
         case Kind.TIMESTAMP, Kind.DATE:
             return d.cast(sql, target)
         case Kind.DATE, Kind.TIMESTAMP:

@@ -5,7 +5,9 @@ of integers: of one value one branch gives an end, or that value, which lies bet
 merge projections may compute what it reads at each place where it is named: there GREATEST and LEAST name it once, and
 whether it is NULL is asked beside them; or what PostgreSQL's MIN and MAX compare by names it once, and keeps its NULL.
 *When it would be false.* A clip of an analyst's text, which is computed at each place; an operation above it that is
-not of integers; a column of floating-point numbers, whose arithmetic rounds. *Tested by*
+not of integers; a column of floating-point numbers, whose arithmetic rounds.
+*Not proved:* that a clipped integer is within its ends is E2.
+*Tested by*
 tests/core/printing/test_clip_of_columns.py, tests/core/printing/test_grid_integers.py,
 tests/deep/core/analysis/test_value_intervals.py. Example: `CASE WHEN i.a0 < 0 THEN 0 WHEN i.a0 > 9 THEN 9 ELSE i.a0
 END`.

@@ -5,7 +5,9 @@ high - low, and a count by nothing. *Why.* Each row adds an integer of [low, hig
 is clipped, and a COUNT counts rows. Price and statement read one flag, `Component.counts_every_row`, and nothing else:
 that the planner guessed it from what it knows of the value is no matter. *When it would be false.* A FILTER, which
 leaves rows out; a price that is lowered by what is known of a value (NOT NULL, finite), which may be wrong of what an
-engine computes (1/x where x is rounded to 0). *Tested by* tests/core/printing/test_every_row.py,
+engine computes (1/x where x is rounded to 0).
+*Not proved:* replaced rows.
+*Tested by* tests/core/printing/test_every_row.py,
 tests/core/analysis/test_rounding_of_doubles.py, tests/service/test_public_size.py.
 """
 

@@ -5,7 +5,9 @@ what V values give. Under limits an id keeps at most V values in each group, and
 them. *Why.* Without limits the number itself is cut, which moves no further than what is cut. Under them both
 conditions are on the rows (id, group, x), x a column of theirs: what satisfies both satisfies each. *When it would be
 false.* One of the two alone: of all groups together an id could have V·G values in one; of each group V in any number
-of groups. A sum of both signs that is cut and priced as V·B: it lies between V·L and V·U. *Tested by*
+of groups. A sum of both signs that is cut and priced as V·B: it lies between V·L and V·U.
+*Not proved:* different values under limits.
+*Tested by*
 tests/core/printing/test_few_values.py, tests/deep/core/printing/test_guessed_values.py.
 
 V is a guess of the planner's. What is above it is missing from the answer. On every engine:

@@ -5,7 +5,9 @@ fails for none. *Why.* A sum adds integers of a grid, each clipped to ±2⁶² a
 rows of them; an average divides two such sums, and a variance products of them that are cut to what 2³² rows can give.
 Zeros lose their sign. DISTINCT tells values of the grid apart. *When it would be false.* A sum of DOUBLEs as they are;
 a product that is cut after it has overflowed; a sum that is cast to the type of its column before it is known to fit:
-that type holds 2⁴⁰ rows of the argument's. *Tested by* tests/core/analysis/test_aggregate.py,
+that type holds 2⁴⁰ rows of the argument's.
+*Not proved:* a sum of integers that does not overflow is E2.
+*Tested by* tests/core/analysis/test_aggregate.py,
 tests/core/printing/test_spreads.py, tests/deep/core/analysis/test_operators.py.
 
     SUM(CASE WHEN i.a0 < … END)                                     DuckDB: of integers a HUGEINT

@@ -5,7 +5,9 @@ rows of a key, of that key's rows and the salt. *Why.* They are ordered by a has
 then by what they are; rows by their text besides, where equal values can look different (0.0 and -0.0, 30 days and
 1 month). Those that are still equal are the same. Equal values have one hash, on which the engine's GROUP BY rests as
 well, so it does not matter in which of its forms a value arrived first. *When it would be false.* A hash that tells two
-forms of a value apart; a value that is not in the order, so that the first to arrive is kept. *Tested by*
+forms of a value apart; a value that is not in the order, so that the first to arrive is kept.
+*Not proved:* that equal values have one hash is the engine's.
+*Tested by*
 tests/core/printing/test_kept_rows.py, tests/engines/test_engine_contract.py.
 
     ROW_NUMBER() OVER (PARTITION BY u ORDER BY hash(u, k0, :salt), k0) <= G        DuckDB

@@ -4,7 +4,9 @@
 by their keys' hash and the keys themselves; what is beyond place G is left out. Of rows, all of a group have one place.
 Where keys are guessed to be functions of the id, G is 1, and the first group has all of its rows. *When it would
 be false.* An order that is not total over an id's groups; a place that is computed of other rows than are kept; groups
-without rows that count left out before: then which are kept would depend on what does not count. *Tested by*
+without rows that count left out before: then which are kept would depend on what does not count.
+*Not proved:* which groups are kept.
+*Tested by*
 tests/deep/core/printing/test_order_and_truncation.py, tests/deep/core/analysis/test_whole_statements.py,
 tests/deep/planner/test_falsified_guesses.py.
 

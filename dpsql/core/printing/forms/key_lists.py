@@ -4,7 +4,9 @@
 *Why.* The engine drops what is in no list by a condition on the row alone; and what it gives is matched with the list
 once more (core/release/key_matching.py): a key that is not there is not released, one without rows counts 0. *When it
 would be false.* Rows dropped by the engine, and not by the reader, where it compares otherwise (texts by their bytes,
-0.0 and -0.0); a list that is made of the data. *Tested by* tests/core/printing/test_group_conditions.py,
+0.0 and -0.0); a list that is made of the data.
+*Not proved:* it is a filter; that the reader compares as the engine is tested.
+*Tested by* tests/core/printing/test_group_conditions.py,
 tests/core/release/test_key_matching.py, tests/deep/planner/test_key_lists.py. On every engine:
 
     SELECT t.city AS k0, COUNT(*) AS m0 FROM t WHERE (t.city IN ('a', 'b')) IS TRUE OR t.city IS NULL GROUP BY 1

@@ -3,7 +3,9 @@
 *Claim.* Of private rows that are grouped by the bare column of the id, each id has one row at most. *Why.* GROUP BY
 gives each value of a column one row, and that value is written as it is, but for a DOUBLE, of which both zeros are
 made one: no two groups hold one id. *When it would be false.* A key that is computed of the id, or printed in another
-form in the list than in GROUP BY; an id with two forms that the engine tells apart. *Tested by*
+form in the list than in GROUP BY; an id with two forms that the engine tells apart.
+*Proved by* Freq.groups_once.
+*Tested by*
 tests/core/analysis/test_aggregate.py, tests/core/printing/test_waist.py,
 tests/deep/core/analysis/test_operators.py, tests/engines/test_dialect_contract.py. On every engine:
 

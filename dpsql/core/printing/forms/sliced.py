@@ -11,7 +11,9 @@ together: a row in two slices would weigh two rows; and no component adds more t
 price holds there even of an engine that merges them. An (id, group) with rows in several slices counts among the ids of
 the first. *When it would be false.* A condition that is read beside the
 number; a number that is computed in two places; a total that is not the sum of those of its groups, over several sets
-or of no slice (different values, ids: these have statements of their own). *Tested by*
+or of no slice (different values, ids: these have statements of their own).
+*Proved by* Rules.slices_stable, Bounds.parallel_laplace, Bounds.parallel_gauss.
+*Tested by*
 tests/deep/core/printing/test_sliced.py, tests/deep/core/noise/test_parallel_composition.py.
 
 The SQL of every engine, where rows count as they are, and under limits (p, from which weights go on as ever):

@@ -1,0 +1,1 @@
+"""What a scalar text must be before it enters a statement."""
