@@ -2,5 +2,5 @@
 
 `corpus.py` has policies and queries; four harnesses look for what is wrong with the dpsql that they import
 (`neighbours.py`, `replay.py`, `expressions.py`, `streams.py`); `faults.py` has the faults that are planted, and
-`find.py` plants them one by one. `write.py` writes it all, with the corpus as plain files for other systems.
+`find_faults.py` plants them one by one. `write.py` writes it all, with the corpus as plain files for other systems.
 """

@@ -55,6 +55,7 @@ QUERIES = {
     "join-public": "SELECT label, COUNT(*) AS n FROM orders JOIN kinds USING (kind) GROUP BY label",
     "union": "SELECT COUNT(*) AS n FROM (SELECT id FROM people UNION ALL SELECT person_id FROM orders) AS u",
     "totals-per-person": "SELECT AVG(n) AS a FROM (SELECT person_id, COUNT(*) AS n FROM orders GROUP BY 1) AS t",
+    "union-of-rows": "SELECT COUNT(*) AS n FROM (SELECT n FROM log WHERE n > 3 UNION ALL SELECT n FROM log) AS u",
     "rows": "SELECT kind, COUNT(*) AS n, SUM(x) AS s FROM log GROUP BY kind",
     "slices": "SELECT COUNT(*) FILTER (WHERE n < 5) AS few, COUNT(*) FILTER (WHERE n > 9) AS many FROM log",
     "variance": "SELECT VAR_POP(x) AS v FROM log",

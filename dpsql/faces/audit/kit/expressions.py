@@ -34,16 +34,21 @@ tables:
       d: {type: double, bounds: [0, 10]}
       t: {type: varchar}
       day: {type: date}
+      w: {type: "decimal(38,0)", bounds: [0, 9]}
 budgets: {total: {epsilon: 100000}}
 """
 INTEGERS = ("NULL", "0", "1", "-1", "10", "11", "9223372036854775807", "-9223372036854775808")
 DOUBLES = ("NULL", "0.0", "'-0.0'", "1e308", "-1e308", "5e-324", "1e19", "'nan'", "'inf'", "'-inf'")
 TEXTS = ("NULL", "''", "'x'", "'1'", "'9223372036854775808'", "'2024-02-30'", "'" + "a" * 300 + "'")
-DAYS = ("NULL", "'2024-02-29'", "'0001-01-01'", "'9999-12-31'")
+DAYS = ("NULL", "'2024-02-29'", "'0001-01-01'", "'9999-12-31'", "'5877642-06-25 (BC)'", "'5881580-07-10'", "'infinity'")
+WIDE = ("NULL", "9" * 38, "-" + "9" * 38)
 EXPRESSIONS = (
-    "i", "i + i", "i * i", "i - 1", "-i", "ABS(i)", "i / (i - 1)", "i % (i - 10)", "i // i", "i * i * i - i * i * i",
+    "i", "d",
+    "CLIP(CLIP(w, 0, 9), 0.5, 1.5)", "EXTRACT(year FROM DATE_TRUNC('month', day))", "w + w", "w * w", "ROUND(d, 2)",
+    "EXTRACT(year FROM MAKE_DATE(i, 1, 1))", "EXTRACT(year FROM day + i)", "i * i * i * i * i", "CLIP(i, 0, 9) + 1",
+    "i + i", "i * i", "i - 1", "-i", "ABS(i)", "i / (i - 1)", "i % (i - 10)", "i // i",
     "CASE WHEN i > 5 THEN i ELSE -i END", "COALESCE(i, 10)", "NULLIF(i, 10)", "GREATEST(i, 3)", "SIGN(i)",
-    "d", "d * d", "d + 1e19 - 1e19", "1 / d", "d / (d - 10)", "LN(d)", "SQRT(d)", "EXP(d)", "POWER(d, 3)",
+    "d * d", "d + 1e19 - 1e19", "1 / d", "d / (d - 10)", "LN(d)", "SQRT(d)", "EXP(d)", "POWER(d, 3)",
     "ROUND(d)", "FLOOR(d)", "CAST(d AS BIGINT)", "TRY_CAST(d AS INTEGER)", "COALESCE(d, i)", "SIGN(d)",
     "CAST(t AS BIGINT)", "TRY_CAST(t AS BIGINT)", "LENGTH(t)", "LENGTH(UPPER(t))", "LENGTH(SUBSTR(t, i))",
     "CAST(t AS DATE) - DATE '2020-01-01'", "EXTRACT(year FROM day)", "day - DATE '2020-01-01'",
@@ -56,25 +61,25 @@ def told(plan: Plan, world: World, where: str) -> Iterator[str]:
     """What one odd row can do to a plan."""
     world.show({"odd": ()})
     empty = [exact_totals(planned, world, 1) for planned in plan.releases]
-    for i, d, t, day in _rows():
-        world.show({"odd": (("1", i, d, t, day),)})
+    for row in _rows():
+        world.show({"odd": (("1", *row),)})
         try:
             found = [exact_totals(planned, world, 1) for planned in plan.releases]
         except EngineError:
-            yield f"{where}: the row ({i}, {d}, {t}, {day}) makes the statement fail"
+            yield f"{where}: the row ({', '.join(row)}) makes the statement fail"
             continue
         for planned, a, b in zip(plan.releases, found, empty, strict=True):
             for at, m in enumerate(planned.measured.measurements):
                 moved = change(a, b, planned.measured.node.components, at)
                 if moved.l1 > m.sensitivity.l1 or moved.linf > m.sensitivity.linf:
-                    yield f"{where}: the row ({i}, {d}, {t}, {day}) counts for {moved.l1}, stated is {m.sensitivity.l1}"
+                    yield f"{where}: the row ({', '.join(row)}) counts for {moved.l1}, stated is {m.sensitivity.l1}"
 
 
-def _rows() -> Iterator[tuple[str, str, str, str]]:
-    usual = ("1", "1.0", "'x'", "'2024-01-01'")
-    for at, values in enumerate((INTEGERS, DOUBLES, TEXTS, DAYS)):
+def _rows() -> Iterator[tuple[str, ...]]:
+    usual = ("1", "1.0", "'x'", "'2024-01-01'", "1")
+    for at, values in enumerate((INTEGERS, DOUBLES, TEXTS, DAYS, WIDE)):
         for value in values:
-            yield (*usual[:at], value, *usual[at + 1 :])  # type: ignore[misc]
+            yield (*usual[:at], value, *usual[at + 1 :])
 
 
 def found_in(policy: Policy, sql: str) -> Iterator[str]:

@@ -48,12 +48,12 @@ def differences(name: str, drawn: Sequence[int], p: Callable[[int], float]) -> I
 
 def main() -> int:
     """Prints what was found."""
-    for scale in (Fraction(1, 2), Fraction(3, 2), Fraction(7)):
+    for scale in (Fraction(1, 2), Fraction(3, 2), Fraction(20)):
         drawn = [int(x) for x in EXACT.laplace(scale, DRAWS)]
         for line in differences(f"Laplace noise of scale {scale}", drawn, laplace(float(scale))):
             print(f"found: {line}")
             return 1
-    for variance in (Fraction(1, 2), Fraction(3), Fraction(40)):
+    for variance in (Fraction(1, 2), Fraction(3), Fraction(400)):
         drawn = [int(x) for x in EXACT.gaussian(variance, DRAWS)]
         for line in differences(f"Gaussian noise of variance {variance}", drawn, gaussian(float(variance))):
             print(f"found: {line}")

@@ -42,8 +42,8 @@ def write(folder: Path) -> Path:
     listed = [{key: getattr(f, key) for key in ("name", "path", "old", "new", "breaks", "harness")} for f in FAULTS]
     (folder / "faults.json").write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     here = Path(__file__).parent
-    for name in ("README.md", "find.py"):
-        shutil.copyfile(here / name, folder / name)
+    shutil.copyfile(here / "README.md", folder / "README.md")
+    shutil.copyfile(here / "find_faults.py", folder / "find.py")
     (folder / "harnesses").mkdir()
     for name in HARNESSES:
         shutil.copyfile(here / f"{name}.py", folder / "harnesses" / f"{name}.py")
