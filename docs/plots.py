@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from docs.chart import Axis, Chart, Points
+from dpsql.accuracy.tails import TermNoise
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.tails import TermNoise
 from dpsql.core.privacy_loss import PrivacyLoss, compose, epsilon_to_rho, pure_to_rho, rho_to_epsilon
 from dpsql.faces.report import odds as guesses
 from dpsql.frontend.aggregates.intervals.mean_intervals import MeanHull

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, Unpack
 
+from dpsql.accuracy.widths import planned_width
 from dpsql.answers.results.answer import Release
-from dpsql.core.noise.widths import planned_width
 from dpsql.core.privacy_loss import PrivacyLoss, exact
 from dpsql.diagnostics.errors import Rejected, UtilityWarning, reject
 from dpsql.diagnostics.layout import one_line

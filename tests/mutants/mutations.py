@@ -46,8 +46,8 @@ MUTATIONS = (
             (
                 "not-asked",
                 "dpsql/core/printing/expressions.py",
-                "return admitted(sql, atoms, names.dialect.name, expr.span)",
-                "return sql",
+                "sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)",
+                "sql = tried",
                 "a text enters a statement whatever it is",
             ),
             (
@@ -969,8 +969,8 @@ MUTATIONS = (
     Mutation(
         "served-text-unchecked",
         "dpsql/faces/server/gateway.py",
-        "preview = await self._in_thread(login, sql, lambda: self._checked(login, described, values, settings, now))",
-        "preview = None",
+        "        preview = await self._in_thread(\n",
+        "        preview = None and await self._in_thread(\n",
         "a text that is refused reaches those who have the data",
         ("tests/faces/server/test_gateway.py",),
     ),
@@ -1637,8 +1637,8 @@ MUTATIONS = (
     Mutation(
         "summary-without-the-right",
         "dpsql/faces/server/gateway.py",
-        '    if "summaries" not in login.may:',
-        "    if False:",
+        "    if right not in login.may:\n",
+        '    if right != "summaries" and right not in login.may:\n',
         "any login makes and drops summaries",
         ("tests/faces/server/test_summaries.py::test_without_the_right_it_is_refused_as_a_write",),
     ),
@@ -2822,27 +2822,27 @@ MUTATIONS = (
     # --- ranks ---
     Mutation(
         "ranks-of-one-quantile-alone",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "found = log(options * max(before, after) / (1 - confidence), _BITS).hi",
         "found = log(options / (1 - confidence), _BITS).hi",
         "quantiles that are put in order miss the error that is told",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     Mutation(
         "ranks-of-the-own-share",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "scores(components, place, confidence, any_bounds) * max(rows)",
         "scores(components, place, confidence, any_bounds) * rows[0]",
         "the error of a quantile of a small share becomes that of another one",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     Mutation(
         "ranks-planned-for-half-of-them",
-        "dpsql/core/noise/rank_error.py",
+        "dpsql/accuracy/rank_error.py",
         "components[i].worth / components[i].weight / rows",
         "components[i].worth / components[i].weight / (2 * rows)",
         "a choice is twice as far off as was asked",
-        ("tests/core/noise/test_rank_error.py",),
+        ("tests/accuracy/test_rank_error.py",),
     ),
     # --- noise ---
     Mutation(
@@ -3630,7 +3630,7 @@ MUTATIONS = (
     Mutation(
         "steps-without-end",
         "dpsql/core/ir/step_count.py",
-        "if count.taken > MOST:",
+        "if taken > MOST:",
         "if False:",
         "planning some texts takes for ever",
         ("tests/frontend/test_steps.py::test_probe_too_many_steps_are_refused_by_name",),
@@ -3867,7 +3867,7 @@ MUTATIONS = (
     ),
     Mutation(
         "noises-of-a-total-as-one",
-        "dpsql/core/noise/widths.py",
+        "dpsql/accuracy/widths.py",
         "len(same), each)",
         "1, each)",
         "the interval of a total that is made of parts is that of one of them",
@@ -5309,6 +5309,30 @@ MUTATIONS = (
         ("tests/service/test_counters.py",),
     ),
     Mutation(
+        "counter-drawn-before-its-turn",
+        "dpsql/service/counters/counter_store.py",
+        "                asking(charge)\n                account.drawing()\n",
+        "                asking(charge)\n",
+        "at a server a tick draws while others are charged, whose entries tell how long it took",
+        ("tests/service/test_counters.py",),
+    ),
+    Mutation(
+        "counter-seen-before-it-may-leave",
+        "dpsql/service/counters/counter_store.py",
+        "                if charged and account.leaving is not None:\n",
+        "                if account.leaving is None:\n",
+        "others see a tick at a server when it is ready, and so how long it took",
+        ("tests/service/test_counters.py",),
+    ),
+    Mutation(
+        "counters-and-periods-without-their-right",
+        "dpsql/faces/server/gateway.py",
+        "    if right not in login.may:\n",
+        '    if right == "summaries" and right not in login.may:\n',
+        "anybody closes periods, and spends the total on counters",
+        ("tests/faces/server/test_counters.py",),
+    ),
+    Mutation(
         "ceilings-by-period-on-one-side",
         "dpsql/core/ledger/privacy_filter.py",
         "partial(book.charged, unit, entry.analyst)",
@@ -5952,8 +5976,8 @@ MUTATIONS = (
     Mutation(
         "octaves-evidence-for-one",
         "dpsql/planner/postprocessing/searches/octaves.py",
-        "return self._reached(_RARE * self.cells)",
-        "return self._reached(20)",
+        "return reached(noise, _RARE * cells)",
+        "return reached(noise, 20)",
         "noise of an empty octave is taken for units, and the limit is far too large",
         ("tests/planner/postprocessing/test_octaves.py",),
     ),
@@ -6924,10 +6948,10 @@ MUTATIONS = (
                 "a sum of distances from a noisy average has an interval that misses the truth",
             ),
             (
-                "decided-public-groups",
-                "    grouped = _own(keyed.items) if keyed.sources is None else _NONE",
-                "    grouped = _own(keyed.items)",
-                "a public group that noise has left out is 0, with an interval",
+                "decided-padded-groups",
+                "        case Join(kind=JoinKind.SEMI | JoinKind.ANTI | JoinKind.LEFT) if not at:",
+                "        case Join():",
+                "rows that an outer join pads are counted with an interval, however many noise has padded",
             ),
         )
     ),
@@ -6982,6 +7006,13 @@ MUTATIONS = (
                 "    return (-1 if low < 0 else 0), (1 if high > 0 else 0)",
                 "    return 0, 1",
                 "what is cut from a sum of negative values is looked for above it",
+            ),
+            (
+                "found-cuts-in-sql",
+                "intervals/ends_in_sql.py",
+                "            noises = noises or Noises(releases, cut)",
+                "            noises = noises or Noises(releases)",
+                "DP_INTERVAL_HIGH is NULL where octaves tell how much a limit cuts",
             ),
             (
                 "found-cuts-of-roots",

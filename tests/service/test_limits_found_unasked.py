@@ -102,7 +102,10 @@ def test_a_limit_that_cannot_be_searched_is_told(tmp_path: Path, limit: int, tol
 
 
 def test_what_is_known_before_the_run_is_told(tmp_path: Path) -> None:
-    later = "COUNT(*): its limit is found when the query runs: noise at least ± 4, at most ± 160; what the limit cuts"
+    later = (
+        "COUNT(*): its limit is found when the query runs, if 42 walker units or more are alike:"
+        " noise at least ± 4, at most ± 160; what the limit cuts"
+    )
     with under(tmp_path, "auto", "max_rows_per_unit: 40") as session:
         plan = session.plan(COUNT, epsilon=1)
         told, share = (note for note in plan.notes if note.topic is Topic.LATER)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from dpsql.accuracy.rank_error import rank_error
 from dpsql.api.connection import Connection, connect
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.mechanisms import Exponential
-from dpsql.core.noise.rank_error import rank_error
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
 from tests.service.test_max_error import ACCOUNTANTS, CAPS, price

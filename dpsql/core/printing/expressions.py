@@ -91,14 +91,16 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             return names.sql[uid], known, _of_type(known)
         case Literal(value=value, type=type_):
             known = literal(value, type_)
-            return _admitted(names.dialect.constant(value, type_), (), expr, names), known, known.interval
+            sql = names.dialect.constant(value, type_)
+            return admitted(sql, (), names.dialect.name, expr.span), known, known.interval
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
             try:
                 sql, known = names.dialect.convert(inner, known, target), cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
-            return _as_part(_admitted(sql, (inner,), expr, names), known, names), known, _of_type(known)
+            sql = admitted(sql, (inner,), names.dialect.name, expr.span)
+            return _as_part(sql, known, names), known, _of_type(known)
         case Call(function=name, args=args):
             spelled = [_part(a, names) for a in args]
             values, held = tuple(v for _, v, _ in spelled), [h for _, _, h in spelled]
@@ -106,7 +108,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
             if result.is_constant:
                 printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
                 take(1 + len(printed) // 16, expr.span)
-                return _admitted(printed, (), expr, names), result, result.interval
+                return admitted(printed, (), names.dialect.name, expr.span), result, result.interval
             name = REGISTRY[name].name
             try:
                 parts = [s for s, _, _ in spelled]
@@ -119,15 +121,8 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                     "the expression is too large to be run", expr.span, "use the columns it is made of fewer times"
                 )
             tried = names.dialect.attempt(f"({printed})", name, parts, values, held, result)
-            return (
-                _as_part(_admitted(tried, tuple(parts), expr, names), result, names),
-                result,
-                _held(name, held, result),
-            )
-
-
-def _admitted(sql: str, atoms: tuple[str, ...], expr: Expr, names: Names) -> str:
-    return admitted(sql, atoms, names.dialect.name, expr.span)
+            sql = admitted(tried, tuple(parts), names.dialect.name, expr.span)
+            return _as_part(sql, result, names), result, _held(name, held, result)
 
 
 def _as_part(sql: str, known: Value, names: Names) -> str:

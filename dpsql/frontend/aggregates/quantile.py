@@ -1,7 +1,7 @@
 """MEDIAN, quantiles, percentiles: a public cell of values, chosen by the exponential mechanism.
 
 The answer is the middle of the cell. How far it is from the quantile is known in rows, not in values
-(`core/noise/rank_error.py`).
+(`accuracy/rank_error.py`).
 Both names are one mechanism; QUANTILE_CONT of integers has the type of a DOUBLE.
 """
 

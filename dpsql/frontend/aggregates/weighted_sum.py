@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dpsql.accuracy.widths import linear_width
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import SqlType
-from dpsql.core.noise.widths import linear_width
 from dpsql.frontend.aggregates.formula import Bounds, Formula
 
 if TYPE_CHECKING:

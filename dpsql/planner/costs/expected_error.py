@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpsql.accuracy.rank_error import rank_error
+from dpsql.accuracy.widths import linear_width
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.recipes import Recipe
@@ -12,8 +14,6 @@ from dpsql.core.measures.all_measures import rule
 from dpsql.core.noise.calibration import prepare_one, proportional
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import Exponential
-from dpsql.core.noise.rank_error import rank_error
-from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.weighted_sum import squared

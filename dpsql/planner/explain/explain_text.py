@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from dpsql.accuracy.widths import linear_width
 from dpsql.core.ir.periods import Span, canonical, words
 from dpsql.core.ledger.losses import many_periods
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.measures.largest import is_later_pick
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.widths import linear_width
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.units import unit_named
 from dpsql.core.privacy_loss import largest, show_spent

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.recipes import Output
@@ -18,10 +20,8 @@ def as_query(noisy: NoisyRelease, d: Dialect) -> str:
     columns = [*node.keys, *(o.column for o in node.outputs)]
     listed = ", ".join(f"{d.cast(f'c{c.uid}', c.type)} AS c{c.uid}" for c in columns) or "c0"
     names = [f"c{c.uid}" for c in columns] or ["c0"]
-    values = [*noisy.key_columns, *released_columns(noisy)]
     rows = [
-        ", ".join(_printed(d, v, c.type) for v, c in zip(row, columns, strict=True))
-        for row in (zip(*values, strict=True) if values else [()] * len(noisy.keys))
+        ", ".join(_printed(d, v, c.type) for v, c in zip(row, columns, strict=True)) for row in released_rows(noisy)
     ]
     nothing = ", ".join(["NULL"] * len(names))
     written = d.values([row or "NULL" for row in rows or [nothing]], names, "v")
@@ -35,10 +35,15 @@ def _printed(d: Dialect, value: LiteralValue, type_: SqlType) -> str:
     return d.text_with_nuls(value)
 
 
+Known = Mapping[int, Sequence[object]]
+"""Output of a release → its values, where they are known."""
+_NOTHING: Final[Known] = MappingProxyType({})
+
+
 def released_columns(
-    noisy: NoisyRelease, drawn: NoisyRelease | None = None, lost: Collection[int] = ()
+    noisy: NoisyRelease, drawn: NoisyRelease | None = None, known: Known = _NOTHING
 ) -> list[Sequence[object]]:
-    """A column for each output of the release, in the SQL type of its column. lost: outputs that are NULL.
+    """A column for each output of the release, in the SQL type of its column.
 
     drawn: the same as it was drawn, where totals were made the sums of their parts: what is no sum is made of that.
     """
@@ -47,5 +52,12 @@ def released_columns(
     def source(output: Output) -> NoisyRelease:
         return noisy if drawn is None or output.recipe.terms(node.components) is not None else drawn
 
-    nothing = [None] * len(noisy.keys)
-    return [nothing if at in lost else formula(o).values(source(o), o.column.type) for at, o in enumerate(node.outputs)]
+    return [
+        known[at] if at in known else formula(o).values(source(o), o.column.type) for at, o in enumerate(node.outputs)
+    ]
+
+
+def released_rows(noisy: NoisyRelease) -> list[tuple[Any, ...]]:
+    """The rows of a release as later ones read them: group keys, then released columns."""
+    columns = [*noisy.key_columns, *released_columns(noisy)]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(noisy.keys)

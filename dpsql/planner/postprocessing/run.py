@@ -19,6 +19,7 @@ from dpsql.core.release.noisy import NoisyRelease, with_texts
 from dpsql.engines.scratch import Scratch
 from dpsql.planner.postprocessing.consistency.totals import Consistent, with_totals
 from dpsql.planner.postprocessing.intervals.answer_intervals import AnswerIntervals, Trace
+from dpsql.planner.postprocessing.intervals.ends_in_sql import ends_in_sql
 from dpsql.planner.postprocessing.intervals.linear import NO_CUT, Cut
 from dpsql.planner.postprocessing.noisy_rows import released_columns
 from dpsql.planner.postprocessing.planning.cut_statements import public_table
@@ -68,7 +69,7 @@ def post_process(
         return _exact(post, engine)
     if post.renamed is not None:
         shown = noisy[post.shown]
-        columns = [*shown.key_columns, *released_columns(shown, lost=post.lost_of(post.shown))]
+        columns = [*shown.key_columns, *released_columns(shown, known=ends_in_sql(post, noisy, cut, post.shown))]
         chosen = [columns[i] for i in post.renamed]
         height = len(shown.keys)
         derived = AnswerIntervals(post.steps, (Trace(height, (range(height),), ()),), noisy, cut=cut)
@@ -76,7 +77,8 @@ def post_process(
     for place, release in enumerate(noisy):
         node = release.planned.measured.node
         named = [(f"c{k.uid}", k.type) for k in node.keys] + [(f"c{o.column.uid}", o.column.type) for o in node.outputs]
-        made = released_columns(with_totals(place, release, consistent), release, post.lost_of(place))
+        ends = ends_in_sql(post, noisy, NO_CUT if consistent else cut, place)
+        made = released_columns(with_totals(place, release, consistent), release, ends)
         values = [*release.key_columns, *made]
         if not named:  # no table is without columns
             named, values = [("c0", BIGINT)], [list(range(len(release.keys)))]

@@ -32,7 +32,13 @@ from dpsql.diagnostics.note import Note, Rank, Topic, in_order
 from dpsql.planner.costs.expected_error import amount_of, expected_error
 from dpsql.planner.costs.privacy_cost import cost_of
 from dpsql.planner.notes.notes import BIAS, off_told
-from dpsql.planner.postprocessing.searches.octaves import MOST, SearchResult, largest_octave, noise_per_unit
+from dpsql.planner.postprocessing.searches.octaves import (
+    MOST,
+    SearchResult,
+    largest_octave,
+    noise_per_unit,
+    seen_from,
+)
 from dpsql.planner.rewrites.bounds.choose_grids import BUDGET, weighed
 from dpsql.planner.searches.dominating_limits import is_at_most
 from dpsql.planner.searches.limits_to_search import LimitToSearch, Rule, SearchedLimit, Searching, releases_below
@@ -362,18 +368,24 @@ def _notes(rest: Plan, search: Searches, query: QueryToPlan) -> tuple[Note, ...]
                 topic=Topic.LATER,
             ),
             *([AGAIN] if len(search.releases) > len({s.release for s in search.limits}) or search.following else ()),
-            *_known_before(rest, limits),
+            *_known_before(rest, search),
             *known,
             *sorted(note for at in off for note in off_told(rest.releases[at].measured, at, any_bounds=True)),
         )
     )
 
 
-def _known_before(rest: Plan, limits: Sequence[SearchedLimit]) -> Iterator[Note]:
-    """What is known of sums and counts before a limit is found: the noise at the largest that it may be."""
-    for s in (s for s in limits if s.limit.rule is Rule.SUM):
+def _known_before(rest: Plan, search: Searches) -> Iterator[Note]:
+    """What is known of sums and counts before a limit is found: the noise at the largest that it may be, and how many
+    units have to be alike for the search to see them.
+    """
+    for s in (s for s in search.every if s.limit.rule is Rule.SUM):
         error = max((expected_error(rest.releases[at].measured, i) or 0.0 for at, i in s.follow), default=0.0)
-        told = f"its limit is found when the query runs: noise at least ± {amount_of(error)}"
+        counted = search.plans[s.round].releases[s.release].measured
+        (m,) = counted.measurements
+        number = -(-seen_from(m.noise, search.cells) // m.component.weight)
+        seen = f"if {number:,} {one_line(counted.unit)} unit{'s' * (number != 1)} or more are alike"
+        told = f"its limit is found when the query runs, {seen}: noise at least ± {amount_of(error)}"
         if s.limit.at_most is not None:
             told += f", at most ± {amount_of(error * s.limit.at_most)}"
         known = "stays unknown" if releases_below(s.limit.octaves) else "is known after the run"

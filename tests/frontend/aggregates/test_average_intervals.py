@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from dpsql.accuracy.tails import two_laplace_tail as tail_of_arrays
 from dpsql.core.ir.components import ValueSum
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.core.noise.tails import two_laplace_tail as tail_of_arrays
 from dpsql.frontend.aggregates.intervals.mean_intervals import AverageIntervals
 
 LEVEL = Fraction(95, 100)

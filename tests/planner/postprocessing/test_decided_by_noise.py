@@ -52,6 +52,7 @@ def con(data: duckdb.DuckDBPyConnection) -> Iterator[dpsql.Connection]:
 
 AVERAGE = "(SELECT AVG(income) FROM people)"
 LARGE = "SELECT city FROM people GROUP BY city HAVING COUNT(*) > 100"
+FEW = "SELECT city FROM people GROUP BY city HAVING COUNT(*) < 100"
 BY_CITY = "(SELECT city, AVG(income) AS m FROM people GROUP BY city) AS b"
 
 
@@ -75,7 +76,10 @@ BY_CITY = "(SELECT city, AVG(income) AS m FROM people GROUP BY city) AS b"
         (f"SELECT COUNT(*) AS x FROM people WHERE city NOT IN ({LARGE})", False),
         ("SELECT COUNT(*) AS x FROM people WHERE kind IN (SELECT kind FROM people GROUP BY kind)", True),
         ("SELECT kind, COUNT(*) AS x FROM people WHERE kind IN (SELECT kind FROM people GROUP BY kind"
-         " HAVING COUNT(*) > 9) GROUP BY kind", False),
+         " HAVING COUNT(*) > 9) GROUP BY kind", True),
+        (f"SELECT city, COUNT(*) AS x FROM people WHERE city NOT IN ({FEW}) GROUP BY city", True),
+        ("SELECT r.kind, COUNT(*) AS x FROM people AS p LEFT JOIN (SELECT id, kind FROM people WHERE kind IN"
+         " (SELECT kind FROM people GROUP BY kind HAVING COUNT(*) > 9)) AS r ON p.id = r.id GROUP BY r.kind", False),
         ("SELECT COUNT(*) AS x FROM people WHERE kind IN (SELECT kind FROM people GROUP BY kind ORDER BY COUNT(*)"
          " LIMIT 2)", False),
         # Beside such a number others are as they are.

@@ -321,3 +321,34 @@ def test_what_found_bounds_clip_has_no_interval(of_bounds: dpsql.Connection, sql
     ends = of_bounds.sql(re.sub(r"SELECT (.*) AS x, .* FROM", r"SELECT DP_INTERVAL_HIGH(\1) FROM", sql))
     if "+ 1" not in sql:
         assert ends.run(epsilon=4).rows == ((None,),)
+
+
+# --- in SQL ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["COUNT(*)", "SUM(price)", "SUM(debt)", "SUM(balance)", "AVG(price)", "AVG(late)", "STDDEV_POP(price)",
+     "COUNT(*) FILTER (WHERE kind = 'a')"],
+)  # fmt: skip
+@pytest.mark.parametrize("keys", ["", "kind"])
+def test_ends_in_sql_are_those_of_the_interval(con: dpsql.Connection, number: str, keys: str) -> None:
+    """Alone and where the answer is computed of them; NULL was shown to the side that a limit cuts."""
+    ends = f"{number} AS x, DP_INTERVAL_LOW({number}) AS low, DP_INTERVAL_HIGH({number}) AS high"
+    by = (f"{keys}, ", f" GROUP BY {keys}") if keys else ("", "")
+    for sql in (
+        f"SELECT {by[0]}{ends} FROM orders{by[1]}",
+        f"SELECT low, high, x + 0 AS x FROM (SELECT {by[0]}{ends} FROM orders{by[1]})",
+    ):
+        answer = con.sql(sql).run(epsilon=8)
+        low, high, x = (list(answer.columns).index(name) for name in ("low", "high", "x"))
+        assert len(answer.rows)
+        for row, told in zip(answer.rows, answer.intervals(), strict=True):
+            shown = told["x"]
+            assert shown is not None and row[low] == pytest.approx(shown[0]) and row[high] == pytest.approx(shown[1])
+            assert row[low] <= row[x] <= row[high]
+
+
+def test_ends_in_sql_choose_groups(con: dpsql.Connection) -> None:
+    sql = "SELECT kind, COUNT(*) AS n FROM orders GROUP BY kind HAVING DP_INTERVAL_HIGH(COUNT(*)) > 1"
+    assert len(con.sql(sql).run(epsilon=8).rows) == 3

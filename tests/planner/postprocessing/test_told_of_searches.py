@@ -160,6 +160,11 @@ def test_the_notes_where_nothing_is_found() -> None:
     assert list(search_notes([SearchResult(capped, 4)]))[1] == (
         "COUNT(*): no octave holds the 52 customer units that the search can see; the declared limit stands"
     )
+    least = Octaves("s", "COUNT(*)", "customer", (0, 4, 30), FIVE, 63)
+    assert list(search_notes([SearchResult(least, 1)]))[1] == (
+        "COUNT(*): no octave holds the 52 customer units that the search can see; the least one stands, whatever it"
+        " cuts; more ε sees fewer, more rows show more"
+    )
     full = Octaves("s", "COUNT(*)", "customer", (0, 4, 300), FIVE, 63, at_most=4)
     assert list(search_notes([SearchResult(full, 4)]))[1] == (
         "how many customer units lie above the declared limit of COUNT(*) is not known"

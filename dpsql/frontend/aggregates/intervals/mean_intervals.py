@@ -3,7 +3,7 @@
 With θ the true centred mean and Ŝ, N̂ the noisy sum and count, Ŝ - θN̂ is noise alone: X + θY, with X and Y the
 independent noises of the two, each Laplace or Gaussian. The interval is the hull of all θ in [L, U] at which the
 p-value P(|X + θY| ≥ |Ŝ - θN̂|) is at least 1 - level, so it covers with at least the level whatever the counts, small
-groups and empty ones included. `core/noise/tails.py` gives the p-value, discreteness allowed for.
+groups and empty ones included. `accuracy/tails.py` gives the p-value, discreteness allowed for.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.tails import Floats, TermNoise, curvature, tail, worthwhile
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms.mechanism import MARGIN
-from dpsql.core.noise.tails import Floats, TermNoise, curvature, tail, worthwhile
 from dpsql.frontend.aggregates.intervals.outward_rounding import above, below
 
 _STEPS = 60

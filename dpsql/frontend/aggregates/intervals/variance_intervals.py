@@ -19,7 +19,7 @@ Davis 2000). It covers unless M misses μ, or D is in its own tail: together at 
 groups the square makes the upper end conservative; where M is everything the interval may be everything.
 
 M is cut into pieces; over each one D is bounded by its range and the noise by its largest coefficients, so that no μ
-between is overlooked. The p-values come from `core/noise/tails.py`, discreteness allowed for.
+between is overlooked. The p-values come from `accuracy/tails.py`, discreteness allowed for.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.tails import Floats, TermNoise, curvature, tail, worthwhile
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms.mechanism import MARGIN
-from dpsql.core.noise.tails import Floats, TermNoise, curvature, tail, worthwhile
 from dpsql.frontend.aggregates.intervals.mean_intervals import AT_ONCE, MeanHull, hull
 from dpsql.frontend.aggregates.intervals.outward_rounding import above, below
 

@@ -20,9 +20,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpsql.accuracy.quantiles_of_sums import reaches
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.noise.mechanisms.mechanism import MARGIN
-from dpsql.core.noise.quantiles_of_sums import reaches
 from dpsql.planner.postprocessing.intervals.linear import Flags, LinearColumn, Noises, Places, TooMany
 from dpsql.planner.postprocessing.intervals.noise_classes import NoiseClasses, classes
 

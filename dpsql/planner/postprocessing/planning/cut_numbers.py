@@ -113,16 +113,19 @@ def lost_of(output: Output, components: Sequence[Component], missing: Sequence[S
     return Lost(low=True, high=signed, told=told)
 
 
-def lost_ends(releases: Sequence[PlannedRelease], cuts: Cuts) -> frozenset[tuple[int, int]]:
-    """(release, output) of the ends of intervals that say nothing of the number without limits."""
-    found = set()
+def lost_ends(releases: Sequence[PlannedRelease], cuts: Cuts) -> Mapping[tuple[int, int], bool]:
+    """(release, output) of the ends of intervals that say nothing of the number without limits → whether octaves tell
+    them, once they are drawn.
+    """
+    found = dict[tuple[int, int], bool]()
     for place, missing in cuts.items():
         node = releases[place].measured.node
         for at, output in enumerate(node.outputs):
             if isinstance(output.recipe, End):
                 lost = lost_of(output, node.components, missing)
-                found |= {(place, at)} if (lost.high if output.recipe.high else lost.low) else set()
-    return frozenset(found)
+                if lost.high if output.recipe.high else lost.low:
+                    found[place, at] = lost.told
+    return found
 
 
 def _never_positive(components: Sequence[Component], places: Sequence[int]) -> bool:

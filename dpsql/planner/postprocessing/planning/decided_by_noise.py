@@ -3,9 +3,10 @@
 *Claim.* A component that is not named here has the same rows and values whatever noise the other releases draw, as far
 as its groups are shown. *Why.* Noise is in the outputs of releases, and in all that is computed of them; it decides on
 rows where a condition reads these, where the first of several rows are taken, and where private keys are shown. A join
-by columns that a release is grouped by leaves each of its private groups whole, or takes all of it.
-*When it would be false.* With public keys: a group that noise has left out would be there, with a count of 0. No
-privacy rests on this. *Tested by* tests/planner/postprocessing/test_decided_by_noise.py
+by columns that a release is grouped by leaves each of its groups whole, or takes all of it. *When it would be false.*
+If a public group that noise has left out were shown, with a count of 0: `rewrites/keys/leave_out_unlisted.py` drops it
+where there are joins and filters alone between. No privacy rests on this. *Tested by*
+tests/planner/postprocessing/test_decided_by_noise.py
 """
 
 from __future__ import annotations
@@ -63,20 +64,18 @@ def decided_by_noise(release: Tagged[Facts]) -> tuple[bool, ...]:
     keyed, rows = keyed_by(node), release.inputs[0]
     while not isinstance(rows.node, GroupKeys):
         (rows,) = rows.inputs
-    grouped = _own(keyed.items) if keyed.sources is None else _NONE
-    noise = _below(rows.inputs[0], grouped)
+    noise = _below(rows.inputs[0], _own(keyed.items), keyed.sources is None)
     chosen = noise.chosen or noise.used(expressions(keyed))
     return tuple(chosen or noise.used(c.expressions) for c in node.components)
 
 
-def _below(tagged: Tagged[Facts], grouped: Columns) -> _Noise:
-    """grouped: columns of these rows by which the release is grouped."""
+def _below(tagged: Tagged[Facts], grouped: Columns, private: bool) -> _Noise:
+    """grouped: columns of these rows by which the release is grouped. private: its keys."""
     node = tagged.node
     if isinstance(node, Release):
         keys = frozenset(k.uid for k in node.keys)
         return _Noise(frozenset(o.column.uid for o in node.outputs), node.threshold is not None, keys, True)
-    inside = _own_of(node, grouped)
-    found = [_below(t, inside) for t in tagged.inputs]
+    found = [_below(t, _own_of(node, grouped, at, private), private) for at, t in enumerate(tagged.inputs)]
     if not any(each.there for each in found):
         return _Noise()
     if isinstance(node, Join):
@@ -129,17 +128,23 @@ def _takes_whole_groups(
     """Whether rows whose choice had noise join, or leave out, all rows of a group. own: what they are joined by."""
     by = frozenset(e.uid for e in theirs if isinstance(e, Column))
     columns = bool(theirs) and all(isinstance(e, Column) for e in theirs)
-    if node.kind not in (JoinKind.SEMI, JoinKind.INNER) or not columns or not by <= grouped:
+    if not columns or not by <= grouped:
         return False
-    once = frozenset(e.uid for e in own if isinstance(e, Column))
-    return node.kind is JoinKind.SEMI or (noise.keys is not None and noise.keys <= once)
+    if node.kind is JoinKind.INNER:
+        return noise.keys is not None and noise.keys <= frozenset(e.uid for e in own if isinstance(e, Column))
+    return node.kind is JoinKind.SEMI or (node.kind is JoinKind.ANTI and node.residual is None)
 
 
-def _own_of(node: Node, grouped: Columns) -> Columns:
-    """The columns of a node's inputs that the release is grouped by."""
-    if isinstance(node, Project):
-        return _own([i for i in node.items if i.column.uid in grouped])
-    return grouped if isinstance(node, Filter | Join) else _NONE
+def _own_of(node: Node, grouped: Columns, at: int, private: bool) -> Columns:
+    """The columns of an input of a node that the release is grouped by. at: which input."""
+    match node:
+        case Filter() | Join(kind=JoinKind.INNER | JoinKind.CROSS):
+            return grouped
+        case Join(kind=JoinKind.SEMI | JoinKind.ANTI | JoinKind.LEFT) if not at:
+            return grouped
+        case Project(items=items) if private:
+            return _own([i for i in items if i.column.uid in grouped])
+    return _NONE
 
 
 def _own(items: Sequence[Item]) -> Columns:

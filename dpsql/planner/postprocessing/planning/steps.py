@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import Aliases
@@ -47,7 +46,7 @@ class Selection:
 
 def printer() -> Emitter:
     """Of one statement of the scratch database."""
-    return Emitter(Scratch.dialect, Scratch.table_sql, ByIdentity(), Aliases())
+    return Emitter(Scratch.dialect, Scratch.table_sql, {}, Aliases())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,8 @@ class PostProcessing:
     branches: for each release whose rows the answer's rows follow (several below UNION ALL) and each output column the
         (release, output position) that it shows unchanged; else None.
     columns: of the answer. empty: it has no row, whatever the data hold.
-    lost_ends: (release, output) of ends of intervals (DP_INTERVAL_HIGH) that are NULL, for a limit cuts the number.
+    lost_ends: (release, output) of ends of intervals (DP_INTERVAL_HIGH) that are NULL, for a limit cuts the number →
+        whether octaves tell by how much.
     """
 
     renamed: tuple[int, ...] | None
@@ -91,11 +91,7 @@ class PostProcessing:
     columns: tuple[Column, ...] = field(default=(), compare=False)
     empty: bool = field(default=False, compare=False)
     steps: tuple[Step, ...] = field(default=(), compare=False)
-    lost_ends: frozenset[tuple[int, int]] = field(default=frozenset(), compare=False)
-
-    def lost_of(self, release: int) -> set[int]:
-        """The outputs of a release that are such ends."""
-        return {output for place, output in self.lost_ends if place == release}
+    lost_ends: Mapping[tuple[int, int], bool] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,18 +98,10 @@ class Octaves:
     @property
     def threshold(self) -> int:
         """A count from here on is taken for real. P(some empty octave of the query reaches it) ≤ 1/500."""
-        return self._reached(_RARE * self.cells)
+        return seen_from(self.noise, self.cells)
 
     def _reached(self, odds: int) -> int:
-        """What noise reaches once in so many counts at most.
-
-        Laplace: P(Z ≥ t) = q^t/(1+q) with q^t = e^(-t/scale) ≤ 1/odds for t ≥ scale·ln(odds). Gaussian:
-        P(Z ≥ t) ≤ e^(-t²/2σ²) ≤ 1/odds for t ≥ σ·√(2·ln(odds)). Both rounded up.
-        """
-        logarithm = _up(log(Fraction(odds), 64).hi)
-        if self.noise.laplace:
-            return math.ceil(self.noise.laplace * logarithm)
-        return math.ceil(self.noise.gaussian * _up(root(2 * logarithm).hi))
+        return reached(self.noise, odds)
 
     @property
     def next_threshold(self) -> int:
@@ -311,6 +303,23 @@ def _median(seen: dict[int, int]) -> int | None:
         if above <= half:
             return key
     return None
+
+
+def seen_from(noise: Additive, cells: int) -> int:
+    """The count from which on an octave is taken for real, whatever the others hold."""
+    return reached(noise, _RARE * cells)
+
+
+def reached(noise: Additive, odds: int) -> int:
+    """What noise reaches once in so many counts at most.
+
+    Laplace: P(Z ≥ t) = q^t/(1+q) with q^t = e^(-t/scale) ≤ 1/odds for t ≥ scale·ln(odds). Gaussian:
+    P(Z ≥ t) ≤ e^(-t²/2σ²) ≤ 1/odds for t ≥ σ·√(2·ln(odds)). Both rounded up.
+    """
+    logarithm = _up(log(Fraction(odds), 64).hi)
+    if noise.laplace:
+        return math.ceil(noise.laplace * logarithm)
+    return math.ceil(noise.gaussian * _up(root(2 * logarithm).hi))
 
 
 def _up(end: Exact | None) -> Fraction:

@@ -96,7 +96,8 @@ def _notes(f: SearchResult) -> Iterator[Note]:
         is_declared = f.by is None and (wide or f.limit == o.at_most)
         stands = "the declared limit stands" if is_declared else "the least one stands, whatever it cuts"
         stands = stands if f.by is None else f"that of {one_line(f.by.octaves.what)} stands"
-        told = f"{what}: no octave holds the {_units(o)} that the search can see; {stands}"
+        fewer = "" if is_declared else "; more ε sees fewer, more rows show more"
+        told = f"{what}: no octave holds the {_units(o)} that the search can see; {stands}{fewer}"
         yield Note(told, Rank.BIAS if is_declared else Rank.DANGER)
     elif number is None:
         yield Note(f"how many {unit} units lie above the declared limit of {what} is not known", Rank.BIAS)

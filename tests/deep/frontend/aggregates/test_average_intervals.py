@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from dpsql.core.noise.tails import TermNoise, curvature, tail, worthwhile
+from dpsql.accuracy.tails import TermNoise, curvature, tail, worthwhile
 from dpsql.frontend.aggregates.avg import Ratio
 from dpsql.frontend.aggregates.intervals.mean_intervals import AverageIntervals
 from tests.frontend.aggregates.test_average_intervals import LEVEL, measurement, two_laplace_tail

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsql.accuracy.tails import TermNoise, tail
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
-from dpsql.core.noise.tails import TermNoise, tail
 from dpsql.frontend.aggregates.intervals.mean_intervals import MeanHull
 from tests.frontend.aggregates.test_variance_intervals import HALF, LAPLACE, RECIPE, SUM, Mechanism, intervals, measured
 

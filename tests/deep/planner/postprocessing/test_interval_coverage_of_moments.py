@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpsql.accuracy.tails import half_width
 from dpsql.core.ir.components import ProductSum, RowCount, ValueSum
 from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Literal
@@ -22,7 +23,6 @@ from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.core.noise.tails import half_width
 from dpsql.frontend.aggregates.avg import Ratio
 from dpsql.frontend.aggregates.intervals.mean_intervals import AverageIntervals
 from dpsql.frontend.aggregates.intervals.variance_intervals import VarianceIntervals

@@ -10,12 +10,12 @@ from itertools import product
 
 import pytest
 
+from dpsql.accuracy.rank_error import least_etas, rank_error, scores
 from dpsql.core.ir.components import KeySource, ModeChoice, QuantileChoice
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import NoNoise, PureExponential
-from dpsql.core.noise.rank_error import least_etas, rank_error, scores
 from dpsql.core.noise.sensitivity import NOTHING
 
 CELLS = 40

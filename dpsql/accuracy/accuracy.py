@@ -15,11 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from dpsql.accuracy.accuracy_of_pairs import ComponentPair, Pricing, joint_shares
+from dpsql.accuracy.least_rate import on_grid, place_of, rate_for, rate_of_sum
+from dpsql.accuracy.rank_error import least_etas, rank_error
+from dpsql.accuracy.widths import joint_width
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.recipes import Output, Terms
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.measures.all_measures import rule
-from dpsql.core.noise.accuracy_of_pairs import ComponentPair, Pricing, joint_shares
 from dpsql.core.noise.calibration import (
     LARGEST_CONVERTED,
     LossRequest,
@@ -29,10 +32,7 @@ from dpsql.core.noise.calibration import (
     prepare,
     splits,
 )
-from dpsql.core.noise.least_rate import on_grid, place_of, rate_for, rate_of_sum
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.noise.rank_error import least_etas, rank_error
-from dpsql.core.noise.widths import joint_width
 from dpsql.core.numbers.normal import root
 from dpsql.core.policy.units import Accountant
 from dpsql.core.privacy_loss import pure_to_rho, rho_to_epsilon

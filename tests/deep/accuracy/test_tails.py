@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-import dpsql.core.noise.tails as tails
+import dpsql.accuracy.tails as tails
+from dpsql.accuracy.tails import TermNoise, curvature, half_width, tail, worthwhile
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.tails import TermNoise, curvature, half_width, tail, worthwhile
-from tests.core.noise.test_tails import LEVEL, NOISES, exact_tail, law, measurement
+from tests.accuracy.test_tails import LEVEL, NOISES, exact_tail, law, measurement
 
 
 @pytest.mark.parametrize("scales", [(1, 1, 1), (1, 1 + 1e-6, 2), (1, 2, 3), (5, 0.01, 4.9999), (3, 0, 0), (2, 2, 0)])

@@ -35,7 +35,7 @@ def joint_width(parts: Sequence[tuple[Measurement, Fraction]], level: Fraction) 
     noisy = [(m.noise, abs(worth)) for m, worth in parts if m.noise.scale]
     if len(noisy) == 2 and noisy[0] != noisy[1]:
         # Imported here: `dpsql check`, which only prices, loads neither this nor numpy with it.
-        from dpsql.core.noise.tails import half_width
+        from dpsql.accuracy.tails import half_width
 
         return Fraction(half_width(parts, level))
     alike: dict[tuple[str, Fraction], list[Additive]] = {}

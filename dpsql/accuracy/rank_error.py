@@ -12,7 +12,7 @@ Why: all options of a score above t weigh at most m·e^(-ηt) together, of m, an
 When it would be false: without k, as soon as two quantiles are put in order (all rows in the last cell); with the own s
     alone, where another of them has a smaller share; with the options of bounds that are not found yet.
 Not proved: nothing private rests on it
-Tested by: tests/core/noise/test_rank_error.py
+Tested by: tests/accuracy/test_rank_error.py
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsql.accuracy.quantiles_of_sums import Additive, reaches
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.core.noise.quantiles_of_sums import Additive, reaches
 
 LAPLACE, FINE = DiscreteLaplace(Fraction(3)), DiscreteLaplace(Fraction(40))
 RARE = DiscreteLaplace(Fraction(1, 5))

@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-import dpsql.core.noise.tails as tails
+import dpsql.accuracy.tails as tails
+from dpsql.accuracy.tails import TermNoise, curvature, erfcx, half_width, tail, worthwhile
 from dpsql.core.ir.components import ValueSum
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpsql.core.noise.sensitivity import Sensitivity
-from dpsql.core.noise.tails import TermNoise, curvature, erfcx, half_width, tail, worthwhile
 
 LEVEL = Fraction(95, 100)
 Law = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.accuracy.least_rate import least_rate, on_grid, place_of
+from dpsql.accuracy.widths import joint_width
 from dpsql.core.noise.calibration import PreparedRelease
-from dpsql.core.noise.least_rate import least_rate, on_grid, place_of
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.noise.mechanisms import AdditiveNoise
-from dpsql.core.noise.widths import joint_width
 
 _DIGITS = 32
 """Of rates: widths of several noises are known to about as many."""

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from dpsql.core.noise.least_rate import rate_for
+from dpsql.accuracy.least_rate import rate_for
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.core.noise.least_rate import DIGITS
-from tests.core.noise.test_accuracy import FAMILIES, Least, Made
+from dpsql.accuracy.least_rate import DIGITS
+from tests.accuracy.test_accuracy import FAMILIES, Least, Made
 
 LESS = 1 - Fraction(1, 1 << (DIGITS - 1))
 """By this factor at least the number before lies below."""
