@@ -40,14 +40,14 @@ from dpsql.core.ir.types import (
     decimal,
 )
 from dpsql.core.printing.dialect import CannotSpell, Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
-from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines import open as opening
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
+from dpsql.spelling.duckdb_functions import DUCKDB, FUNCTIONS
 from tests.support.engines import ENGINES, LISTS
 
 NAN, INF = math.nan, math.inf

@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.forms.weights import (
     SMALL,
     WeightedTerm,
@@ -25,6 +25,7 @@ from dpsql.core.printing.forms.weights import (
     over_total,
     scaled,
 )
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 Partial = tuple[int, int, int]
 """(id, rows, partial)"""
