@@ -77,7 +77,7 @@ class InWindows(DuckDB):
     weighs_in_windows = True
 
 
-FORMS = pytest.mark.parametrize("d", [DUCKDB, InWindows()], ids=["joined", "windows"])
+FORMS = pytest.mark.parametrize("d", [DUCKDB, InWindows(DUCKDB.spellings)], ids=["joined", "windows"])
 
 
 def added(d: Dialect, term: WeightedTerm, rows: Sequence[Partial]) -> list[int]:
