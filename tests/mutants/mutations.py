@@ -3630,7 +3630,7 @@ MUTATIONS = (
     Mutation(
         "steps-without-end",
         "dpsql/core/ir/step_count.py",
-        "if count.taken > MOST:",
+        "if taken > MOST:",
         "if False:",
         "planning some texts takes for ever",
         ("tests/frontend/test_steps.py::test_probe_too_many_steps_are_refused_by_name",),

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Node, Project, Release, Scan, inputs
 from dpsql.core.ir.types import Kind
@@ -42,7 +41,7 @@ def post_processing(
     """The post-processing of a plan whose root is public. dialect, tables: the engine's. cuts: what limits take."""
     public = _public_columns(tree.node, columns)
     if not releases:
-        sql = Emitter(dialect, _own_names(tree, tables), ByIdentity(), Aliases()).query(tree, columns)
+        sql = Emitter(dialect, _own_names(tree, tables), {}, Aliases()).query(tree, columns)
         return PostProcessing(None, 0, sql, public, (), columns, tree.fact.empty)
     index = found.index
     steps = Steps(tree.node, releases, found, cuts).of(tree, columns)
