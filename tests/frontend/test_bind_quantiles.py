@@ -383,7 +383,8 @@ def test_what_is_near_is_named(written: str, repair: str) -> None:
         ("MODE(x, TRUE)", "DP101", "DETERMINISTIC"),
         ("MODE(CLIP(x, AUTO))", "DP106", "not of what MODE counts or compares"),
         ("DP_INTERVAL_LOW(MODE(x))", "DP106", "DP_INTERVAL_LOW of a MODE"),
-        ("ARG_MAX(s, x)", "DP105", "aggregate ARG_MAX is not supported"),
+        ("ARG_MAX(s)", "DP106", "ARG_MAX takes two arguments"),
+        ("ARG_MAX(s, x, 2)", "DP101", "outside the accepted SQL"),
         ("RESERVOIR_QUANTILE(x, 0.5)", "DP105", "reservoir_quantile is not supported"),
     ],
 )
@@ -419,7 +420,7 @@ def test_the_greatest_text_has_nothing_near_it() -> None:
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("SELECT AVG(m) AS a FROM (SELECT id, MEDIAN(x) AS m FROM t GROUP BY id)", "below another aggregate"),
+        ("SELECT COUNT(m) AS a FROM (SELECT id, MEDIAN(day) AS m FROM t GROUP BY id)", "below another aggregate"),
     ],
 )
 def test_where_no_quantile_is_measured(sql: str, said: str) -> None:

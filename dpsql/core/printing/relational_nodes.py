@@ -346,7 +346,10 @@ def _values(d: Dialect, node: Values) -> str:
     if not node.rows:
         nothing = ", ".join(f"{d.constant(None, c.type)} AS c{c.uid}" for c in node.columns) or "NULL AS nothing"
         return f"(SELECT {nothing} WHERE FALSE) AS v"
+    names = [f"c{c.uid}" for c in node.columns]
+    if (many := d.many_values(names, [c.type for c in node.columns], node.rows, "v")) is not None:
+        return many
     rows = [
         ", ".join(d.constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL" for row in node.rows
     ]
-    return d.values(rows, [f"c{c.uid}" for c in node.columns] or ["nothing"], "v")
+    return d.values(rows, names or ["nothing"], "v")

@@ -633,6 +633,8 @@ def user_add(
 ) -> int:
     """Custodian: print the lines of a new user, to be put below `users:` in the file of users.
 
+    An empty file, as that of `>> users.yaml` the first time, begins with `users:`.
+
     The password is asked for on a terminal, and else read from standard input. What is printed holds a secret as
     PostgreSQL keeps it, and no password.
     """

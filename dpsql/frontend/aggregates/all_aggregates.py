@@ -8,7 +8,7 @@ from dpsql.frontend.aggregates.aggregate import AggregateFunction
 from dpsql.frontend.aggregates.avg import AVG
 from dpsql.frontend.aggregates.count import COUNT, COUNT_IF
 from dpsql.frontend.aggregates.covariance import COVARIANCES
-from dpsql.frontend.aggregates.extremes import EXTREMES
+from dpsql.frontend.aggregates.extremes import AT_EXTREMES, EXTREMES
 from dpsql.frontend.aggregates.mode import MODE
 from dpsql.frontend.aggregates.quantile import QUANTILES
 from dpsql.frontend.aggregates.sum import SUM
@@ -26,6 +26,7 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         *QUANTILES,
         MODE,
         *EXTREMES,
+        *AT_EXTREMES,
     )
 }
 """Name → aggregate, in the order in which they are listed to people."""

@@ -18,7 +18,12 @@ def _bind(call: AggregateCall, facts: Facts, shared: Shared) -> Formula:
     text = text if len(text) <= LONGEST else "…"
     text = text if facts.value(call.arg).interval.bounded else f"CLIP({text}, lower, upper)"
     advice = f"close to the {end}:  QUANTILE_DISC({text}, {close})"
-    if call.written or not (call.arg.type.numeric or call.arg.type.temporal):
+    if call.second is not None:
+        own = f"{call.function.upper()}({text}, {expression(call.second)})"
+        advice = (
+            f"of each unit, below another aggregate:  SELECT AVG(v) FROM (SELECT id, {own} AS v FROM … GROUP BY id)"
+        )
+    elif call.written or not (call.arg.type.numeric or call.arg.type.temporal):
         advice = "count the rows of each value with GROUP BY"
     raise reject(
         "DP101", f"{call.written or call.function.upper()} over private rows is not supported", span=call.span,
@@ -32,4 +37,12 @@ EXTREMES = tuple(
         distinct=True,
     )
     for name, which in (("min", "Least"), ("max", "Greatest"))
+)  # fmt: skip
+AT_EXTREMES = tuple(
+    AggregateFunction(
+        name, f"{name}(x, y)",
+        f"x where y is the {which}: of released or public rows, or of a unit's below another aggregate.",
+        lambda arg: arg, _bind, numeric=False,
+    )
+    for name, which in (("arg_min", "least"), ("arg_max", "greatest"))
 )  # fmt: skip

@@ -36,6 +36,7 @@ from dpsql.planner.rewrites.releases.cut_slices import cut_slices
 from dpsql.planner.rewrites.releases.expand_aggregates import expand_aggregates
 from dpsql.planner.rewrites.releases.inline_projections import inline_projections
 from dpsql.planner.rewrites.releases.keep_private import keep_private
+from dpsql.planner.rewrites.releases.pick_within_units import pick_within_units
 from dpsql.planner.rewrites.releases.promised_conditions import promised_conditions
 from dpsql.planner.rewrites.releases.same_rows import same_rows
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
@@ -55,6 +56,7 @@ RULES: tuple[tuple[Rewrite, type[Node]], ...] = (
     (count_partners, Aggregate),
     (limit_frequencies, Join),
     (keep_private, Aggregate),
+    (pick_within_units, Aggregate),
     (promised_conditions, Scan),
     (leave_out_unlisted, Aggregate),
     (clip_columns, Aggregate),

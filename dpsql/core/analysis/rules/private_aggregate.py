@@ -186,12 +186,12 @@ def _called(call: AggregateCall, node: Aggregate, below: Facts, rows: Cap | None
         case (("quantile_cont" | "quantile_disc"), _):
             raise reject(
                 "DP101", "a quantile is not supported below another aggregate of private rows", span=call.span,
-                help=["take AVG, MIN or MAX of each group, or the quantile of all rows at once"],
+                help=["of each id's rows; of dates QUANTILE_DISC(x, 0.5); or take the quantile of all rows at once"],
             )  # fmt: skip
         case "mode", _:
             raise reject(
                 "DP101", "MODE is not supported below another aggregate of private rows", span=call.span,
-                help=["take MIN or MAX of each group, or the MODE of all rows at once"],
+                help=["of each id's rows, or take the MODE of all rows at once"],
             )  # fmt: skip
         case _:
             product = "SUM(x * x), SUM(x)" if call.second is None else "SUM(y * x), SUM(x * x), SUM(y), SUM(x)"

@@ -22,7 +22,8 @@ def date_binary(value: dt.date) -> bytes:
 
 
 def date_from_text(text: str) -> dt.date:
-    return dt.date.fromisoformat(text.strip())
+    """Of a time with a zone the day that is written, as in PostgreSQL: drivers of Node send a Date so."""
+    return dt.datetime.fromisoformat(text.strip()).date()
 
 
 def date_from_binary(data: bytes) -> dt.date:

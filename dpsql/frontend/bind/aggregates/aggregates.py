@@ -118,6 +118,8 @@ class AggregateCollector:
             return self._quantile(node, function, binder, condition)
         if function in PAIRS:
             return self._pair(node, function, binder, condition)
+        if isinstance(node, (exp.ArgMin, exp.ArgMax)):
+            return self._at_extreme(node, function, binder, condition)
         arg, distinct = _argument(node, function, binder), False
         if isinstance(node, exp.ApproxDistinct):  # exactly: the noise hides the rest
             distinct = True
@@ -196,6 +198,21 @@ class AggregateCollector:
             result = _result_type(function, arg, args[part], binder)
         column = self.numbering.column(function, result, span)
         return AggregateCall(function, y, column, False, condition, span, second=x)
+
+    def _at_extreme(
+        self, node: exp.ArgMin | exp.ArgMax, function: str, binder: ExprBinder, condition: Expr | None
+    ) -> AggregateCall:
+        span, args = binder.span(node), checked(node, binder.source, "this", "expression")
+        if any(isinstance(arg, exp.Distinct) or arg is None for arg in (args.get("this"), args.get("expression"))):
+            raise reject(
+                "DP106", f"{function.upper()} takes two arguments", span=span, help=[AGGREGATES[function].signature]
+            )
+        value, by = (binder.bind(args[part]) for part in ("this", "expression"))
+        for arg in (value, by):
+            if clip_ := searched_in(arg):
+                raise misplaced(clip_, f"{function.upper()} compares")
+        column = self.numbering.column(function, value.type, span)
+        return AggregateCall(function, value, column, False, condition, span, second=by)
 
     def _rows(self, condition: Expr | None, span: Span, own: Own) -> AggregateCall:
         column = self.numbering.column("count", BIGINT, span)

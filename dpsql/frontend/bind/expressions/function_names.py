@@ -166,6 +166,8 @@ AGGREGATE_NODES: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "quantile_disc",
     exp.ApproxQuantiles: "quantile_disc",
     exp.Mode: "mode",
+    exp.ArgMin: "arg_min",
+    exp.ArgMax: "arg_max",
     exp.ApproxDistinct: "count",
     exp.LogicalOr: "max",
     exp.LogicalAnd: "min",

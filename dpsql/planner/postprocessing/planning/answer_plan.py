@@ -71,12 +71,14 @@ def _own_names(tree: Tagged[Facts], tables: TableNames) -> TableNames:
 def _public_columns(root: Node, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Column, ...]], ...]:
     """Public tables above the releases, each with the columns that are read: no others need leave the engine."""
     part = _public_part(root)
+    scans = [node for node in part if isinstance(node, Scan)]
+    if not scans:
+        return ()
     used = {c.uid for c in columns}.union(*(columns_of(e) for n in part for e in expressions(n)))
     found: dict[str, dict[str, Column]] = {}
-    for node in part:
-        if isinstance(node, Scan):
-            read = [c for c in node.columns if c.uid in used] or list(node.columns[:1])
-            found.setdefault(node.table, {}).update({c.name: c for c in read})
+    for node in scans:
+        read = [c for c in node.columns if c.uid in used] or list(node.columns[:1])
+        found.setdefault(node.table, {}).update({c.name: c for c in read})
     return tuple((table, tuple(cols.values())) for table, cols in sorted(found.items()))
 
 

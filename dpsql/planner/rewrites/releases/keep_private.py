@@ -59,6 +59,8 @@ from dpsql.planner.rewrites.joins.carry_ids import Ids
 from dpsql.planner.rewrites.joins.join_periods import has_period_ids, joined_by_period, told_by
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
+_PICKING = frozenset({"min", "max", "mode", "arg_min", "arg_max"})
+
 
 def keep_private(root: Node, ctx: RewriteContext) -> Node:
     """Mark the aggregates that stay private."""
@@ -71,7 +73,7 @@ def _kept(node: Node, below_any: bool, below_release: bool, ctx: RewriteContext,
         case Aggregate(inner=True):  # the distinct rows that IN looks values up in: nobody asked for a release
             return replace(node, input=_kept(node.input, True, False, ctx, ids), inner=ctx.private(node.input))
         case Aggregate(calls=calls):
-            released = bool(calls) and not any(c.function in ("min", "max", "mode") or c.p is not None for c in calls)
+            released = bool(calls) and not any(c.function in _PICKING or c.p is not None for c in calls)
             child = _kept(node.input, True, below_release or released, ctx, ids)
             found = ids.either(node if child is node.input else replace(node, input=child))
             assert isinstance(found, Aggregate)

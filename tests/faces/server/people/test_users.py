@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -180,3 +182,12 @@ def test_the_reference_has_every_key() -> None:
     assert told == known
     example = page.split("```yaml")[1].split("\n", 1)[1].split("```")[0]
     assert parse_users(example.replace("SCRAM-SHA-256$4096:…", SECRET)).login("powerbi") is not None
+
+
+def test_a_new_file_begins_with_users_and_others_go_on(tmp_path: Path) -> None:
+    file = tmp_path / "users.yaml"
+    for name in ("ana", "carl"):
+        with file.open("a", encoding="utf-8") as out:
+            added = [sys.executable, "-m", "dpsql", "user", "add", name]
+            subprocess.run(added, input=b"correct horse\n", stdout=out, check=True)
+    assert set(load_users(str(file)).by_name) == {"ana", "carl"}

@@ -110,6 +110,14 @@ def test_what_postgresql_has_no_array_for_is_no_array() -> None:
             encoder(t.list_of(t.list_of(t.INTEGER)), 1)(ragged)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "sent", ["2024-03-01", "2024-03-01T00:00:00.000+00:00", "2024-03-01T23:30:00.000-08:00", "2024-03-01T00:00:00.000Z"]
+)
+def test_a_date_of_javascript_is_the_day_that_it_says(sent: str) -> None:
+    """As PostgreSQL reads it, whatever zone follows."""
+    assert decode(sent.encode(), wire_type(t.DATE), 0) == dt.date(2024, 3, 1)
+
+
 BAD: list[tuple[SqlType, str]] = [
     (t.BIGINT, "9223372036854775808"), (t.BIGINT, "1_0"), (t.BIGINT, "x"), (t.BIGINT, ""), (t.BIGINT, "1" * 5000),
     (t.SMALLINT, "40000"), (t.BOOLEAN, "o"), (t.BOOLEAN, "maybe"), (t.decimal(5, 1), "1e9999"), (t.DATE, "2025-13-01"),

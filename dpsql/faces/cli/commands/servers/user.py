@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import os
+import stat
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,13 +19,16 @@ _LONGEST = 4096
 
 
 def add(name: str, account: str | None, role: str, kind: str, databases: Sequence[str]) -> int:
-    """Print the lines of a new user. The password is asked for on a terminal, else it is the first line that comes.
+    """Print the lines of a new user, in an empty file below `users:`.
+
+    The password is asked for on a terminal, else it is the first line that comes.
 
     Raises Rejected DP903.
     """
     from dpsql.faces.server.people.lines import lines_for
 
-    print(lines_for(name, _password(), account, role, kind, databases))
+    lines = lines_for(name, _password(), account, role, kind, databases)
+    print(f"users:\n{lines}" if _begins_a_file() else lines)
     return 0
 
 
@@ -55,6 +60,15 @@ def _in_words(login: Login) -> str:
         f"databases {', '.join(login.databases)}" if login.databases else "",
     ]
     return "; ".join(part for part in said if part)
+
+
+def _begins_a_file() -> bool:
+    """Whether what is printed goes to a file that is empty, as that of `>> users.yaml` the first time."""
+    try:
+        found = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
 
 
 def _password() -> str:
