@@ -27,6 +27,7 @@ DEVELOPERS = {
     "CONTRIBUTING.md": "developers/CONTRIBUTING.md",
     "benchmarks/README.md": "developers/benchmarks.md",
     "grammar/README.md": "developers/grammar.md",
+    "tests/proofs/README.md": "developers/proofs.md",
 }
 FOLDERS = {
     "howto": "How-to guides",

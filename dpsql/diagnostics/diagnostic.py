@@ -64,6 +64,20 @@ class Mark(Enum):
     DECLARABLE = "a policy can declare what is asked for as a column"
 
 
+class ForCustodian(str):
+    """A repair that is the custodian's, whom it names to everybody else. own: in words for himself."""
+
+    own: str
+
+    def __new__(cls, own: str) -> ForCustodian:
+        made = super().__new__(cls, f"custodian: {own}")
+        made.own = own
+        return made
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self.own,)
+
+
 @value(frozen=True, slots=True)
 class Reason:
     """Why a bound is infinite: the rule that lost it and the place in the query that asked for it.

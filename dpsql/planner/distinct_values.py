@@ -30,6 +30,7 @@ from dpsql.core.ir.nodes import (
     Item,
     Join,
     JoinKind,
+    Node,
     Project,
     Release,
     SetKind,
@@ -152,7 +153,7 @@ class _Images:
 
     def __init__(self, domains: bool = False) -> None:
         self._domains = domains
-        self._columns: dict[tuple[int, int], int | None] = {}
+        self._columns: dict[tuple[Node, int], int | None] = {}
 
     def of(self, expr: Expr, rows: Tagged[Facts], condition: Expr | None) -> int | None:
         """Over these rows, of which this is true besides."""
@@ -185,7 +186,7 @@ class _Images:
                 return _least(known, _product([None if n is None else n + null for n, null in parts]))
 
     def _column(self, column: Column, rows: Tagged[Facts]) -> int | None:
-        place = id(rows), column.uid
+        place = rows.node, column.uid
         if place not in self._columns:
             domain = rows.fact.columns[column.uid].value.domain if self._domains else None
             listed = None if domain is None else len(domain.values)

@@ -20,6 +20,7 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.diagnostics.note import Note, Rank
+from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.frontend.text.counter_statements import CounterStatement, CreateCounter, counter_statement, relations_named
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
 from dpsql.planner.plan import Charge, Plan
@@ -197,10 +198,8 @@ class Session:
     def explain_counter(
         self, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
     ) -> str:
-        """What a counter would count, its price and its ±. Raises Rejected DP012: another statement is free."""
-        if not isinstance(statement, CreateCounter):
-            raise reject("DP012", "only the making of a counter is explained", help=["EXPLAIN CREATE DP COUNTER …"])
-        return CounterQuery(self, statement, sql).explain(epsilon, rho=rho)
+        """What a statement about a counter would do and cost; of a new one its ±. Raises Rejected DP012: it is free."""
+        return counter.explained(self, statement, sql, epsilon, rho)
 
     @property
     def counters(self) -> tuple[KnownCounter, ...]:
@@ -268,12 +267,7 @@ class Session:
         """A plan that reads counters: numbers that the account has. Raises Rejected, CannotOpen."""
         if not self.has_ledger:
             return pipeline.compile(self.service, question, settings, looking=looking)
-        given = self.service.counters.relations(names, self.service.account(self.analyst))
-        known = {relation.name.casefold() for relation in given}
-        for name in names:
-            state = None if name in known else self.service.counters.called(name.removesuffix(ERRORS))
-            if state is not None:
-                raise counter.not_read(self, state)
+        given = self.given_relations(names)
         plan = pipeline.compile(
             self.service, question, replace(settings, relations=given), looking=looking or bool(given)
         )
@@ -283,6 +277,18 @@ class Session:
                 help=["ask the table by itself; join counters with each other, and with public tables"],
             )  # fmt: skip
         return plan
+
+    def given_relations(self, names: Sequence[str]) -> tuple[GivenRelation, ...]:
+        """The counters among these names. Raises Rejected DP903: the account has not got one; CannotOpen."""
+        if not self.has_ledger:
+            return ()
+        given = self.service.counters.relations(names, self.service.account(self.analyst))
+        known = {relation.name.casefold() for relation in given}
+        for name in names:
+            state = None if name in known else self.service.counters.called(name.removesuffix(ERRORS))
+            if state is not None:
+                raise counter.not_read(self, state)
+        return given
 
     def _otherwise(
         self, question: WrittenQuery, settings: QuerySettings, refused: Set[str], looking: bool

@@ -29,7 +29,7 @@ WIDTHS = (390, 820, 1440)
 SQL = "SELECT city, COUNT(*) AS n, AVG(amount) AS mean\nFROM orders GROUP BY city"
 REFUSED = "SELECT city, SUM(note) AS s FROM orders GROUP BY city"
 FOR_ANALYSTS = ("/", "/query", "/history", "/tables", "/connect", "/codes/DP201", "/nowhere")
-FOR_CUSTODIANS = ("/", "/refusals", "/sessions", "/ledger", "/policy", "/codes/DP407")
+FOR_CUSTODIANS = ("/", "/refusals", "/sessions", "/periods", "/ledger", "/policy", "/codes/DP407")
 PICTURES = os.environ.get("DPSQL_PICTURES")
 """A folder to put a picture of each page into, for a person to look at."""
 

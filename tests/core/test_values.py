@@ -10,7 +10,9 @@ import pytest
 
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Literal
+from dpsql.core.ir.nodes import Limit, Values
 from dpsql.core.ir.types import BIGINT, BOOLEAN, value_range
+from dpsql.core.ir.walk import kinds
 from dpsql.core.numbers.interval import Interval, interval
 from dpsql.core.value_classes import replace as quick
 from dpsql.core.value_classes import value
@@ -48,6 +50,13 @@ def test_values_are_keys_as_before() -> None:
     assert interval(0, 1) == Interval(0, 1) and hash(interval(0, 1)) == hash(Interval(0, 1))
     whole = value_range(BIGINT)
     assert whole is not None and Value(BIGINT, whole) == Value(BIGINT, whole)
+
+
+def test_nodes_that_are_equal_are_two_keys() -> None:
+    """One of two equal subqueries has its own facts, whatever is known of the other."""
+    one, other = (Limit(Values((), ()), 1) for _ in range(2))
+    assert one == other and {one: 1}.get(other) is None and len({one, other, one}) == 2
+    assert kinds(one) == {Limit, Values} and copy.deepcopy(one) == one
 
 
 def test_another_value_is_what_dataclasses_make_of_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import unicodedata
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, Edit, Fix, ForCustodian, Source, Span
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.layout import width
 from dpsql.diagnostics.render import as_record, render_concise, render_text
@@ -269,3 +270,10 @@ def test_words_go_on_in_a_new_line_on_a_terminal(columns: int) -> None:
     assert plain == text
     if columns >= 40:
         assert all(sum(map(width, line)) <= columns for line in text.splitlines() if source.text not in line)
+
+
+def test_a_repair_for_the_custodian_says_so_to_others_only() -> None:
+    """Also in another process, where `dpsql check` examines files."""
+    repair = ForCustodian("declare it")
+    again = pickle.loads(pickle.dumps(repair))
+    assert repair == again == "custodian: declare it" and repair.own == again.own == "declare it"

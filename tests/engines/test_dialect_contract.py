@@ -753,3 +753,32 @@ def test_the_check_says_it_without_data(clinic: dpsql.Policy, monkeypatch: pytes
     kind = opening.kind_of(clinic)
     monkeypatch.setattr(opening, "kind_of", lambda policy: opening.EngineKind(WithoutReverse(), kind.open))
     assert [d.code for d in dpsql.check(sql, clinic)] == ["DP105"]
+
+
+MANY_TEXTS = ("", "NULL", "a,b", "'", '"', "\\", "[x]", "{y}", "$1", "é", None)
+MANY: tuple[tuple[SqlType, tuple[Any, ...]], ...] = (
+    (BIGINT, (0, -1, 2**63 - 1, -(2**63), None)),
+    (HUGEINT, (10**30, -(10**30), None)),
+    (decimal(12, 2), (Decimal("1.50"), Decimal("-0.01"), Decimal(7), None)),
+    (DOUBLE, (0.1, -1.5e-300, 1e300, 5e-324, None)),
+    (DATE, (dt.date(1, 1, 1), dt.date(2026, 11, 30), dt.date(9999, 12, 31), None)),
+    (BOOLEAN, (True, False, None)),
+    (VARCHAR, MANY_TEXTS),
+)
+
+
+def test_many_rows_are_those_that_few_are(engine: Engine) -> None:
+    """In their order, each value exactly; as texts or as literals."""
+    d = engine.dialect
+    names, types = ["i", *(f"c{at}" for at in range(len(MANY)))], [BIGINT, *(type_ for type_, _ in MANY)]
+    rows = [(i, *(values[i % len(values)] for _, values in MANY)) for i in range(300)]
+    as_written = d.values(
+        [", ".join(d.cast(d.constant(v, t), t) for v, t in zip(row, types, strict=True)) for row in rows], names, "v"
+    )
+    found = d.many_values(names, types, rows, "v")
+    shown = ", ".join(f"v.{name}" for name in names)
+    told = [engine.fetch(f"SELECT {shown} FROM {sql} ORDER BY v.i") for sql in (as_written, found or as_written)]
+    assert [list(column) for column in told[0].columns] == [list(column) for column in told[1].columns]
+    assert d.many_values(names, types, rows[:10], "v") is None  # which literals say as quickly
+    for value, type_ in ((math.inf, DOUBLE), (MOMENT, TIMESTAMPTZ), (b"x", BLOB)):
+        assert d.many_values(["i"], [type_], [(value,)] * 300, "v") is None

@@ -53,6 +53,48 @@ def test_draft_loads_and_fails_closed() -> None:
     assert "secret_label" not in text and "or  {rows: 1},  {column: visit_id},  public: true" in text
 
 
+GROWING = (
+    ("rider", "day", "{by: day, every: day, from: 2026-01-01}", "{of: rider_day, column: rider, per: period}"),
+    ("", "day", "{by: day, every: day, from: 2026-01-01}", ""),
+    ("", "at", "{by: day, every: day, from: 2026-01-01}", ""),
+)
+
+
+@pytest.mark.parametrize(("unit", "by", "grows", "per"), GROWING)
+def test_a_table_with_days_may_grow_and_what_is_proposed_is_a_policy(unit: str, by: str, grows: str, per: str) -> None:
+    days = (CatalogueColumn(by, "DATE" if by == "day" else "TIMESTAMP", True), CatalogueColumn("n", "BIGINT", True))
+    ids = (CatalogueColumn("rider", "BIGINT", False),) if unit else ()
+    text = draft_policy(Catalogue((CatalogueTable("trips", (*ids, *days)),)), name="town", database="town.duckdb")
+    as_it_is = parse_policy(text, "draft.yaml", SAMPLES)
+    assert as_it_is.tables["trips"].grows is None  # somebody has to say so
+    told = [line.removeprefix("    #   ") for line in text.splitlines() if line.startswith("    #   ")]
+    assert f"grows: {grows.replace('2026-01-01', 'YYYY-MM-DD')}" in told
+    made = next((line for line in told if line.startswith("columns: ")), "")
+    text = "\n".join(
+        f"    unit: {per}" if per and line.startswith("    unit: ") else line
+        for line in text.splitlines()
+        if not line.startswith("units: ") and not line.startswith("    max_rows_per_unit: ")
+    )
+    column = made.removeprefix("columns: {").removesuffix(", …}")
+    text = text.replace("    columns:", f"    grows: {grows}\n    columns:" + (f"\n      {column}" if column else ""))
+    text = text.replace("  total: {epsilon: 1, delta: 1e-7}", "  each_period: {epsilon: 1}").replace(
+        ", delta: 1e-8", ""
+    )
+    if per:
+        assert f"unit: {per}" in told
+        text = text.replace("tables:", "units: {rider_day: {}}\ntables:")
+    policy = parse_policy(text, "draft.yaml", SAMPLES)
+    growth = policy.tables["trips"].grows
+    assert growth is not None and growth.by == "day" and list(policy.by_period) == [policy.tables["trips"].unit]
+
+
+def test_who_is_born_on_a_day_does_not_grow() -> None:
+    people = CatalogueTable(
+        "people", (CatalogueColumn("id", "BIGINT", False), CatalogueColumn("born", "DATE", True)), primary_key=("id",)
+    )
+    assert "grows" not in draft_policy(Catalogue((people,)))
+
+
 def test_ids_are_proposed_by_the_names_of_tables_and_of_the_type_of_their_keys() -> None:
     def table(name: str, key: str, *columns: tuple[str, str]) -> CatalogueTable:
         made = tuple(CatalogueColumn(column, type_) for column, type_ in columns)

@@ -12,6 +12,7 @@ from threading import Thread
 import pytest
 
 import dpsql
+from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.core.ledger.ledger import EntryKind
 from dpsql.core.numbers.counter_weights import error_of_window, squares, weights
 from dpsql.service.counters import counter_store
@@ -244,6 +245,33 @@ def test_under_other_bounds_it_is_not_ticked_and_not_read(trips: Trips) -> None:
         assert con.tick_counter("rides").through == day(5) and len(rows(con)) == 8
 
 
+def test_who_waits_is_told_before_it_is_charged_drawn_and_seen(trips: Trips) -> None:
+    """Beside TICK and TICKED: whether anything was asked of the data, and what is stored."""
+    trips.close(3)
+    with dpsql.connect(trips.policy, analyst="ana") as con:
+        con.counter_of(MADE).run()
+        trips.close(5)
+        told: list[tuple[str, list[EntryKind], int]] = []
+        (state,), service = con.service.counters.states, con.service
+
+        def note(step: str) -> None:
+            kinds = [r.entry.kind for r in con.ledger.history()][7:]
+            told.append((step, kinds, len(service.account("ana").store.find([counter_store.address(state, day(4))]))))
+
+        def account_of(who: str) -> AnalystAccount:
+            return service.account(
+                who, lambda entry: note("charging"), leaving=lambda: note("leaving"), drawing=lambda: note("drawing")
+            )
+
+        (found,) = service.counters.tick("rides", most=1, account_of=account_of)
+        note("over")
+        assert found.through == day(4) and con.tick_counter("rides").through == day(5)
+    tick, ticked = EntryKind.TICK, EntryKind.TICKED
+    assert told == [
+        ("charging", [], 0), ("drawing", [tick], 0), ("leaving", [tick], 0), ("over", [tick, ticked], 1),
+    ]  # fmt: skip
+
+
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +284,7 @@ def stop(*_: object, **__: object) -> None:
 
 
 STEPS = {
-    "before TICK": ("draw_tick", True),
+    "before TICK": ("charge_tick", True),
     "drawn, and not stored": ("_stored_answer", True),
     "stored, and not given": ("give", True),
     "given, and not finished": ("give", False),
@@ -376,12 +404,12 @@ def test_numbers_that_are_not_those_of_ticked_are_not_shown(trips: Trips, monkey
     with dpsql.connect(trips.policy, analyst="ana") as con:
         con.counter_of(MADE).run()
         assert len(rows(con)) == 4
-    own = counter_store.CounterStore._stored
+    own = counter_store._those_of
 
     def changed(*given: object) -> object:
         found = own(*given)  # type: ignore[arg-type]
         return None if found is None else [replace(a, values=[v + 1 for v in a.values]) for a in found]
 
     with dpsql.connect(trips.policy, analyst="ana") as con, monkeypatch.context() as patched:
-        patched.setattr(counter_store.CounterStore, "_stored", changed)
+        patched.setattr(counter_store, "_those_of", changed)
         assert rows(con) == ()

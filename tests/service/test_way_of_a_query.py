@@ -30,7 +30,7 @@ def stack_at(frame: FrameType | None) -> list[str]:
 
 
 def test_ten_frames_to_the_first_rule_and_thirteen_to_the_first_draw(con: Connection) -> None:
-    places = {RULES[0].__code__: "rule", draw_release.__code__: "draw"}  # type: ignore[attr-defined]
+    places = {RULES[0][0].__code__: "rule", draw_release.__code__: "draw"}  # type: ignore[attr-defined]
     stacks: dict[str, list[str]] = {}
 
     def profile(frame: FrameType, event: str, _: object) -> None:

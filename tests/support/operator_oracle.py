@@ -18,7 +18,6 @@ from typing import Any
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Item, Node, Release, output_columns
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import BIGINT
@@ -127,7 +126,7 @@ class Bench:
             if len(found) != 1:
                 return None
             (measured,) = measure(found, LossRequest(Fraction(1), Fraction(1, 10**6)))
-            printed = statements(found[0], self.store.dialect, self.store.table_sql, ByIdentity())
+            printed = statements(found[0], self.store.dialect, self.store.table_sql, {})
             return PlannedRelease(measured, printed, "r0"), tree
 
         return self.compiled(make)  # type: ignore[no-any-return]
@@ -148,7 +147,7 @@ class Bench:
     def sql(self, tagged: Tagged[Facts]) -> str:
         columns = output_columns(tagged.node)
         return (
-            Emitter(self.store.dialect, self.store.table_sql, ByIdentity(), Aliases())
+            Emitter(self.store.dialect, self.store.table_sql, {}, Aliases())
             .query(tagged, columns)
             .replace(SALTED, str(SALT))
         )

@@ -14,11 +14,10 @@ from math import isqrt
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, ValueSum
 from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Call
-from dpsql.core.ir.nodes import BoundContributions, Node, Release, keyed_by
+from dpsql.core.ir.nodes import BoundContributions, Release, keyed_by
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import LossRequest, measure
@@ -68,7 +67,7 @@ def limited(
 def planned(tagged: Tagged[Facts], tables: TableNames) -> PlannedRelease:
     """A release of a finished tree with its statements, measured at an ε at which every limit has a price."""
     (measured,) = measure([tagged], LossRequest(Fraction(2**20)))
-    return PlannedRelease(measured, statements(tagged, DUCKDB, tables, ByIdentity[Node, str]()), "r0")
+    return PlannedRelease(measured, statements(tagged, DUCKDB, tables, {}), "r0")
 
 
 def _plain(c: Component, bare: bool, limit: UnitTotal | None) -> Component:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Release
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.shapes.choose import statements as chosen
@@ -80,7 +79,7 @@ WRITTEN_ONCE = [
 def of_dialect(sql: str, dialect: Dialect, limits: ContributionLimits | None = None) -> list[str]:
     """The statements of a query in an engine's SQL; the plan knows none."""
     releases = [t for t in planned(sql, POLICY, limits=limits).tree.walk() if isinstance(t.node, Release)]
-    return [s.salted(7) for r in releases for s in chosen(r, dialect, dialect.identifier, ByIdentity())]
+    return [s.salted(7) for r in releases for s in chosen(r, dialect, dialect.identifier, {})]
 
 
 READ_ONCE = [

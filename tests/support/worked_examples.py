@@ -10,6 +10,7 @@ import doctest
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from itertools import takewhile
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -217,7 +218,7 @@ def _bound(sql: str, of: Policy = CLINIC) -> Node:
 def _before(rule: Rewrite | None, sql: str, of: Policy = CLINIC) -> Node:
     """The plan when its turn comes; None: after all rewrites."""
     root, ctx = _bound(sql, of), _context(of)
-    for earlier in RULES if rule is None else RULES[: RULES.index(rule)]:
+    for earlier, _ in takewhile(lambda each: each[0] is not rule, RULES):
         root = earlier(root, ctx)
     return root
 

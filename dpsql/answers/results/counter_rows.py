@@ -23,6 +23,10 @@ LISTED: Columns = (
 DONE: Columns = (("counter", VARCHAR), ("price", VARCHAR), ("last_day", DATE), ("remark", VARCHAR))
 """Of a statement about one. price: what was charged now, of each period."""
 
+CLOSED: Columns = (("name", VARCHAR), ("first_day", DATE), ("last_day", DATE), ("remark", VARCHAR))
+"""Of a statement that closes periods: the days of the table that queries read, then those that each of its counters has
+counted."""
+
 
 def listed(counters: Iterable[Any]) -> list[tuple[Any, ...]]:
     """A row for each `KnownCounter`."""

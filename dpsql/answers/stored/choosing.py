@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -23,14 +23,13 @@ from typing import Protocol
 
 from dpsql.answers.stored.address import Addresses, ReleaseAddress, Rows
 from dpsql.answers.stored.distinct_keys import are_keys
-from dpsql.core.ir.nodes import key_sources
+from dpsql.core.ir.nodes import Release, key_sources
 from dpsql.core.ledger.paid import draw_of, unchanged
 from dpsql.core.ledger.released import StoredAnswer
-from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.noise.mechanisms import Calibrated, KeyThreshold, Mechanism, made_by
-from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, assembled, wanted
+from dpsql.core.release.noisy import GivenAnswers, assembled, wanted
 from dpsql.planner.plan import Plan
-from dpsql.planner.postprocessing.noisy_rows import released_columns
+from dpsql.planner.postprocessing.noisy_rows import released_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,16 @@ class ChosenAnswers:
     def nothing(cls, plan: Plan) -> ChosenAnswers:
         """All is drawn."""
         return cls(tuple(GivenAnswers() for _ in plan.releases))
+
+    @classmethod
+    def of(cls, given: Iterable[GivenAnswers], held: Collection[str]) -> ChosenAnswers:
+        """All of this is given to an account that holds these. By id: what serves two releases is received once."""
+        whole = tuple(given)
+        return cls(whole, tuple({a.id: a for own in whole for a in own.every if a.id not in held}.values()))
+
+    def but(self, given: Mapping[int, GivenAnswers], held: Collection[str]) -> ChosenAnswers:
+        """The choice with something else given of some releases."""
+        return ChosenAnswers.of((given.get(at, own) for at, own in enumerate(self.given)), held)
 
 
 class Findable(Protocol):
@@ -90,14 +99,6 @@ def choose(
     return choice.with_given()
 
 
-def released_rows(noisy: NoisyRelease) -> Rows:
-    """The rows of a release as later ones read them: group keys, then released columns."""
-    columns = [*noisy.key_columns, *released_columns(noisy)]
-    if not columns:
-        return [()] * len(noisy.keys)
-    return list(zip(*columns, strict=True))
-
-
 @dataclass(frozen=True, slots=True)
 class _Ranked:
     """Stored answers that would do for one component: those the account holds, the most accurate in front; and those
@@ -132,10 +133,8 @@ class _Choosing:
 
     def with_given(self, place: int = 0, given: GivenAnswers | None = None) -> ChosenAnswers:
         """The choice, with something else given of one release."""
-        whole = [given if given is not None and at == place else g for at, g in enumerate(self.given)]
-        # By id: an answer that serves two releases is received once.
-        new = {a.id: a for g in whole for a in g.answers.values() if a.id not in self.held}
-        return ChosenAnswers(tuple(whole), tuple(new.values()))
+        whole = (given if given is not None and at == place else g for at, g in enumerate(self.given))
+        return ChosenAnswers.of(whole, self.held)
 
     def hold(self, place: int) -> None:
         """Give what the account holds of a release; of several sets of private keys the one over which that is most."""
@@ -257,7 +256,7 @@ class _Choosing:
         deciding = measured.node.threshold
         over = "" if deciding is None else begun.answers[deciding].id
         if (place, over) not in self.stored:
-            height = height_of(measured) if begun.keys is None else len(begun.keys)
+            height = height_of(measured.node) if begun.keys is None else len(begun.keys)
             places = [i for i in wanted(measured, GivenAnswers()) if i != deciding]
             addresses = {i: base.address(measured.node.components[i], over) for i in places}
             found = self.store.find(addresses.values())
@@ -279,7 +278,7 @@ class _Choosing:
         own: list[tuple[float, int, StoredAnswer]] = []
         others: list[tuple[float, int, StoredAnswer]] = []
         for at, answer in enumerate(stored):
-            made = _made(answer)
+            made = made_with(answer)
             if made is None or not (self._any(answer) or made.as_accurate(planned)) or not unchanged(answer):
                 continue
             if answer.id in self.held:
@@ -296,9 +295,9 @@ def _with(given: GivenAnswers, *options: Mapping[int, StoredAnswer]) -> GivenAns
     )
 
 
-def height_of(measured: MeasuredRelease) -> int:
+def height_of(node: Release) -> int:
     """How many public keys a release has."""
-    sources = key_sources(measured.node)
+    sources = key_sources(node)
     assert sources is not None
     return math.prod(len(s.keys) for s in sources)
 
@@ -311,7 +310,7 @@ def _as_good(keys: StoredAnswer, planned: KeyThreshold, delta: Fraction, any_wil
     return any_will_do or (shown.threshold <= planned.threshold and shown.delta <= delta)
 
 
-def _made(answer: StoredAnswer) -> Calibrated | None:
+def made_with(answer: StoredAnswer) -> Calibrated | None:
     """The noise that an answer was made with; None if this version does not know it."""
     try:
         return made_by(answer.mechanism, answer.parameter)

@@ -14,7 +14,6 @@ the query cannot be bought. One that it has not got is taken, and charged, only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 from dpsql.accuracy.widths import planned_width
 from dpsql.answers.stored.analyst_account import AnalystAccount
@@ -107,12 +106,7 @@ def _as_accurate(plan: Plan, place: int, part: SummaryPart) -> bool:
 def _taken(
     choice: ChosenAnswers, summary: Summary, parts: Mapping[int, SummaryPart], held: Collection[str]
 ) -> ChosenAnswers:
-    given = [
-        GivenAnswers(estimate=summary.estimate(parts[at])) if at in parts else own
-        for at, own in enumerate(choice.given)
-    ]
-    new = {a.id: a for own in given for a in own.every if a.id not in held}
-    return replace(choice, given=tuple(given), received=tuple(new.values()))
+    return choice.but({at: GivenAnswers(estimate=summary.estimate(part)) for at, part in parts.items()}, held)
 
 
 def _said(plan: Plan, summary: Summary, parts: Mapping[int, SummaryPart]) -> str:

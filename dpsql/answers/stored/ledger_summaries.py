@@ -17,7 +17,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dpsql.core.ir.nodes import Release, key_sources
+from dpsql.answers.stored.choosing import height_of
+from dpsql.core.ir.nodes import Release
 from dpsql.core.ledger.ledger import Entry, Ledger
 from dpsql.core.ledger.paid import unchanged
 from dpsql.core.ledger.released import StoredAnswer
@@ -232,14 +233,9 @@ def complete(
     wanted, answers = set(definition.answers), list[StoredAnswer]()
     for stored in marginals.values():
         own = next((a for a in found.get(stored.address, ()) if a.id in wanted and unchanged(a)), None)
-        if own is None or own.shown is not None or len(own.values) != cells_of(stored.release):
+        if own is None or own.shown is not None or len(own.values) != height_of(stored.release):
             return None
         if not isinstance(made_by(own.mechanism, own.parameter), Additive):
             return None
         answers.append(own)
     return Summary(definition, design, marginals, tuple(answers)) if len(answers) == len(wanted) else None
-
-
-def cells_of(release: Release) -> int:
-    """How many public keys a marginal has."""
-    return math.prod(len(s.keys) for s in key_sources(release) or ())

@@ -93,7 +93,7 @@ def _draws(
 ) -> Mapping[int, Sequence[StoredAnswer]]:
     """Component → the account's own draws of it, of these data; the most accurate in front."""
     measured, base = plan.releases[place].measured, account.addresses(plan).of(place, {})
-    height = height_of(measured)
+    height = height_of(measured.node)
     addresses = {
         i: base.address(measured.node.components[i], "")
         for i, m in enumerate(measured.measurements)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpsql.answers.stored.analyst_account import AnalystAccount
-from dpsql.answers.stored.choosing import ChosenAnswers, Findable
+from dpsql.answers.stored.choosing import ChosenAnswers, Findable, made_with
 from dpsql.answers.stored.day_numbers import DayNumbers, SummedDays, height_of_part
 from dpsql.core.analysis.period_parts import PeriodPart, PeriodParts, row_scan
 from dpsql.core.ir.components import RowCount, ValueSum
@@ -28,7 +28,7 @@ from dpsql.core.ir.periods import DAY, Span, canonical, common, words
 from dpsql.core.ledger.paid import unchanged
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
-from dpsql.core.noise.mechanisms import Additive, Calibrated, made_by
+from dpsql.core.noise.mechanisms import Additive
 from dpsql.core.policy.growing import Growth
 from dpsql.core.release.noisy import GivenAnswers, public_keys, wanted
 from dpsql.diagnostics.errors import Rejected
@@ -107,7 +107,7 @@ def with_stored_days(
             summed, note = looking.summed()
             notes += [] if note is None else [note]
             if summed is not None:
-                choice = _with(choice, place, GivenAnswers(estimate=summed), held)
+                choice = choice.but({place: GivenAnswers(estimate=summed)}, held)
     for receiving in (True, False):
         if receiving and not any(each.others for each in own_parts):
             continue
@@ -143,7 +143,7 @@ def _given(
                 return None
             releases[each.place] = again
         given = GivenAnswers(beside=numbers) if lacks else GivenAnswers(estimate=numbers)
-        choice = _with(choice, each.place, given, held)
+        choice = choice.but({each.place: given}, held)
         notes.append(_told(each, kept, lacks, held))
     return DaysGiven(plan.with_releases(releases), choice, tuple(dict.fromkeys(notes)))
 
@@ -164,12 +164,6 @@ def _asks_the_same(whole: MeasuredRelease, part: MeasuredRelease) -> bool:
     alike = whole.node.components == part.node.components and whole.node.keys == part.node.keys
     noise = [[(m.mechanism, m.known) for m in each.measurements] for each in (whole, part)]
     return alike and noise[0] == noise[1] and part.parts is not None
-
-
-def _with(choice: ChosenAnswers, place: int, given: GivenAnswers, held: Collection[str]) -> ChosenAnswers:
-    whole = tuple(given if at == place else own for at, own in enumerate(choice.given))
-    new = {a.id: a for own in whole for a in own.every if a.id not in held}
-    return replace(choice, given=whole, received=tuple(new.values()))
 
 
 def _told(
@@ -285,7 +279,7 @@ class _Looking:
         own: list[tuple[float, StoredAnswer]] = []
         others: list[tuple[float, StoredAnswer]] = []
         for answer in reversed(stored):  # of equal ones the newest
-            made = _made(answer)
+            made = made_with(answer)
             if made is None or answer.shown is not None or len(answer.values) != height or not unchanged(answer):
                 continue
             # What is chosen, and not added to, is given as it was planned, or not at all.
@@ -301,10 +295,3 @@ class _Looking:
 
     def _is_no_dearer(self, place: int, answer: StoredAnswer) -> bool:
         return all(loss.within(self.measured.loss_of(place, unit)) for unit, loss in answer.losses.items())
-
-
-def _made(answer: StoredAnswer) -> Calibrated | None:
-    try:
-        return made_by(answer.mechanism, answer.parameter)
-    except ValueError:
-        return None

@@ -9,7 +9,6 @@ import numpy as np
 
 from dpsql.answers.stored.address import Addresses, ReleaseAddress
 from dpsql.answers.stored.analyst_account import AnalystAccount
-from dpsql.answers.stored.choosing import released_rows
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ledger.released import ShownKeys, StoredAnswer
 from dpsql.core.release.charge import Charged
@@ -17,6 +16,7 @@ from dpsql.core.release.draw_names import terms_of
 from dpsql.core.release.noisy import GivenAnswers, NoisyRelease, wanted
 from dpsql.diagnostics.note import Note, Rank
 from dpsql.planner.plan import Plan
+from dpsql.planner.postprocessing.noisy_rows import released_rows
 
 
 def store(plan: Plan, account: AnalystAccount, charged: Charged, noisy: Sequence[NoisyRelease]) -> list[Note]:

@@ -34,12 +34,9 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Derivation(Context):
-    """One derivation: what it may look at, and what it has found, each node once.
+    """One derivation: what it may look at, and what it has found, each node once. facts: of those derived so far."""
 
-    facts: of every node derived so far, by its `id`: it is held with its facts.
-    """
-
-    facts: dict[int, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
+    facts: dict[Node, Tagged[Facts]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def begin(cls, ctx: Context, *, drafting: bool = False) -> Derivation:
@@ -48,4 +45,4 @@ class Derivation(Context):
 
     def fact(self, node: Node) -> Facts:
         """What was derived of this very node before."""
-        return self.facts[id(node)].fact
+        return self.facts[node].fact

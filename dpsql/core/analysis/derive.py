@@ -61,14 +61,14 @@ def derive_once(node: Node, found: Derivation) -> Tagged[Facts]:
     Facts depend on the node and the context alone, so a subtree that a rewrite left as it was is not derived again.
     """
     known = found.facts
-    for new in () if id(node) in known else children_first(node, known):
-        below = tuple([known[id(child)] for child in inputs(new)])
+    for new in () if node in known else children_first(node, known):
+        below = tuple([known[child] for child in inputs(new)])
         given = tuple([t.fact for t in below])
         facts, empty = _rule(new, given, found), no_rows(new, given)
         facts = facts if facts.empty is empty else replace(facts, empty=empty)
         take(1 + len(facts.columns))
-        known[id(new)] = Tagged(new, facts, below)
-    return known[id(node)]
+        known[new] = Tagged(new, facts, below)
+    return known[node]
 
 
 def _rule(node: Node, below: tuple[Facts, ...], ctx: Derivation) -> Facts:

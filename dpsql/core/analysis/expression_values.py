@@ -38,7 +38,7 @@ def evaluate(expr: Expr, env: Env) -> Value:
             try:
                 return _explained(cast(inner, target), (inner,), f"CAST(… AS {target})", expr.span, expr)
             except SignatureError as error:
-                raise _misused("CAST", str(error), expr.span, "CAST(x AS type) → type") from None
+                raise _misused("CAST", error, expr.span, "CAST(x AS type) → type") from None
         case Call(function=name, args=args):
             values = tuple([env[a.uid] if isinstance(a, Column) else evaluate(a, env) for a in args])
             found = call(name, values, expr.span, expr)
@@ -68,7 +68,7 @@ def unexplained(name: str, values: tuple[Value, ...], span: Span | None) -> Valu
     try:
         return apply(function, values)
     except SignatureError as error:
-        raise _misused(name, str(error), span, function.signature) from None
+        raise _misused(name, error, span, function.signature) from None
 
 
 def _pointed(value: Value, span: Span | None) -> Value:
@@ -78,10 +78,9 @@ def _pointed(value: Value, span: Span | None) -> Value:
     return value.with_interval(value.interval.because(tuple([r.at(span) for r in value.interval.why])))
 
 
-def _misused(name: str, error: str, span: Span | None, signature: str) -> Rejected:
-    """Signature errors name their repair after a semicolon; without one, the signature is the repair."""
-    message, _, repair = error.partition("; ")
-    return reject("DP106", f"{symbol(name)}: {message}", span=span, help=[repair or signature])
+def _misused(name: str, error: SignatureError, span: Span | None, signature: str) -> Rejected:
+    """Where the error has no repair, the signature is it."""
+    return reject("DP106", f"{symbol(name)}: {error.message}", span=span, help=[error.repair or signature])
 
 
 def _explained(result: Value, args: tuple[Value, ...], name: str, span: Span | None, expr: Expr | None) -> Value:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.fingerprint import fingerprint
 from dpsql.core.ir.nodes import Node, Release
 from dpsql.core.ir.walk import Tagged
@@ -17,7 +16,7 @@ class Releases:
     """distinct: the different releases in the order they run. index: every Release node → its place there."""
 
     distinct: tuple[Tagged[Facts], ...]
-    index: ByIdentity[Node, int]
+    index: Mapping[Node, int]
 
     def node(self, place: int) -> Release:
         """The node that is measured."""
@@ -44,7 +43,7 @@ class Releases:
 def releases_of(*trees: Tagged[Facts]) -> Releases:
     """Find all releases of trees, and which of them are equal up to the numbers of their columns."""
     distinct: list[Tagged[Facts]] = []
-    index: ByIdentity[Node, int] = ByIdentity()
+    index: dict[Node, int] = {}
     places: dict[str, int] = {}
     ordered = [tagged for tree in trees for tagged in _in_order(tree)]
     for tagged in ordered:

@@ -44,8 +44,8 @@ def cast(arg: Value, target: SqlType) -> Value:
     if arg.is_constant and arg.constant is None:
         return literal(None, target)
     if target.kind not in _TARGETS.get(arg.type.kind, frozenset()):
-        repair = f"; {WITHOUT_A_ZONE}" if Kind.TIMESTAMPTZ in (arg.type.kind, target.kind) else ""
-        raise SignatureError(f"cannot convert {arg.type} to {target}{repair}")
+        repair = WITHOUT_A_ZONE if Kind.TIMESTAMPTZ in (arg.type.kind, target.kind) else ""
+        raise SignatureError(f"cannot convert {arg.type} to {target}", repair)
     if arg.is_constant:
         folded = _folded(_known(arg), target)
         if folded is not None:

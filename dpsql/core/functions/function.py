@@ -20,7 +20,11 @@ Args = Sequence[Value]
 
 
 class SignatureError(Exception):
-    """The arguments do not fit. The message names the expectation: "expects a number, got VARCHAR"."""
+    """The arguments do not fit. message: the expectation, "expects a number, got VARCHAR". repair: if one is known."""
+
+    def __init__(self, message: str, repair: str = "") -> None:
+        super().__init__(f"{message}; {repair}" if repair else message)
+        self.message, self.repair = message, repair
 
 
 _nullable = attrgetter("nullable")

@@ -35,7 +35,7 @@ def _contained(args: Args) -> SqlType:
     count(args, 2)
     item, value = _item(args[0]), args[1].type
     if item.kind is not value.kind or item.kind not in _COMPARED:
-        raise SignatureError(f"cannot look for {value} in {args[0].type}; convert it first: CAST(… AS {item})")
+        raise SignatureError(f"cannot look for {value} in {args[0].type}", f"convert it first: CAST(… AS {item})")
     return BOOLEAN
 
 

@@ -15,9 +15,10 @@ from dpsql.core.ir.types import DOUBLE, NULL, Kind, SqlType, decimal, integer_ty
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.doubles import loosened, rounded
 from dpsql.core.numbers.interval import Exact, Interval
+from dpsql.diagnostics.diagnostic import ForCustodian
 
-WITHOUT_A_ZONE = (
-    "custodian: make it the time of a zone:  x: {from: \"x AT TIME ZONE 'Europe/Berlin'\", type: timestamp}"
+WITHOUT_A_ZONE = ForCustodian(
+    "make it the time of a zone:  x: {from: \"x AT TIME ZONE 'Europe/Berlin'\", type: timestamp}"
 )
 """The repair for a TIMESTAMPTZ: its calendar is the session's, and no accepted expression takes the zone away."""
 
@@ -40,28 +41,28 @@ def number(a: Value) -> None:
     if a.type.numeric or a.type.kind is Kind.NULL:
         return
     repair = {
-        Kind.BOOLEAN: "; cast it first: CAST(… AS INTEGER)",
-        Kind.VARCHAR: "; convert it first: CAST(… AS DOUBLE)",
+        Kind.BOOLEAN: "cast it first: CAST(… AS INTEGER)",
+        Kind.VARCHAR: "convert it first: CAST(… AS DOUBLE)",
     }.get(a.type.kind, "")
-    raise SignatureError(f"expects a number, got {a.type}{repair}")
+    raise SignatureError(f"expects a number, got {a.type}", repair)
 
 
 def integer(a: Value) -> None:
     """Check that an argument is an INTEGER of any width (or NULL)."""
     if a.type.kind not in (Kind.INTEGER, Kind.NULL):
-        raise SignatureError(f"expects an integer, got {a.type}; convert it first: CAST(… AS BIGINT)")
+        raise SignatureError(f"expects an integer, got {a.type}", "convert it first: CAST(… AS BIGINT)")
 
 
 def text(a: Value) -> None:
     """Check that an argument is a VARCHAR (or NULL)."""
     if a.type.kind not in (Kind.VARCHAR, Kind.NULL):
-        raise SignatureError(f"expects text, got {a.type}; convert it first: CAST(… AS VARCHAR)")
+        raise SignatureError(f"expects text, got {a.type}", "convert it first: CAST(… AS VARCHAR)")
 
 
 def boolean(a: Value) -> None:
     """Check that an argument is a BOOLEAN (or NULL)."""
     if a.type.kind not in (Kind.BOOLEAN, Kind.NULL):
-        raise SignatureError(f"expects a condition, got {a.type}; compare it with a value, as in {compared(a.type)}")
+        raise SignatureError(f"expects a condition, got {a.type}", f"compare it with a value, as in {compared(a.type)}")
 
 
 def compared(type: SqlType) -> str:
@@ -76,10 +77,10 @@ def temporal(a: Value, *more: Kind) -> None:
     if a.type.temporal or a.type.kind in (Kind.NULL, *more):
         return
     repair = {
-        Kind.TIMESTAMPTZ: f"; {WITHOUT_A_ZONE}",
-        Kind.VARCHAR: "; convert it first: CAST(… AS DATE)",
+        Kind.TIMESTAMPTZ: WITHOUT_A_ZONE,
+        Kind.VARCHAR: "convert it first: CAST(… AS DATE)",
     }.get(a.type.kind, "")
-    raise SignatureError(f"expects a date or timestamp, got {a.type}{repair}")
+    raise SignatureError(f"expects a date or timestamp, got {a.type}", repair)
 
 
 def constant_int(a: Value, low: int, high: int, what: str) -> int:
@@ -211,7 +212,7 @@ def comparable(*args: Value) -> None:
             repair = WITHOUT_A_ZONE
         else:
             repair = "convert one of them with CAST"
-        raise SignatureError(f"cannot mix {a} and {b}; {repair}")
+        raise SignatureError(f"cannot mix {a} and {b}", repair)
 
 
 def may_fail(a: Value, target: SqlType) -> bool:

@@ -1,4 +1,5 @@
-"""What is known of these very objects: nodes and expressions, of which two that are equal may stand at two places."""
+"""What is known of these very objects: expressions and nodes of syntax, of which two that are equal may stand at two
+places. (Nodes of a plan are keys of a dict as they are: `value_classes.Placed`.)"""
 
 from __future__ import annotations
 

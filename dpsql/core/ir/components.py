@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -57,7 +56,7 @@ class Factor:
 
 
 @value(frozen=True, slots=True)
-class Component(ABC):
+class Component:
     """One noisy integer per group: Σ over rows (or ids) of an integer the engine computes exactly.
 
     arg: the argument, already clipped where it reads columns; None of rows and of ids.

@@ -47,8 +47,14 @@ class Literal:
     span: Span | None = field(default=None, compare=False)
 
 
+class _OfOthers:
+    """What is made of other expressions. reads: the numbers of its columns, once somebody asked (`columns_of`)."""
+
+    __slots__ = ("reads",)
+
+
 @value(frozen=True, slots=True)
-class Call:
+class Call(_OfOthers):
     """A call of the registered function with this canonical name. `CASE a WHEN …` is `case(c1, v1, …, else)`."""
 
     function: str
@@ -58,7 +64,7 @@ class Call:
 
 
 @value(frozen=True, slots=True)
-class Cast:
+class Cast(_OfOthers):
     """A conversion to `type`; a value that does not convert becomes NULL (TRY_CAST)."""
 
     arg: Expr
@@ -112,17 +118,21 @@ def columns_of(expr: Expr) -> frozenset[int]:
         return frozenset((expr.uid,))
     if type(expr) is Literal:
         return _NONE
-    found: list[int] = []
-    waiting: list[Expr] = [expr]
-    for e in waiting:
-        if type(e) is Column:
-            found.append(e.uid)
-        elif type(e) is Call:
-            waiting += e.args
-        elif type(e) is Cast:
-            waiting.append(e.arg)
-    take(len(waiting))
-    return frozenset(found)
+    known: frozenset[int] | None = getattr(expr, "reads", None)
+    if known is None:
+        found: list[int] = []
+        waiting: list[Expr] = [expr]
+        for e in waiting:
+            if type(e) is Column:
+                found.append(e.uid)
+            elif type(e) is Call:
+                waiting += e.args
+            elif type(e) is Cast:
+                waiting.append(e.arg)
+        take(len(waiting))
+        known = frozenset(found)
+        object.__setattr__(expr, "reads", known)
+    return known
 
 
 _NONE: frozenset[int] = frozenset()

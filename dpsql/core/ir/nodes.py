@@ -16,7 +16,7 @@ from dpsql.core.ir.expressions import Column, Expr, LiteralValue
 from dpsql.core.ir.periods import ReadPeriods
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.slice_sets import SliceSet
-from dpsql.core.value_classes import value
+from dpsql.core.value_classes import Placed, value
 from dpsql.diagnostics.diagnostic import Span
 
 
@@ -29,7 +29,7 @@ class Item:
 
 
 @value(frozen=True, slots=True)
-class Scan:
+class Scan(Placed):
     """A table of the policy, read once; `columns` are all its declared columns. `alias` is for messages only.
 
     periods: of a growing table what is read of it; None: of any other one, or before a rewrite has said it.
@@ -43,7 +43,7 @@ class Scan:
 
 
 @value(frozen=True, slots=True)
-class Values:
+class Values(Placed):
     """Rows written in the query: public. A SELECT without FROM reads one row without columns.
 
     Without rows it stands for a relation that has none whatever the data hold, and is not read.
@@ -55,7 +55,7 @@ class Values:
 
 
 @value(frozen=True, slots=True)
-class Filter:
+class Filter(Placed):
     """Rows of `input` for which `predicate` is true."""
 
     input: Node
@@ -64,7 +64,7 @@ class Filter:
 
 
 @value(frozen=True, slots=True)
-class Project:
+class Project(Placed):
     """One output row per input row, with exactly these columns."""
 
     input: Node
@@ -95,7 +95,7 @@ class Equality:
 
 
 @value(frozen=True, slots=True)
-class Join:
+class Join(Placed):
     """Pairs of rows that satisfy all equalities and the residual predicate. Output: left columns, then right ones.
 
     LEFT and FULL also give rows without a partner, padded with NULL; SEMI and ANTI give left rows with or without one.
@@ -131,7 +131,7 @@ class SetColumn:
 
 
 @value(frozen=True, slots=True)
-class SetOperation:
+class SetOperation(Placed):
     """Rows of both inputs by position of `columns`; without `all`, duplicates are removed (NULL equals NULL)."""
 
     kind: SetKind
@@ -143,7 +143,7 @@ class SetOperation:
 
 
 @value(frozen=True, slots=True)
-class Unnest:
+class Unnest(Placed):
     """One row per element of a list: the input's columns and `column`. Only the first `most` elements are used.
 
     A row whose list is NULL or empty disappears.
@@ -184,7 +184,7 @@ class AggregateCall:
 
 
 @value(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Placed):
     """GROUP BY `keys` with `calls`, as bound. Without keys: one row. Without calls: DISTINCT keys.
 
     `inner`: over private rows it stays an ordinary private operator instead of a release: `keep_private` decides.
@@ -207,7 +207,7 @@ class SortKey:
 
 
 @value(frozen=True, slots=True)
-class Sort:
+class Sort(Placed):
     """Rows in order; only above releases."""
 
     input: Node
@@ -238,7 +238,7 @@ class WindowCall:
 
 
 @value(frozen=True, slots=True)
-class Window:
+class Window(Placed):
     """The input's rows with one more column per call; only above releases."""
 
     input: Node
@@ -247,7 +247,7 @@ class Window:
 
 
 @value(frozen=True, slots=True)
-class Limit:
+class Limit(Placed):
     """The first `count` rows (None: all) after `offset`; only above releases."""
 
     input: Node
@@ -260,7 +260,7 @@ class Limit:
 
 
 @value(frozen=True, slots=True)
-class Truncate:
+class Truncate(Placed):
     """Makes a frequency true: of the rows that agree on `columns` only `rows` stay, chosen by a salted hash of the row.
 
     `drop`: a key with more than `rows` rows loses all of them instead. Rows with a NULL among `columns` stay all: they
@@ -274,7 +274,7 @@ class Truncate:
 
 
 @value(frozen=True, slots=True)
-class GroupKeys:
+class GroupKeys(Placed):
     """Adds the group columns to each row. `sources` None: private keys (threshold). Else rows outside are dropped.
 
     within: with private keys, their public lists, one per column, too long together to be shown. Rows outside: too.
@@ -287,7 +287,7 @@ class GroupKeys:
 
 
 @value(frozen=True, slots=True)
-class BoundContributions:
+class BoundContributions(Placed):
     """Limits what one id contributes to the release above. Also drops rows whose id is NULL.
 
     keys: the release's group columns.
@@ -319,7 +319,7 @@ class BoundContributions:
 
 
 @value(frozen=True, slots=True)
-class Release:
+class Release(Placed):
     """The only node at which noise is added. Its rows are public: one per key, with `keys` and `outputs` columns.
     threshold: index of the component that decides which private keys are shown; None when all keys are public.
     min_units: declared minimum of units per private key. slices: of a set a row counts in the first that it satisfies.

@@ -27,6 +27,7 @@ class StepCount:
 
 
 _counting: ContextVar[StepCount | None] = ContextVar("steps", default=None)
+_counted = _counting.get
 
 
 def begin() -> None:
@@ -41,13 +42,13 @@ def end() -> None:
 
 def take(steps: int = 1, span: Span | None = None) -> None:
     """Count so many steps more. span: what they are taken for. Raises TooLarge DP101, from then on at each step."""
-    count = _counting.get()
+    count = _counted()
     if count is None:
         return
-    count.taken += steps
+    count.taken = taken = count.taken + steps
     if span is not None:
         count.span = span
-    if count.taken > MOST:
+    if taken > MOST:
         raise too_large(
             f"the query is too large: planning it would take more than {MOST:,} steps", count.span,
             "select fewer columns, shorten lists, CASEs and conditions, use each WITH query fewer times",

@@ -63,24 +63,31 @@ class Tagged(Generic[T]):
 def walk(node: Node) -> list[Node]:
     """The node and all below it, parents first."""
     found: list[Node] = []
-    waiting = [node]
+    waiting: list[Any] = [node]
     while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting += inputs(node)[::-1]
+        below = waiting.pop()
+        found.append(below)
+        while type(below) in ONE_INPUT:
+            below = below.input
+            found.append(below)
+        if isinstance(below, (Join, SetOperation)):
+            waiting += (below.right, below.left)
     take(len(found))
     return found
 
 
-def children_first(node: Node, known: Container[int]) -> list[Node]:
-    """The node and all below it that are not known by their `id`, each behind its inputs, the left one first."""
+def children_first(node: Node, known: Container[Node]) -> list[Node]:
+    """The node and all below it that are not known, each behind its inputs, the left one first."""
     found: list[Node] = []
-    waiting = [node]
+    waiting: list[Any] = [node]
     while waiting:
-        node = waiting.pop()
-        if id(node) not in known:
-            found.append(node)
-            waiting += inputs(node)
+        below = waiting.pop()
+        while below not in known:
+            found.append(below)
+            if type(below) not in ONE_INPUT:
+                waiting += inputs(below)
+                break
+            below = below.input
     return found[::-1]
 
 
@@ -137,22 +144,38 @@ def _over(node: Node, old: tuple[Node, ...], new: tuple[Node, ...]) -> Node:
             return replace(node, input=child)
 
 
-def transform(node: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
-    """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
+def kinds(node: Node) -> frozenset[type]:
+    """The kinds of the node and of all below it; looked for once, and kept with each of them."""
     above: list[Any] = []
-    while type(node) in ONE_INPUT:
+    while (found := getattr(node, "kinds", None)) is None and type(node) in ONE_INPUT:
         above.append(node)
         node = above[-1].input
-    take(1 + len(above))
+    if found is None:
+        found = frozenset((type(node),)).union(*map(kinds, inputs(node)))
+        object.__setattr__(node, "kinds", found)
+    for over in reversed(above):
+        found = found if type(over) in found else found | {type(over)}
+        object.__setattr__(over, "kinds", found)
+    return found
+
+
+def transform(root: Node, kind: type[K], change: Callable[[K], Node]) -> Node:
+    """Rebuild bottom-up, applying `change` to every node of a kind after its inputs."""
+    if kind not in kinds(root):
+        return root
+    above: list[Any] = [root]
+    while type(above[-1]) in ONE_INPUT and kind in above[-1].input.kinds:
+        above.append(above[-1].input)
+    take(len(above))
+    node: Node = above.pop()
     if isinstance(node, (Join, SetOperation)):
-        left = transform(node.left, kind, change)
-        right = transform(node.right, kind, change)
+        left, right = transform(node.left, kind, change), transform(node.right, kind, change)
         if left is not node.left or right is not node.right:
             node = replace(node, left=left, right=right)
     found = change(node) if isinstance(node, kind) else node
     for over in reversed(above):
         over = over if over.input is found else replace(over, input=found)
-        found = change(over) if isinstance(over, kind) else over
+        found = change(over) if type(over) is kind else over
     return found
 
 

@@ -45,12 +45,12 @@ Row = Mapping[int, SqlType]
 
 def require_well_formed(plan: Node) -> None:
     """Raises Rejected DP904 for a plan that no text stands for: whoever made it is wrong, and nothing is priced."""
-    known: dict[int, Row] = {}  # by a node's `id`: the plan holds it meanwhile
+    known: dict[Node, Row] = {}
     for node in children_first(plan, known):
-        below = [known[id(child)] for child in inputs(node)]
+        below = [known[child] for child in inputs(node)]
         _reads(node, below)
         _fits(node, below)
-        known[id(node)] = _columns(node, below)
+        known[node] = _columns(node, below)
 
 
 def _columns(node: Node, below: list[Row]) -> Row:

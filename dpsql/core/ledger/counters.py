@@ -172,7 +172,7 @@ def read_frozen(statement: str) -> Frozen:
 
 
 def holding(counter: str) -> str:
-    """What stands among `Entry.answers` of an account that has a counter, and all its ticks."""
+    """What stands among `Entry.answers` of an account that has it."""
     return f"counter {counter}"
 
 
@@ -206,12 +206,12 @@ def received(id: str, account: str, counter: CounterState, policy_hash: str) -> 
 
 def tick(counter: CounterState, day: dt.date, draws: Sequence[str], accountant: Accountant, policy_hash: str) -> Entry:
     """The entry TICK of a period. draws: ids of the noise that will be drawn."""
-    before = len(counter.drawn.get(day, ()))
+    before, id = len(counter.drawn.get(day, ())), hashlib.sha256(draws[0].encode()).hexdigest()[:32]
     said = {"counter": counter.id, "day": day.isoformat(), "draw": before, "answers": list(draws)}
     regions = counter.frozen.redrawn(accountant, day) if before else {}
     return Entry(
-        f"tick {counter.id} {day} {before}", counter.account, {unit: dearest(own) for unit, own in regions.items()}, "",
-        policy_hash, _TICK + json.dumps(said, sort_keys=True), kind=EntryKind.TICK, regions=regions,
+        id, counter.account, {unit: dearest(region) for unit, region in regions.items()},
+        "", policy_hash, _TICK + json.dumps(said, sort_keys=True), kind=EntryKind.TICK, regions=regions,
     )  # fmt: skip
 
 

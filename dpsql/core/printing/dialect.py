@@ -286,6 +286,12 @@ class Dialect(Protocol):
         """Rows as a relation of FROM. rows: at least one, each the printed cells with commas between them."""
         ...
 
+    def many_values(
+        self, names: Sequence[str], types: Sequence[SqlType], rows: Sequence[tuple[LiteralValue, ...]], alias: str
+    ) -> str | None:
+        """As `values`, in the same order, of the rows themselves; None where that would be no quicker."""
+        return None
+
     # --- functions -------------------------------------------------------------------------------------------------
 
     def aggregate(self, function: str, sql: str, type_: SqlType, where: str = "", distinct: bool = False) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import (
@@ -65,7 +64,7 @@ class Emitter:
 
     dialect: Dialect
     tables: TableNames
-    released: ByIdentity[Node, str]
+    released: Mapping[Node, str]
     aliases: Aliases
 
     def block(self, tagged: Tagged[Facts]) -> Block:
@@ -111,6 +110,9 @@ class Emitter:
     def _names(self, sql: Mapping[int, str], env: Mapping[int, Value]) -> Names:
         return Names(sql, env, self.dialect)
 
+    def _of_both(self, left: Block, right: Block) -> Names:
+        return self._names({**right.names.sql, **left.names.sql}, {**left.names.env, **right.names.env})
+
     def _join(self, node: Join, tagged: Tagged[Facts]) -> Block:
         left, right = (self.block(t) for t in tagged.inputs)
         if right.lateral or (node.kind is JoinKind.FULL and right.where):
@@ -118,15 +120,14 @@ class Emitter:
         if node.kind is JoinKind.FULL and left.where:
             left = self._closed(left, tagged.inputs[0])
         both = {**right.names.sql, **left.names.sql}
-        names = self._names(both, {**left.names.env, **right.names.env})
         compared = _not_in(node)
         if compared is not None and len(right.clause()) <= MOST_REPEATED:
-            return self._none_equal(left, right, compared, names, tagged)
+            return self._none_equal(left, right, compared, self._of_both(left, right), tagged)
         if node.kind.filters and not _compares_sides(node, left, right):
-            return self._if_any(node, left, right, names, tagged)
-        on = [f"{spell(e.left, names)[0]} = {spell(e.right, names)[0]}" for e in node.equalities]
+            return self._if_any(node, left, right, self._of_both(left, right), tagged)
+        on = [f"{spell(e.left, left.names)[0]} = {spell(e.right, right.names)[0]}" for e in node.equalities]
         if node.residual is not None:
-            on.append(condition(node.residual, names))
+            on.append(condition(node.residual, self._of_both(left, right)))
         where = left.where + right.where
         if node.kind is JoinKind.LEFT or node.kind.filters:  # the right side is filtered before it is joined
             on, where = on + list(right.where), left.where
@@ -345,7 +346,10 @@ def _values(d: Dialect, node: Values) -> str:
     if not node.rows:
         nothing = ", ".join(f"{d.constant(None, c.type)} AS c{c.uid}" for c in node.columns) or "NULL AS nothing"
         return f"(SELECT {nothing} WHERE FALSE) AS v"
+    names = [f"c{c.uid}" for c in node.columns]
+    if (many := d.many_values(names, [c.type for c in node.columns], node.rows, "v")) is not None:
+        return many
     rows = [
         ", ".join(d.constant(v, c.type) for v, c in zip(row, node.columns, strict=True)) or "NULL" for row in node.rows
     ]
-    return d.values(rows, [f"c{c.uid}" for c in node.columns] or ["nothing"], "v")
+    return d.values(rows, names or ["nothing"], "v")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -245,13 +245,16 @@ _MAKE_ANOTHER = "drop it, and make another one: what it has counted stays until 
 
 @dataclass(frozen=True, slots=True)
 class TickRequest:
-    """Who draws a tick, and how. data: what the data are now, as in `ChargeRequest`."""
+    """Who draws a tick, and how. data: what the data are now, as in `ChargeRequest`. begin: told the id of an entry
+    before it is reserved.
+    """
 
     caps: Caps
     policy: Policy
     salt: int
     backend: Backend = EXACT
     data: str = ""
+    begin: Callable[[str], object] | None = None
 
 
 def create(ledger: Ledger, request: TickRequest, analyst: str, own: Frozen, plan_hash: str) -> CounterState:
@@ -260,35 +263,48 @@ def create(ledger: Ledger, request: TickRequest, analyst: str, own: Frozen, plan
     """
     id = uuid.uuid4().hex
     made = created(id, analyst, own, request.policy.privacy.accountant, plan_hash, request.policy.hash)
-    _reserved(ledger, made, request.caps)
+    _reserved(ledger, made, request)
     return next(state for state in ledger.counters() if state.id == id)
 
 
 def receive(ledger: Ledger, request: TickRequest, analyst: str, counter: CounterState) -> Receipt:
     """Charge an account the price of a counter that another one has made. Raises BudgetExceeded, CannotOpen."""
-    return _reserved(ledger, received(uuid.uuid4().hex, analyst, counter, request.policy.hash), request.caps)
+    return _reserved(ledger, received(uuid.uuid4().hex, analyst, counter, request.policy.hash), request)
 
 
 def drop(ledger: Ledger, request: TickRequest, analyst: str, counter: CounterState) -> None:
     """DROP: no tick of it is drawn any more, and what it would have measured is given back. Raises CannotOpen."""
-    _reserved(ledger, dropped(counter, analyst, request.policy.hash), request.caps)
+    _reserved(ledger, dropped(counter, analyst, request.policy.hash), request)
 
 
-def draw_tick(
-    ledger: Ledger, request: TickRequest, counter: CounterState, planned: PlannedRelease, last: dt.date, engine: Engine
-) -> tuple[list[tuple[str, Terms]], tuple[Sequence[int], ...]]:
-    """TICK, then the noise that it names: the ids and terms of its components, and their numbers.
+@dataclass(frozen=True, slots=True)
+class ChargedTick:
+    """A tick that may be drawn. names: of the noise of each component, with its terms."""
 
-    Nothing of it may be shown before `give` has returned. Raises CounterRefused (nothing ran), BudgetExceeded: it was
-    drawn before, and to draw it again is charged; CannotOpen, EngineError.
+    drawing: CounterTick
+    receipt: Receipt
+    names: Sequence[tuple[str, Terms]]
+
+
+def charge_tick(
+    ledger: Ledger, request: TickRequest, counter: CounterState, planned: PlannedRelease, last: dt.date
+) -> ChargedTick:
+    """TICK, which names the noise that may be drawn from then on.
+
+    Raises CounterRefused (nothing ran), BudgetExceeded: it was drawn before, and to draw it again is charged;
+    CannotOpen.
     """
     day = require_frozen(planned, request.policy, counter.frozen, last)
     draw = draw_from(uuid.uuid4().hex, request.data)
     names = [(named(draw, i, terms), terms) for i, terms in enumerate(terms_of_tick(counter.frozen))]
     entry = tick(counter, last, [id for id, _ in names], request.policy.privacy.accountant, request.policy.hash)
-    receipt = _reserved(ledger, entry, request.caps)
-    drawing = CounterTick(planned, counter.frozen, last, day)
-    return names, drawn(drawing, engine, receipt, request.salt, backend=request.backend)
+    receipt = _reserved(ledger, entry, request)
+    return ChargedTick(CounterTick(planned, counter.frozen, last, day), receipt, names)
+
+
+def draw_tick(charged: ChargedTick, request: TickRequest, engine: Engine) -> tuple[Sequence[int], ...]:
+    """The numbers of its components. Nothing of them may be shown before `give` has returned. Raises EngineError."""
+    return drawn(charged.drawing, engine, charged.receipt, request.salt, backend=request.backend)
 
 
 def terms_of_tick(own: Frozen) -> list[Terms]:
@@ -307,12 +323,14 @@ def give(
     """TICKED: what is stored of a period is given from now on. Raises CounterRefused: other numbers of it are."""
     numbers = hash_of_numbers([answer.values for answer in answers])
     entry = ticked(counter, last, [answer.id for answer in answers], numbers, request.policy.hash)
-    _reserved(ledger, entry, request.caps)
+    _reserved(ledger, entry, request)
 
 
-def _reserved(ledger: Ledger, entry: Entry, caps: Caps) -> Receipt:
+def _reserved(ledger: Ledger, entry: Entry, request: TickRequest) -> Receipt:
+    if request.begin is not None:
+        request.begin(entry.id)
     try:
-        return ledger.reserve(entry, caps)
+        return ledger.reserve(entry, request.caps)
     except ValueError as why:  # the id is taken: somebody else was first
         if "already belongs" not in str(why):
             raise

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from dpsql.answers.results import counter_rows
 from dpsql.answers.results.summary_rows import LISTED
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.diagnostics.errors import reject
@@ -41,6 +42,14 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         "declared": VARCHAR,
     },
     "summaries": dict(LISTED),
+    "counters": dict(counter_rows.LISTED),
+    "closed_periods": {
+        "table_name": VARCHAR,
+        "told_by": VARCHAR,
+        "every": VARCHAR,
+        "first_day": DATE,
+        "last_day": DATE,
+    },
     "periods": {
         "unit": VARCHAR,
         "first_day": DATE,
@@ -48,6 +57,13 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
         **{f"{part}_{what}": DOUBLE for part in ("epsilon", "delta", "rho") for what in ("spent", "left")},
     },
     "spending": {"unit": VARCHAR, "reserved_at": TIMESTAMP, **dict.fromkeys(("epsilon", "delta", "rho"), DOUBLE)},
+    "periods_of_all": {
+        "unit": VARCHAR,
+        "account": VARCHAR,
+        "first_day": DATE,
+        "last_day": DATE,
+        **{f"{part}_{what}": DOUBLE for part in ("epsilon", "delta", "rho") for what in ("spent", "left")},
+    },
     "accounts": {
         "unit": VARCHAR,
         "account": VARCHAR,
@@ -64,13 +80,14 @@ RELATIONS: Final[Mapping[str, Mapping[str, SqlType]]] = {
     "report": {"page": VARCHAR},
 }
 """Relation → its columns. budget: of the own account; what is left is NULL where nothing limits it. history: numbered
-by itself, for the ledger's own numbers count what others ask. periods: of rows with a budget for each period, the own
+by itself, for the ledger's own numbers count what others ask. closed_periods: of growing tables, what queries read; no
+day where nothing is closed. periods: of rows with a budget for each period, the own
 account in each stretch of days; the last has no end. spending: what was spent of a unit after each charge.
-accounts, spending_of_all: of every account, and of all together, whose account is NULL. ledger: its state, in words.
-failures: what failed in the engine since a custodian looked last, as far as it counts.
+periods_of_all, accounts, spending_of_all: of every account, and of all together, whose account is NULL. ledger: its
+state, in words. failures: what failed in the engine since a custodian looked last, as far as it counts.
 report: on the policy, a page of HTML in one row."""
 
-OF_CUSTODIANS: Final = frozenset({"accounts", "spending_of_all", "ledger", "failures", "report"})
+OF_CUSTODIANS: Final = frozenset({"periods_of_all", "accounts", "spending_of_all", "ledger", "failures", "report"})
 """Relations that tell of others than who asks."""
 
 

@@ -20,23 +20,25 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, TypeVar
 
+from dpsql.answers.results import counter_rows
 from dpsql.answers.results.interval_columns import with_ends
 from dpsql.answers.results.summary_rows import DROPPED, MADE
-from dpsql.core.ir.types import Kind, SqlType, value_range
+from dpsql.core.ir.expressions import LiteralValue
+from dpsql.core.ir.types import VARCHAR, Kind, SqlType, parse_type, value_range
 from dpsql.core.policy.catalogue import Catalogue
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import CannotOpen, Error, Rejected
 from dpsql.diagnostics.note import NOTHING_RAN, Note
-from dpsql.faces.server.account_relations import named_in, require_own, with_no_rows
+from dpsql.faces.server.account_relations import RELATIONS, named_in, require_own, with_no_rows
 from dpsql.faces.server.asked import DIALECT, asked, with_defaults
 from dpsql.faces.server.metrics import Spent
 from dpsql.faces.server.pace import Clock, LoopClock, Pace
 from dpsql.faces.server.packed_rows import PackedRows, Pieces
 from dpsql.faces.server.previews import why_empty
 from dpsql.faces.server.size_limits import no_room, stopped
-from dpsql.faces.server.speech import EXPLAINED, Spoken, spoken
+from dpsql.faces.server.speech import EXPLAINED, OwnStatement, Spoken, spoken
 from dpsql.faces.server.statements import (
     Answer,
     Ceilings,
@@ -52,14 +54,25 @@ from dpsql.faces.server.workers.worker_link import Starting
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
 from dpsql.faces.server.workers.worker_pool import SLICE, Pool
 from dpsql.frontend.bind.expressions.clock import may_ask, moment
+from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.frontend.catalogue.answer_names import shown_names
-from dpsql.frontend.parse import require_length
-from dpsql.frontend.text.summary_statements import CreateSummary
+from dpsql.frontend.parse import MAX_LENGTH, require_length
+from dpsql.frontend.text.counter_statements import (
+    CreateCounter,
+    DropCounter,
+    ReceiveCounter,
+    TickCounter,
+    relations_named,
+)
+from dpsql.frontend.text.period_statements import ClosePeriods, ReopenPeriods
+from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary
 from dpsql.planner.plan import Plan
 from dpsql.planner.settings.query_settings import QuerySettings as Planned
 from dpsql.planner.summaries.design import require_static
 from dpsql.policy.resolve.from_catalogue import complete
 from dpsql.service.checks.check import check_batch, static_plan
+from dpsql.service.counters.closing import growing_table
+from dpsql.service.counters.countable import require_countable
 from dpsql.service.planning.statement_signature import Signature, signature
 from dpsql.service.privacy_settings import settled
 
@@ -74,17 +87,21 @@ _SHOWN: Final = re.compile(r"\s*SHOW\s[\s\w.;]{1,100}$", re.IGNORECASE)
 """What is planned in no time."""
 _SHORT: Final = 2_000
 """Characters of a statement, or of one of its values, that is told apart without a thread."""
-_Passing = tuple[bytes, Columns, StatementSettings, str, str]
+Given = tuple[GivenRelation, ...]
+"""Counters that a text reads, without rows: their columns, as a worker told them."""
+_Passing = tuple[bytes, Columns, StatementSettings, str, str, Given]
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A statement's query with its public relations in it. moved: by how many characters its places are further on."""
+    """A statement's query with its public relations in it. moved: by how many characters its places are further on.
+    given: the counters that it reads."""
 
     spoken: Spoken
     sql: str
     values: tuple[Value, ...] | Mapping[str, Value]
     moved: int = 0
+    given: Given = ()
 
 
 class Gateway:
@@ -97,12 +114,12 @@ class Gateway:
         self._seats = Seats(_THREADS - 1, pool.queue)
         """For planning, but for what every client asks, which has a thread of its own."""
         self._own_seat = Seats(1, pool.queue)
-        self._planned: dict[tuple[bytes, StatementSettings], Columns] = {}
+        self._planned: dict[tuple[bytes, StatementSettings, Given], Columns] = {}
         """Statements that are not refused, by a hash of text and values → their columns, which depend on these and the
         settings alone."""
-        self._described_before: dict[tuple[bytes, StatementSettings, str], DescribedStatement] = {}
-        """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings
-        and the kind of login alone."""
+        self._described_before: dict[tuple[bytes, StatementSettings, str, Given], DescribedStatement] = {}
+        """Texts that are not refused, by a hash → what is said of them, which depends on these, the policy, settings,
+        the kind of login and the counters that they read alone."""
         self._long: set[bytes] = set()
         """Texts that took long to plan, by a hash: they are looked at where what computes is."""
         self._passed: set[_Passing | None] = set()
@@ -151,11 +168,12 @@ class Gateway:
 
     async def describe(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
         """See Answering."""
-        key = (_digest(sql), settings, login.kind)
+        given = await self._given_to(login, sql)
+        key = (_digest(sql), settings, login.kind, given)
         kept = self._described_before.get(key)
         if kept is not None:
             return replace(kept, sql=sql)
-        found = await self._in_thread(login, sql, lambda: self._described(login, sql, settings))
+        found = await self._in_thread(login, sql, lambda: self._described(login, sql, settings, given))
         if len(self._described_before) >= _MOST_KEPT:
             self._described_before.clear()
         self._described_before[key] = replace(found, sql="")
@@ -187,10 +205,10 @@ class Gateway:
         run_id: str,
     ) -> Answer:
         now, said = moment(), spoken(described.sql)
-        if said.summary is not None:
-            _require_may(login, described.sql)
+        if said.own is not None:
+            _require_may(login, said.own, described.sql)
             if said.form is None:
-                return await self._summary(login, described, settings, run_id, now)
+                return await self._by_parts(login, described, settings, run_id, now)
         elif (preview := await self._preview(login, described, values, settings, now)) is not None:
             return preview
         ask = Ask(
@@ -223,11 +241,14 @@ class Gateway:
         now: dt.datetime,
     ) -> Answer | None:
         """The answer to a preview; None for what goes on to the workers. Raises Refused."""
-        passing = _passing(login, described, values, settings)
+        sql = described.sql
+        given = await self._given_to(login, sql)
+        passing = _passing(login, described, values, settings, given)
         if passing in self._passed:
             return None
-        sql = described.sql
-        preview = await self._in_thread(login, sql, lambda: self._checked(login, described, values, settings, now))
+        preview = await self._in_thread(
+            login, sql, lambda: self._checked(login, described, values, settings, now, given)
+        )
         if preview is None and passing is not None and not may_ask(described.sql):
             if len(self._passed) >= _MOST_KEPT:
                 self._passed.clear()
@@ -268,13 +289,15 @@ class Gateway:
             else ChargedRun()
         )
 
-    async def _summary(
+    async def _by_parts(
         self, login: Login, described: DescribedStatement, settings: StatementSettings, run_id: str, now: dt.datetime
     ) -> Answer:
-        """Drop a summary; or make one, part by part: each is a run of its own."""
+        """What is said of a summary, a counter or periods, part by part: each that reads private rows is a run of its
+        own. One that gives rows is the last."""
         wanted = with_defaults(settings, login)
         ask = Ask(run_id, "look", login.account, described.sql, (), wanted, login.ceilings, now)
         notices, paid, charged = tuple[Note, ...](), list[ChargedRun](), NO_LOSS
+        answer = Answer((), ())
         try:
             for place in count():
                 part = replace(ask, form=str(place))
@@ -285,16 +308,22 @@ class Gateway:
                     break
                 if reply.answer is None:
                     answer = await self._paid(replace(part, wish="run"), described)
-                    notices = answer.notices
+                    notices = answer.notices or notices
                     paid.append(ChargedRun(answer.spent, answer.entry))
                     charged += answer.charged
-            answer = _given(reply, described)
+                    if answer.rows:
+                        break
+            answer = answer if reply.answer is None and not reply.refused else _given(reply, described)
         except Refused as refused:
             if paid:
                 refused.charge = self._look_for(_summed(paid, refused.charge))
             raise
         spent, entry, _ = _joined(paid)
-        return replace(answer, notices=(*notices, *answer.notices), spent=spent, entry=entry, charged=charged)
+        if answer.columns == counter_rows.DONE:
+            price = "" if charged == NO_LOSS else str(charged)
+            answer = replace(answer, rows=[(row[0], price, *row[2:]) for row in answer.rows])
+        told = tuple(dict.fromkeys((*notices, *answer.notices)))
+        return replace(answer, notices=told, spent=spent, entry=entry, charged=charged)
 
     async def stop(self, run_id: str) -> None:
         """See Answering."""
@@ -314,6 +343,25 @@ class Gateway:
         rows: Any = told.answer.rows
         name = self.policy.name
         return [Spent(unit, who or "", e, d, r, name, what) for what, unit, who, e, d, r in rows]
+
+    async def _given_to(self, login: Login, sql: str) -> Given:
+        """The counters that a text reads, as a worker knows them. Raises Refused: the account has not got one."""
+        names = [n for n in relations_named(sql) if n not in RELATIONS] if "dpsql" in sql.lower() else []
+        if not names or len(sql) > MAX_LENGTH:
+            return ()
+        ask = Ask("counters", "given", login.account, sql, (), StatementSettings(), login.ceilings, moment())
+        told = await self.pool.look(ask)
+        if told.refused:
+            raise Refused(told.refused)
+        assert told.answer is not None
+        found: dict[tuple[str, bool], list[tuple[str, SqlType]]] = {}
+        rows: Any = told.answer.rows
+        for name, of_days, column, type_ in rows:
+            found.setdefault((name, of_days), []).append((column, parse_type(type_) or VARCHAR))
+        return tuple(
+            GivenRelation(name, tuple(columns), "", of_days=_no_row if of_days else None)
+            for (name, of_days), columns in found.items()
+        )
 
     # --- what texts decide -----------------------------------------------------------------------------------------
 
@@ -340,14 +388,13 @@ class Gateway:
             self._long.clear()
         self._long.add(_digest(sql))
 
-    def _described(self, login: Login, sql: str, settings: StatementSettings) -> DescribedStatement:
+    def _described(self, login: Login, sql: str, settings: StatementSettings, given: Given = ()) -> DescribedStatement:
         require_length(Source(sql))
-        if (said := spoken(sql)).summary is not None:
-            _require_may(login, sql)
-            require_static(said.summary, self.policy, sql)
-            made = MADE if isinstance(said.summary, CreateSummary) else DROPPED
+        if (said := spoken(sql)).own is not None:
+            _require_may(login, said.own, sql)
+            made = self._own(said.own, sql)
             return DescribedStatement(sql, made if said.form is None else EXPLAINED[said.form], (), said.command)
-        text = self._text(login, sql, ())
+        text = self._text(login, sql, (), given)
         if text.spoken.batch:
             form = text.spoken.form
             return DescribedStatement(sql, () if form is None else EXPLAINED[form], command=text.spoken.command)
@@ -356,7 +403,7 @@ class Gateway:
             return DescribedStatement(sql, EXPLAINED[text.spoken.form], found.parameters, "EXPLAIN")
         columns: Columns = tuple((c.name, c.type) for c in found.columns)
         if not found.parameters or settings.intervals:
-            samples = self._text(login, sql, found.samples).values if found.parameters else text.values
+            samples = self._text(login, sql, found.samples, given).values if found.parameters else text.values
             try:
                 columns = self._columns(text, samples, sql, settings, None)
             except Rejected as refusal:
@@ -365,6 +412,19 @@ class Gateway:
         names = shown_names(text.sql, DIALECT, [name for name, _ in columns])
         return DescribedStatement(sql, columns, found.parameters, text.spoken.command, names)
 
+    def _own(self, statement: OwnStatement, sql: str) -> Columns:
+        """What a statement about a summary, a counter or periods gives. Raises Rejected."""
+        match statement:
+            case CreateSummary() | DropSummary():
+                require_static(statement, self.policy, sql)
+                return MADE if isinstance(statement, CreateSummary) else DROPPED
+            case ClosePeriods() | ReopenPeriods():
+                growing_table(self.policy, statement.table)
+                return counter_rows.CLOSED
+            case CreateCounter():
+                require_countable(statement, self.policy, sql)
+        return counter_rows.DONE
+
     def _checked(
         self,
         login: Login,
@@ -372,9 +432,10 @@ class Gateway:
         values: tuple[Value, ...],
         settings: StatementSettings,
         now: dt.datetime,
+        given: Given,
     ) -> Answer | None:
         """None for what workers may answer; the answer to a preview. Raises Rejected."""
-        text = self._text(login, described.sql, values)
+        text = self._text(login, described.sql, values, given)
         if text.spoken.batch:
             wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
             check_batch(text.sql, self.policy, wanted, skip_refused=text.spoken.batch == "skip")
@@ -398,11 +459,11 @@ class Gateway:
         settings: StatementSettings,
         now: dt.datetime | None,
     ) -> Columns:
-        key = (_digest(f"{len(text.sql)} {text.sql} {values!r}"), settings)
+        key = (_digest(f"{len(text.sql)} {text.sql} {values!r}"), settings, text.given)
         known = self._planned.get(key)
         if known is not None:  # a statement is described before it is run, and tools ask the same again
             return known
-        wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now)
+        wanted = replace(settled(asked(settings), Planned()), dialect=DIALECT, asked=now, relations=text.given)
         plan: Plan = self._moved(
             text, sql, lambda: static_plan(Source(text.sql), self.policy, values, dialect=DIALECT, settings=wanted)
         )
@@ -414,17 +475,19 @@ class Gateway:
         return found
 
     @staticmethod
-    def _text(login: Login, sql: str, values: tuple[Value, ...]) -> _Text:
+    def _text(login: Login, sql: str, values: tuple[Value, ...], given: Given = ()) -> _Text:
         """What a statement asks, with what the login may read of the server's own relations. Raises Rejected."""
         said = spoken(sql)
         names = () if said.batch else named_in(said.sql)
         if not names:
-            return _Text(said, said.sql, values)
+            return _Text(said, said.sql, values, given=given)
         require_own(names, login.role)
-        return _Text(said, *with_no_rows(said.sql, values, names))
+        return _Text(said, *with_no_rows(said.sql, values, names), given)
 
     def _signature(self, text: _Text, sql: str) -> Signature:
-        return self._moved(text, sql, lambda: signature(Source(text.sql), self.policy, dialect=DIALECT))
+        return self._moved(
+            text, sql, lambda: signature(Source(text.sql), self.policy, dialect=DIALECT, relations=text.given)
+        )
 
     @staticmethod
     def _moved(text: _Text, sql: str, make: Callable[[], T]) -> T:
@@ -446,28 +509,46 @@ async def spent_in_all(gateways: Sequence[Gateway]) -> Sequence[Spent] | None:
     return [spent for own in whole for spent in own] if len(whole) == len(found) else None
 
 
+def _no_row(first: dt.date, last: dt.date) -> list[tuple[LiteralValue, ...]]:
+    """Of a window whose ± is not known here."""
+    return []
+
+
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _passing(
-    login: Login, described: DescribedStatement, values: tuple[Value, ...], settings: StatementSettings
+    login: Login, described: DescribedStatement, values: tuple[Value, ...], settings: StatementSettings, given: Given
 ) -> _Passing | None:
     """What decides whether a statement with its values goes on to the workers; None where that takes long to say."""
     if len(described.sql) > _SHORT or len(values) > 100 or not all(map(_is_short, values)):
         return None
     asked = _digest(f"{len(described.sql)} {described.sql} {values!r}")
-    return asked, described.columns, settings, login.role, login.kind
+    return asked, described.columns, settings, login.role, login.kind, given
 
 
 def _is_short(value: Value) -> bool:
     return len(value) <= _SHORT if isinstance(value, str | bytes) else not isinstance(value, list)
 
 
-def _require_may(login: Login, sql: str) -> None:
-    """Raises Refused 25006: the login has no right to make or drop summaries."""
-    if "summaries" not in login.may:
-        raise Refused([replace(_MAY_NOT, source=Source(sql))], "25006")
+def _require_may(login: Login, statement: OwnStatement, sql: str) -> None:
+    """Raises Refused 25006: the login has no right to this."""
+    match statement:
+        case CreateSummary() | DropSummary():
+            right, what = "summaries", "make or drop summaries"
+        case ClosePeriods() | ReopenPeriods():
+            right, what = "periods", "close or reopen periods"
+        case ReceiveCounter():
+            return
+        case CreateCounter() | DropCounter() | TickCounter():
+            right, what = "counters", "make, tick or drop counters"
+    if right not in login.may:
+        help = f"custodian: give it the right, in the file of users:  may: [{right}]"
+        found = Diagnostic(
+            "DP903", f"this login may not {what}", source=Source(sql), help=(help,), notes=(NOTHING_RAN,)
+        )
+        raise Refused([found], "25006")
 
 
 def _is_previewed(login: Login, refusal: Rejected) -> bool:
@@ -526,12 +607,6 @@ def _with_room(account: str, answer: Answer) -> Answer:
     return answer
 
 
-_MAY_NOT: Final = Diagnostic(
-    "DP903",
-    "this login may not make or drop summaries",
-    help=("custodian: give it the right, in the file of users:  may: [summaries]",),
-    notes=(NOTHING_RAN,),
-)
 _FORGETFUL: Final = Diagnostic(
     "DP407",
     "the policy's ledger is in memory, where each worker would have its own",

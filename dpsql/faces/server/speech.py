@@ -1,5 +1,5 @@
-"""Statements that are no query: SHOW budget, history or summaries, and EXPLAIN in its forms, all of which are free;
-batches; and what makes or drops a summary."""
+"""Statements that are no query: SHOW budget, history, summaries, …, and EXPLAIN in its forms, all of which are free;
+batches; and what is about a summary, a counter or the periods of a growing table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.faces.server.asked import DIALECT
+from dpsql.frontend.text import counter_statements as c
+from dpsql.frontend.text import period_statements as p
 from dpsql.frontend.text.batch_statement import batch_statement
-from dpsql.frontend.text.counter_statements import CreateCounter, DropCounter, ReceiveCounter, TickCounter
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.split import split_statements
 from dpsql.frontend.text.summary_statements import (
@@ -39,8 +40,16 @@ _FORMS: Final[dict[str, Form]] = {
     "VERBOSE": "text",
 }
 _SHOW: Final = re.compile(
-    r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history|summaries)|dpsql\s*\.\s*(tables))\s*;?", re.IGNORECASE
+    r"SHOW\s+(?:(?:dpsql\s*\.\s*)?(budget|history|summaries|counters|periods)|dpsql\s*\.\s*(tables))\s*;?",
+    re.IGNORECASE,
 )
+
+
+OwnStatement = SummaryStatement | c.CounterStatement | p.PeriodStatement
+_TAGS: Final[dict[type[OwnStatement], str]] = {
+    CreateSummary: CREATE, DropSummary: DROP, c.CreateCounter: c.CREATE, c.DropCounter: c.DROP,
+    c.ReceiveCounter: c.RECEIVE, c.TickCounter: c.TICK, p.ClosePeriods: p.CLOSE, p.ReopenPeriods: p.REOPEN,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +57,15 @@ class Spoken:
     """sql: the query that is meant, at its place in the statement. form: of an EXPLAIN; None for what is answered.
 
     command: the first word of its tag. batch: of `DP BATCH (…)`, whether "all" of its queries have to be answered, or
-    those that are refused are left out ("skip"); empty of anything else. summary: what makes or drops one, or,
-    explained, would make it.
+    those that are refused are left out ("skip"); empty of anything else. own: what is about a summary, a counter or
+    periods, also one that is explained.
     """
 
     sql: str
     form: Form | None = None
     command: str = "SELECT"
     batch: Members = ""
-    summary: SummaryStatement | None = None
+    own: OwnStatement | None = None
 
 
 @lru_cache(maxsize=64)
@@ -76,24 +85,17 @@ def spoken(sql: str) -> Spoken:
         form = _form(found[2])
         start, end = first.start + found.start(2) - 1, first.start + found.end()
         sql = sql[:start] + " " * (end - start) + sql[end:]
+    if (periods := p.period_statement(sql)) is not None:
+        return Spoken(sql, command=_TAGS[type(periods)], own=periods)
     match special(sql, DIALECT):
         case Explain(sql=text):
-            summary = _explained(text, form, written)
-            return _batched(text, form, "EXPLAIN") or Spoken(text, form, "EXPLAIN", summary=summary)
-        case CreateSummary() as made:
-            return Spoken(sql, command=CREATE, summary=made)
-        case DropSummary() as dropped:
-            return Spoken(sql, command=DROP, summary=dropped)
-        case CreateCounter() | DropCounter() | ReceiveCounter() | TickCounter():
-            raise _not_here()
+            own = _explained(text, form, written)
+            return _batched(text, form, "EXPLAIN") or Spoken(text, form, "EXPLAIN", own=own)
+        case (
+            CreateSummary() | DropSummary() | c.CreateCounter() | c.DropCounter() | c.ReceiveCounter() | c.TickCounter()
+        ) as own:
+            return Spoken(sql, command=_TAGS[type(own)], own=own)
     return _batched(sql, None, "BATCH") or Spoken(sql)
-
-
-def _not_here() -> Rejected:
-    return reject(
-        "DP012", "counters are made, received and dropped where the data is opened, not at a server",
-        help=["dpsql query POLICY \"CREATE DP COUNTER …\""],
-    )  # fmt: skip
 
 
 def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
@@ -107,18 +109,24 @@ def _batched(sql: str, form: Form | None, command: str) -> Spoken | None:
     return Spoken(sql, form, command, "skip" if read.skip_refused else "all")
 
 
-def _explained(text: str, form: Form, sql: str) -> CreateSummary | None:
-    """The summary that is explained; None for anything else. Raises Rejected DP010, DP012, DP903."""
+def _explained(text: str, form: Form, sql: str) -> OwnStatement | None:
+    """The summary or counter that is explained; None for anything else. Raises Rejected DP010, DP012, DP903."""
     try:
-        summary = summary_statement(text)
+        own = summary_statement(text) or c.counter_statement(text) or p.period_statement(text)
     except Rejected as refusal:
         refusal.diagnostics = tuple(in_full(d, sql) for d in refusal.diagnostics)
         raise
-    if isinstance(summary, DropSummary):
-        raise reject("DP012", "dropping a summary is free: there is nothing to explain", help=[summary.sql])
-    if summary is not None and form == "json":
-        raise reject("DP903", "a summary is explained as text", help=[f"EXPLAIN {summary.sql}"])
-    return summary
+    match own:
+        case DropSummary():
+            raise reject("DP012", "dropping a summary is free: there is nothing to explain", help=[own.sql])
+        case c.DropCounter():
+            raise reject("DP012", "dropping a counter is free: there is nothing to explain", help=[own.sql])
+        case p.ClosePeriods() | p.ReopenPeriods():
+            raise reject("DP012", "closing periods is free: there is nothing to explain", help=[text.strip()])
+    if own is not None and form == "json":
+        what = "summary" if isinstance(own, CreateSummary) else "counter"
+        raise reject("DP903", f"a {what} is explained as text", help=[f"EXPLAIN {own.sql}"])
+    return own
 
 
 def _form(options: str) -> Form:

@@ -71,7 +71,8 @@ class Login:
 
     account: whose budget is charged, by users.yaml. role: "analyst" or "custodian". kind: "person", or "bi" for a tool
     that can say nothing of ε. address: from where he came, for the audit log. may: what is allowed besides queries:
-    "summaries" for making and dropping them. databases: those of the server that he may ask, the first one first.
+    "summaries" and "counters" for making and dropping them, "periods" for closing them. databases: those of the server
+    that he may ask, the first one first.
     database: the one of them that he asks now.
     """
 

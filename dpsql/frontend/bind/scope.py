@@ -11,7 +11,7 @@ from dpsql.core.ir.nodes import Node
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.step_count import take
 from dpsql.core.value_classes import value
-from dpsql.diagnostics.diagnostic import Mark, Span
+from dpsql.diagnostics.diagnostic import ForCustodian, Mark, Span
 from dpsql.diagnostics.errors import Rejected, reject
 
 
@@ -185,6 +185,6 @@ def _unknown(
             "declared columns: " + ", ".join(map(identifier, listed[:12])) + (", …" if len(listed) > 12 else "")
         )
     advice += more
-    advice.append("custodian: a column must be listed in the policy to exist")
+    advice.append(ForCustodian("a column must be listed in the policy to exist"))
     shown = ".".join(identifier(part) for part in (relation, name) if part is not None)
     return reject("DP103", f"column {shown} does not exist", span=span, help=advice, mark=mark, meant=meant)

@@ -55,12 +55,22 @@ class ReceiveCounter:
 
     name: str
 
+    @property
+    def sql(self) -> str:
+        """The statement, always written alike."""
+        return f"{RECEIVE} {quoted(self.name)}"
+
 
 @dataclass(frozen=True, slots=True)
 class TickCounter:
     """Count the closed periods that a counter lacks, and pay for those whose numbers were lost."""
 
     name: str
+
+    @property
+    def sql(self) -> str:
+        """The statement, always written alike."""
+        return f"{TICK} {quoted(self.name)}"
 
 
 CounterStatement = CreateCounter | DropCounter | ReceiveCounter | TickCounter
@@ -101,13 +111,8 @@ class _Reader(StatementReader):
             )
             raise self.wrong(what, begins if end is not None else None)
         query = self.source.text[begins.start : self.parts[end].start].strip()
-        self.at = end + 2
-        day = self.here
-        try:
-            first = dt.date.fromisoformat("" if day is None else day.text.strip("'"))
-        except ValueError:
-            raise self.wrong("a day is missing here", day) from None
-        self.at += 1
+        self.at = end + 1
+        first = self.day()
         amounts = dict[str, str]()
         if self.here is not None and self.here.upper == "WITH":
             self.at += 1

@@ -58,69 +58,15 @@ def code_of(text: str) -> str:
     return _NO_CODE.sub(lambda m: (" " if m[0][0] in "-/" else "_") * len(m[0]), text)
 
 
-_KEY: Final = "place"
-
-
-_Place = tuple[int, int, int, int]
-"""Of a node in its tree: where the hull of its tokens starts and ends. For one without (`_NOWHERE`): where the tokens
-before it end, and how many of its kind were written since. Spans are made of it where they are asked for."""
+_HULL: Final = "hull"
+_BEFORE: Final = "before"
 _NOWHERE: Final = (2**62, -1)
-
-
-def remember(tree: exp.Expr) -> int:
-    """Write beside each node where it stands, in one walk: asked one by one, each would be looked for in the tree.
-
-    Returns how deep the tree is.
-    """
-    nodes: list[exp.Expr] = []
-    above: list[int] = []
-    depths: list[int] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    waiting, over = [tree], [-1]
-    while waiting:
-        node, behind = waiting.pop(), over.pop()
-        at = len(nodes)
-        nodes.append(node)
-        above.append(behind)
-        depths.append(1 if behind < 0 else depths[behind] + 1)
-        start, end = _own(node) or _NOWHERE
-        starts.append(start)
-        ends.append(end)
-        parts = parts_of(node)
-        if parts:
-            parts.reverse()
-            waiting += parts
-            over += [at] * len(parts)
-    own_ends = ends.copy()
-    for at in range(len(nodes) - 1, 0, -1):
-        behind = above[at]
-        if starts[at] < starts[behind]:
-            starts[behind] = starts[at]
-        if ends[at] > ends[behind]:
-            ends[behind] = ends[at]
-    written = 0
-    since: dict[type[exp.Expr], int] = {}
-    for node, start, end, own_end in zip(nodes, starts, ends, own_ends, strict=True):
-        kind = node.__class__
-        passed = 0 if end >= 0 else sum([n for other, n in since.items() if issubclass(other, kind)])
-        meta = node._meta
-        if meta is None:
-            node._meta = {_KEY: (start, end, written, passed)}
-        else:
-            meta[_KEY] = start, end, written, passed
-        if own_end > written:
-            written = own_end
-            since = {}
-        elif kind in since:
-            since[kind] += 1
-        else:
-            since[kind] = 1
-    return max(depths)
+_LEAVES = frozenset({exp.Identifier, exp.Literal})
+_NO_PART = frozenset({bool, str, type(None)})
 
 
 def span_of(node: exp.Expr, text: str) -> Span:
-    """A non-empty span for any node. Quick for those of a tree that `remember` has seen."""
+    """A non-empty span for any node."""
     own = _hull(node)
     if own is not None and type(node) in _NAMED:
         return own
@@ -183,20 +129,77 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _hull(node: exp.Expr) -> Span | None:
+    """Where the hull of a node's tokens starts and ends; None if it has none."""
     meta = node._meta
-    known: _Place | None = meta.get(_KEY) if meta else None
-    if known is not None:
-        return Span(known[0], known[1]) if known[1] >= 0 else None
-    starts: list[int] = []
-    ends: list[int] = []
-    below = [node]
-    for part in below:
-        meta = part._meta
-        if meta and "start" in meta and "end" in meta:
-            starts.append(int(meta["start"]))
-            ends.append(int(meta["end"]))
-        below += parts_of(part)
-    return Span(min(starts), max(ends) + 1) if starts else None
+    if node.__class__ in _LEAVES:
+        return Span(meta["start"], meta["end"] + 1) if meta and "end" in meta else None
+    known: tuple[int, int] | None = meta.get(_HULL) if meta else None
+    if known is None:
+        remember(node)
+        known = node.meta[_HULL]
+    return Span(*known) if known[1] >= 0 else None
+
+
+def remember(tree: exp.Expr) -> int:
+    """Write the hull of its tokens beside each node but names and literals, so that none is looked at twice.
+
+    Returns how deep the tree is.
+    """
+    nodes, above, starts, ends, depths = [tree], [0], list[int](), list[int](), [1]
+    deepest = 0
+    for at, node in enumerate(nodes):
+        meta = node._meta
+        start, end = (meta["start"], meta["end"] + 1) if meta and "end" in meta else _NOWHERE
+        depth = depths[at]
+        for given in node.args.values():
+            kind = given.__class__
+            if kind in _NO_PART:
+                continue
+            if kind in _LEAVES:
+                deepest = depth
+                meta = given._meta
+                if meta and "end" in meta:
+                    if meta["start"] < start:
+                        start = meta["start"]
+                    if meta["end"] >= end:
+                        end = meta["end"] + 1
+            elif kind is list:
+                parts = [item for item in given if isinstance(item, exp.Expr)]
+                nodes += parts
+                above += [at] * len(parts)
+                depths += [depth + 1] * len(parts)
+            elif isinstance(given, exp.Expr):
+                nodes.append(given)
+                above.append(at)
+                depths.append(depth + 1)
+        starts.append(start)
+        ends.append(end)
+    for at in range(len(nodes) - 1, -1, -1):
+        start, end, over, node = starts[at], ends[at], above[at], nodes[at]
+        if start < starts[over]:
+            starts[over] = start
+        if end > ends[over]:
+            ends[over] = end
+        if node._meta is None:
+            node._meta = {_HULL: (start, end)}
+        else:
+            node._meta[_HULL] = start, end
+    return max(deepest + 1, depths[-1])
+
+
+def _look_through(tree: exp.Expr) -> None:
+    """Write beside each node of a tree where the tokens before it end, and how many of its kind were written since."""
+    waiting, written = [tree], 0
+    since: dict[type[exp.Expr], int] = {}
+    while waiting:
+        node = waiting.pop()
+        kind, own = node.__class__, _own(node)
+        node.meta[_BEFORE] = written, sum(n for other, n in since.items() if issubclass(other, kind))
+        if own is not None and own[1] > written:
+            written, since = own[1], {}
+        else:
+            since[kind] = since.get(kind, 0) + 1
+        waiting += parts_of(node)[::-1]
 
 
 def _keyword(node: exp.Expr, text: str) -> Span | None:
@@ -206,11 +209,9 @@ def _keyword(node: exp.Expr, text: str) -> Span | None:
         pattern = rf"\b(?:{'|'.join(map(re.escape, node.sql_names()))})\b"
     if pattern is None:
         return None
-    place: _Place | None = node.meta_get(_KEY)
-    if place is None:
-        remember(node.root())
-        place = node.meta[_KEY]
-    _, _, before, passed = place
+    if node.meta_get(_BEFORE) is None:
+        _look_through(node.root())
+    before, passed = node.meta[_BEFORE]
     return _matches(pattern, text, before).at(passed)
 
 

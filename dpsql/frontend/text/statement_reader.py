@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Sequence
 from typing import ClassVar
 
@@ -56,6 +57,17 @@ class StatementReader:
             raise self.wrong("a number is missing here", here)
         self.at += 1
         return here.text.replace("_", "")
+
+    def day(self) -> dt.date:
+        """The `DATE '…'` that stands here."""
+        self.word("DATE")
+        here = self.here
+        try:
+            found = dt.date.fromisoformat("" if here is None or here.kind != "string" else here.text.strip("'"))
+        except ValueError:
+            raise self.wrong("a day is missing here", here) from None
+        self.at += 1
+        return found
 
     def accept(self, sign: str) -> bool:
         """Whether this sign stands here; then it is read."""

@@ -82,9 +82,9 @@ def key_source(node: Release) -> str:
         return "none, one row"
     if sources is None:
         return "private, above a threshold" + (" (too many are listed)" if keyed_by(node).within else "")
-    numbered = (s for s in sources if len(s.keys) and s.origin != SHOWN_FIRST)  # else they stand for others
-    sizes = {id(s): f" ({len(s.keys)})" for s in numbered}
-    return " × ".join(f"{s.origin}{sizes.get(id(s), '')}" for s in sources)
+    # Keys that were shown first stand for others.
+    sizes = [f" ({len(s.keys)})" if len(s.keys) and s.origin != SHOWN_FIRST else "" for s in sources]
+    return " × ".join(f"{s.origin}{size}" for s, size in zip(sources, sizes, strict=True))
 
 
 def groups_of_a_unit(measured: MeasuredRelease) -> int | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import releases_of
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node
 from dpsql.core.ir.walk import Tagged
 from dpsql.planner.explain.nodes import facts_of, operator
@@ -64,14 +63,14 @@ def plan_rows(plan: Plan) -> Iterator[PlanRow]:
     """The nodes of a plan. A release that stands at several places is shown once."""
     searches = 0 if plan.searches is None else len(plan.searches.asked)
     searches += 0 if plan.keys_first is None else len(plan.keys_first.releases)
-    numbers, found = ByIdentity[Node, int](), releases_of(plan.tree)
+    numbers, found = dict[Node, int](), releases_of(plan.tree)
     for node in found.nodes(plan.tree) if searches + len(plan.releases) > 1 else ():
         numbers[node] = searches + found.index[node]
     return _rows(plan.tree, (), numbers, set(), bool(searches))
 
 
 def _rows(
-    tagged: Tagged[Facts], ends: tuple[bool, ...], numbers: ByIdentity[Node, int], shown: set[int], searched: bool
+    tagged: Tagged[Facts], ends: tuple[bool, ...], numbers: Mapping[Node, int], shown: set[int], searched: bool
 ) -> Iterator[PlanRow]:
     """numbers: every Release node → its number, if there are several. searched: limits are still to be found, so that
     those in the tree are none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.recipes import Output
@@ -20,10 +20,8 @@ def as_query(noisy: NoisyRelease, d: Dialect) -> str:
     columns = [*node.keys, *(o.column for o in node.outputs)]
     listed = ", ".join(f"{d.cast(f'c{c.uid}', c.type)} AS c{c.uid}" for c in columns) or "c0"
     names = [f"c{c.uid}" for c in columns] or ["c0"]
-    values = [*noisy.key_columns, *released_columns(noisy)]
     rows = [
-        ", ".join(_printed(d, v, c.type) for v, c in zip(row, columns, strict=True))
-        for row in (zip(*values, strict=True) if values else [()] * len(noisy.keys))
+        ", ".join(_printed(d, v, c.type) for v, c in zip(row, columns, strict=True)) for row in released_rows(noisy)
     ]
     nothing = ", ".join(["NULL"] * len(names))
     written = d.values([row or "NULL" for row in rows or [nothing]], names, "v")
@@ -57,3 +55,9 @@ def released_columns(
     return [
         known[at] if at in known else formula(o).values(source(o), o.column.type) for at, o in enumerate(node.outputs)
     ]
+
+
+def released_rows(noisy: NoisyRelease) -> list[tuple[Any, ...]]:
+    """The rows of a release as later ones read them: group keys, then released columns."""
+    columns = [*noisy.key_columns, *released_columns(noisy)]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(noisy.keys)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from dpsql.core.ir.nodes import Node
+from dpsql.core.ir.nodes import Aggregate, Filter, Join, Limit, Node, Release, Scan
+from dpsql.core.ir.walk import kinds
 from dpsql.planner.rewrites.bounds.bound_contributions import bound_contributions
 from dpsql.planner.rewrites.bounds.choose_grids import choose_grids, sum_integers
 from dpsql.planner.rewrites.bounds.clip_columns import clip_columns
@@ -42,55 +43,58 @@ from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 Rewrite = Callable[[Node, RewriteContext], Node]
 
-RULES: tuple[Rewrite, ...] = (
-    inline_projections,
-    order_joins,
-    place_conditions,
-    read_periods,
-    narrow_joins,
-    correlate_publicly,
-    join_owners,
-    join_periods,
-    follow_paths,
-    count_partners,
-    limit_frequencies,
-    keep_private,
-    pick_within_units,
-    promised_conditions,
-    leave_out_unlisted,
-    clip_columns,
-    refuse_constants,
-    sum_integers,
-    search_values,
-    searched_clips,
-    whole_keys,
-    expand_aggregates,
-    add_group_keys,
-    promised_conditions,  # once more: of group keys that are listed now
-    same_rows,
-    list_choices,
-    pick_groups,
-    rows_that_count,
-    bound_contributions,
-    choose_components,
-    choose_grids,
-    cut_slices,
-    read_carried,
-    read_stored_integers,
+RULES: tuple[tuple[Rewrite, type[Node]], ...] = (
+    (inline_projections, Aggregate),
+    (order_joins, Join),
+    (place_conditions, Filter),
+    (read_periods, Scan),
+    (narrow_joins, Join),
+    (correlate_publicly, Join),
+    (join_owners, Join),
+    (join_periods, Scan),
+    (follow_paths, Scan),
+    (count_partners, Aggregate),
+    (limit_frequencies, Join),
+    (keep_private, Aggregate),
+    (pick_within_units, Aggregate),
+    (promised_conditions, Scan),
+    (leave_out_unlisted, Aggregate),
+    (clip_columns, Aggregate),
+    (refuse_constants, Aggregate),
+    (sum_integers, Aggregate),
+    (search_values, Aggregate),
+    (searched_clips, Aggregate),
+    (whole_keys, Aggregate),
+    (expand_aggregates, Aggregate),
+    (add_group_keys, Release),
+    (promised_conditions, Filter),  # once more: of group keys that are listed now
+    (same_rows, Release),
+    (list_choices, Release),
+    (pick_groups, Limit),
+    (rows_that_count, Release),
+    (bound_contributions, Release),
+    (choose_components, Release),
+    (choose_grids, Release),
+    (cut_slices, Release),
+    (read_carried, Scan),
+    (read_stored_integers, Release),
 )
+"""In the order in which they are applied, each with a kind of node: in a tree that has none it changes nothing."""
 
 
-def rewrite(root: Node, ctx: RewriteContext) -> Node:
-    """The plan in which every aggregate over private rows is a release. Raises Rejected."""
-    for rule in RULES:
-        root = rule(root, ctx)
-    if ctx.searching is not None and ctx.searching.waits:
-        ctx.searching.finish(partial(_with_forms, ctx=ctx))
+def rewrite(root: Node, ctx: RewriteContext, behind: Rewrite | None = None) -> Node:
+    """The plan in which every aggregate over private rows is a release. Raises Rejected.
+
+    behind: of a part of it that is done up to this rule, with the rest of them.
+    """
+    there = kinds(root)
+    begin = 0 if behind is None else 1 + [rule for rule, _ in RULES].index(behind)
+    for rule, kind in RULES[begin:]:
+        if kind in there:
+            found = rule(root, ctx)
+            if found is not root:
+                root, there = found, kinds(found)
+    if behind is None and ctx.searching is not None and ctx.searching.waits:
+        # Rows that a search counts, as they were once their releases were limited.
+        ctx.searching.finish(partial(rewrite, ctx=ctx, behind=bound_contributions))
     return root
-
-
-def _with_forms(rows: Node, ctx: RewriteContext) -> Node:
-    """Rows that a search counts, as they were once their releases were limited: what is done to these afterwards."""
-    for rule in RULES[RULES.index(bound_contributions) + 1 :]:
-        rows = rule(rows, ctx)
-    return rows

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from dpsql.accuracy.accuracy import meet
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Node
 from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.noise.measurement import MeasuredRelease
@@ -58,7 +57,7 @@ def calibrated(stages: Sequence[Stage], tree: FinishedTree, query: QueryToPlan) 
     in_periods = {u: (t.per or "", t.grows.every) for u, t in ids_of_periods(query.policy).items() if t.grows}
     if growing or in_periods:
         measured = tuple(replace(m, growing=growing, in_periods=in_periods) for m in measured)
-    noisy: ByIdentity[Node, str] = ByIdentity()
+    noisy: dict[Node, str] = {}
     for node in found.nodes(*trees):
         noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))
     planned: list[PlannedRelease] = []

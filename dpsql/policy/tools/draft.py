@@ -7,7 +7,7 @@ is marked DECIDE (`decisions.py`): whose rows these are, how much may be learned
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpsql.core.ir.types import TIMESTAMP, VARCHAR, Kind, SqlType, parse_type
@@ -132,6 +132,7 @@ class _Drafted:
     ) -> Iterator[str]:
         unit, is_open = chosen[table.name], table.name not in self.decided.units
         known = {c.name: t for c in table.columns if usable_name(c.name) and (t := parse_type(c.type)) is not None}
+        held = {c for key in (table.primary_key, *table.unique, *(k.columns for k in table.foreign_keys)) for c in key}
         yield f"  {scalar(table.name)}:"
         if source := self.sources.get(table.name) or table.source:
             yield f"    source: {scalar(source)}"
@@ -144,6 +145,8 @@ class _Drafted:
             yield f"    #   or  {',  '.join(_short(p) for p in likely if p is not unit)}"
         if unit.limit:
             yield f"    {unit.limit}"
+        if not unit.public and not unit.to and (not unit.unit or table.primary_key != (unit.column,)):
+            yield from _grows(unit, known, held, computing)
         if table.primary_key and all(c in known for c in table.primary_key):
             yield f"    primary_key: {listing(table.primary_key)}"
         keys = [key for key in table.unique if key and all(c in known for c in key)]
@@ -154,7 +157,6 @@ class _Drafted:
         yield from _foreign_keys(table, self.catalogue, known)
         yield "    columns:" if known else "    columns: {}"
         ids = id_columns(table)
-        held = {c for key in (table.primary_key, *table.unique, *(k.columns for k in table.foreign_keys)) for c in key}
         for column in table.columns:
             if column.name == unit.column and known[column.name].kind is Kind.DOUBLE:
                 made = scalar(str(Derived(column.name)))
@@ -178,6 +180,29 @@ class _Drafted:
             if type_ is not None and type_.kind is not Kind.VARCHAR:
                 return "bigint" if type_.kind is Kind.DOUBLE else type_.name.lower()
         return ""
+
+
+def _grows(unit: UnitProposal, known: Mapping[str, SqlType], held: Collection[str], computing: bool) -> Iterator[str]:
+    """As a comment: that rows come in day by day, and keep their day, no schema tells."""
+    days = [n for n, t in known.items() if t.kind is Kind.DATE and n not in held]
+    times = [n for n, t in known.items() if t.kind is Kind.TIMESTAMP and computing and n not in held]
+    if not days and not times:
+        return
+    by = days[0] if days else "day"
+    while not days and by in known:
+        by += "_"
+    yield "    # If rows come in day by day and keep their day, a dashboard can be refreshed every day, for ever:"
+    yield "    #   budgets: {each_period: {epsilon: 1}}  in place of total"
+    yield f"    #   grows: {{by: {reference(by)}, every: day, from: YYYY-MM-DD}}"
+    if unit.unit:
+        yield f"    #   unit: {{of: {_per_day(unit)}, column: {reference(unit.column)}, per: period}}"
+    if not days:
+        made = f"{{type: date, from: {scalar(f'CAST({reference(times[0])} AS DATE)')}}}"
+        yield f"    #   columns: {{{reference(by)}: {made}, …}}"
+
+
+def _per_day(unit: UnitProposal) -> str:
+    return reference(f"{unit.unit}_day")
 
 
 def _short(proposal: UnitProposal) -> str:

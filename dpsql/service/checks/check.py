@@ -18,7 +18,8 @@ from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.parse import parse
 from dpsql.frontend.text.batch_statement import BatchStatement, batch_statement
-from dpsql.frontend.text.counter_statements import counter_statement
+from dpsql.frontend.text.counter_statements import CreateCounter, counter_statement
+from dpsql.frontend.text.period_statements import period_statement
 from dpsql.frontend.text.query_comments import settings_before
 from dpsql.frontend.text.repairs import with_fixes
 from dpsql.frontend.text.summary_statements import CreateSummary, DropSummary, summary_statement
@@ -34,6 +35,7 @@ from dpsql.policy.tools.decisions import decided
 from dpsql.service.batches import batch_design
 from dpsql.service.batches.batch_design import designed, marginal_settings, read_members, written_in
 from dpsql.service.checks.further_refusals import further
+from dpsql.service.counters.countable import require_countable
 from dpsql.service.given_arguments import checked_parameters
 from dpsql.service.privacy_settings import searched, settled
 
@@ -147,8 +149,11 @@ def _says_epsilon(source: Source, dialect: str) -> bool:
 def _of_another_kind(source: Source, policy: Policy, dialect: str) -> Examined | None:
     """What is said about a summary, a counter or a batch; None of a query. Raises Rejected."""
     summary, batch = summary_statement(source.text), batch_statement(source.text)
-    if counter_statement(source.text) is not None:
-        return Examined((), None)  # what it counts is found where its periods are known
+    counter = counter_statement(source.text)
+    if isinstance(counter, CreateCounter):
+        require_countable(counter, as_prepared(policy), source.text)
+    if counter is not None or period_statement(source.text) is not None:
+        return Examined((), None)
     if summary is None and batch is None:
         return None
     settings, warnings = with_comments(QuerySettings(), source, dialect), tuple[Diagnostic, ...]()
@@ -276,5 +281,6 @@ def static_plan(
         consistent_totals=wanted.consistent_totals,
         unlisted=wanted.unlisted,
         shares=wanted.shares,
+        relations=wanted.relations,
     )
     return compile_query(source, as_prepared(policy), PublicFacts(), nominal, parameters)

@@ -6,7 +6,9 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dpsql.core.ledger.counters import CounterState, holding
+from dpsql.core.ledger.counters import CounterState, created, holding
+from dpsql.core.ledger.losses.regions import dearest
+from dpsql.core.ledger.privacy_filter import require_fits
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest
 from dpsql.core.release.counting import TickRequest, create, receive
 from dpsql.core.release.counting import drop as drop_entry
@@ -19,16 +21,19 @@ from dpsql.frontend.text.counter_statements import (
     ReceiveCounter,
     TickCounter,
 )
-from dpsql.service.counters.counter_design import CounterDesign, design
+from dpsql.service.counters.countable import CounterDesign
+from dpsql.service.counters.counter_design import design
 from dpsql.service.counters.counter_store import Ticked, width
 from dpsql.service.privacy_settings import Amount
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dpsql.service.session import Session
 
 RESERVED: Final = frozenset(
     {"budget", "history", "tables", "summaries", "spending", "accounts", "spending_of_all", "ledger", "failures",
-     "report", "counters", "periods"}
+     "report", "counters", "periods", "closed_periods", "periods_of_all"}
 )  # fmt: skip
 """Names that relations of the schema `dpsql` have, or may come to have."""
 
@@ -75,6 +80,11 @@ class CounterQuery:
         if statement.name.casefold() in RESERVED or statement.name.casefold().endswith("_error"):
             raise reject(
                 "DP903", f"dpsql.{statement.name} is the name of something else", help=["take another name"],
+                notes=[NOTHING_RAN],
+            )  # fmt: skip
+        if self._session.service.free:
+            raise reject(
+                "DP903", "counters are of true rows, and these are made up", help=["ask day by day:  GROUP BY day"],
                 notes=[NOTHING_RAN],
             )  # fmt: skip
         found = design(self._session.service, statement)
@@ -137,16 +147,45 @@ class CounterQuery:
 
         Raises Rejected, BudgetExceeded (nothing was spent), CannotOpen, EngineError.
         """
-        session, found = self._session, self.design(epsilon, rho=rho)
-        account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
-        request = TickRequest(account.caps, session.policy, account.ledger.salt)
-        made = create(account.ledger, request, account.analyst, found.fixed, found.plan.hash)
-        account.ledger.finish()
-        (ticked,) = session.service.counters.tick(made.frozen.name)
-        return CounterMade(made.frozen.name, made.frozen.first, self._price(found), ticked)
+        made, price = charge_counter(self, epsilon, rho)
+        (ticked,) = self._session.service.counters.tick(made.frozen.name)
+        return CounterMade(made.frozen.name, made.frozen.first, price, ticked)
 
     def __repr__(self) -> str:
         return f"<dpsql counter: {self.statement.sql}>"
+
+
+def charge_counter(
+    query: CounterQuery,
+    epsilon: Amount | None = None,
+    rho: Amount | None = None,
+    begin: Callable[[str], object] | None = None,
+) -> tuple[CounterState, PrivacyLoss]:
+    """Charge it, and count nothing yet; and what it costs. begin: told the id of the entry before it is made.
+
+    Raises Rejected, BudgetExceeded (nothing was spent), CannotOpen.
+    """
+    session, found = query._session, query.design(epsilon, rho=rho)
+    account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
+    request = TickRequest(account.caps, session.policy, account.ledger.salt, begin=begin)
+    made = create(account.ledger, request, account.analyst, found.fixed, found.plan.hash)
+    account.ledger.finish()
+    return made, largest(made.entry.charges.values())
+
+
+def require_room(query: CounterQuery, epsilon: Amount | None = None, rho: Amount | None = None) -> None:
+    """Raises as `charge_counter`, and charges nothing."""
+    session, found = query._session, query.design(epsilon, rho=rho)
+    account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
+    accountant = session.policy.privacy.accountant
+    entry = created("-", account.analyst, found.fixed, accountant, found.plan.hash, session.policy.hash)
+    require_fits(entry, account.caps, account.ledger)
+
+
+def widths(query: CounterQuery, epsilon: Amount | None = None, rho: Amount | None = None) -> dict[str, float]:
+    """The ± of each column for one period. Raises Rejected."""
+    found = query.design(epsilon, rho=rho)
+    return {c.name: width(found, c.terms, 363, 364) for c in found.columns if c.terms}
 
 
 def named(session: Session, name: str) -> CounterState:
@@ -183,19 +222,20 @@ def done(
     match statement:
         case CreateCounter():
             made = CounterQuery(session, statement, sql).run(epsilon, rho=rho)
-            return CounterDone(made.name, made.spent, made.ticked.through, _told(made.ticked))
+            return CounterDone(made.name, made.spent, made.ticked.through, told(made.ticked))
         case ReceiveCounter(name=name):
             price = receive_counter(session, name)
             return CounterDone(name, price, None, f"read it:  SELECT * FROM dpsql.{name}")
         case TickCounter(name=name):
             ticked = tick_counter(session, name)
-            return CounterDone(ticked.name, None, ticked.through, _told(ticked))
+            return CounterDone(ticked.name, None, ticked.through, told(ticked))
         case DropCounter(name=name):
             drop(session, name)
             return CounterDone(name, None, None, "is dropped; periods that it has not measured have their budget back")
 
 
-def _told(ticked: Ticked) -> str:
+def told(ticked: Ticked) -> str:
+    """What came of it, in words."""
     if ticked.lost is not None:
         return f"{ticked.lost} is not counted: {ticked.why}"
     if ticked.through is None:
@@ -215,20 +255,53 @@ def drop(session: Session, name: str) -> None:
     account.ledger.finish()
 
 
-def receive_counter(session: Session, name: str) -> PrivacyLoss:
-    """Charge this account the price of another one's counter, once; what was charged.
+def receive_counter(session: Session, name: str, begin: Callable[[str], object] | None = None) -> PrivacyLoss:
+    """Charge this account the price of another one's counter, once; what was charged. begin: see `charge_counter`.
 
     Raises Rejected DP903, BudgetExceeded, CannotOpen.
     """
-    state = named(session, name)
+    price, state = price_of(session, ReceiveCounter(name)), named(session, name)
+    if price == NO_LOSS:
+        return price
     account = session.service.account(session.analyst, ceilings=session.ceilings, named=session.named)
-    if holding(state.id) in account.ledger.received(account.analyst):
+    receive(account.ledger, TickRequest(account.caps, session.policy, 0, begin=begin), account.analyst, state)
+    account.ledger.finish()
+    return price
+
+
+def price_of(session: Session, statement: ReceiveCounter | TickCounter) -> PrivacyLoss:
+    """What a statement would charge this account now, in a period. Raises Rejected DP903, CannotOpen."""
+    state = named(session, statement.name)
+    if isinstance(statement, TickCounter):
+        day = session.service.counters.lost(state) if state.account == session.analyst else None
+        accountant = session.policy.privacy.accountant
+        regions = {} if day is None else state.frozen.redrawn(accountant, day)
+        return largest([dearest(region) for region in regions.values()] or [NO_LOSS])
+    if holding(state.id) in session.ledger.received(session.analyst):
         return NO_LOSS
     if session.service.counters.design_of(state) is None:
         raise not_read(session, state)
-    receive(account.ledger, TickRequest(account.caps, session.policy, 0), account.analyst, state)
-    account.ledger.finish()
     return largest(state.entry.charges.values())
+
+
+def explained(
+    session: Session, statement: CounterStatement, sql: str, epsilon: Amount | None = None, rho: Amount | None = None
+) -> str:
+    """What a statement would do, and charge. Raises Rejected: DP012 where it is free."""
+    match statement:
+        case CreateCounter():
+            return CounterQuery(session, statement, sql).explain(epsilon, rho=rho)
+        case DropCounter():
+            raise reject("DP012", "dropping a counter is free: there is nothing to explain", help=[statement.sql])
+    price, state = price_of(session, statement), named(session, statement.name)
+    own = state.frozen
+    what = f"counter {own.name} of {state.account}: {own.sql}"
+    if price == NO_LOSS:
+        return f"{what}\n\ncost: nothing"
+    of = f"of each row of {own.table} from {own.first} on"
+    if isinstance(statement, TickCounter):
+        of = f"of each row of the dearest {own.every}: {session.service.counters.lost(state)} is drawn again"
+    return f"{what}\n\ncost: {price} {of}"
 
 
 def tick_counter(session: Session, name: str) -> Ticked:

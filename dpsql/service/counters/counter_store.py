@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,15 +31,19 @@ from dpsql.core.noise.backends import backend
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.numbers.counter_weights import error_of_window, next_estimates, totals
 from dpsql.core.numbers.normal import two_sided
-from dpsql.core.release.counting import TickRequest, draw_tick, give
+from dpsql.core.release.counting import ChargedTick, TickRequest, charge_tick, draw_tick, give
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.frontend.text.counter_statements import CreateCounter
-from dpsql.service.counters.counter_design import CounterDesign, design, planned
+from dpsql.service.counters.countable import CounterDesign
+from dpsql.service.counters.counter_design import design, planned
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
 
+_OTHERWISE = "the policy, the engine or dpsql measures it otherwise now"
+_GONE = "the numbers of an earlier period are gone from the store of answers"
+_LOST = "its numbers were lost: to draw them again is charged"
 ERRORS = "_error"
 """What stands behind a counter's name for the ± of a window."""
 
@@ -150,8 +154,11 @@ class CounterStore:
             if known is None or known.design is not own or known.ticks > len(state.given):
                 known = None
             made = [list(each) for each in known.estimates] if known is not None else [[] for _ in own.fixed.variances]
-            for day in _days(state)[len(made[0]) :]:
-                answers = self._stored(state, day, state.given[day].answers, account)
+            days = _days(state)[len(made[0]) :]
+            places = {address(state, day): day for day in days}
+            stored = {places[at]: found for at, found in account.store.find(list(places)).items()} if days else {}
+            for day in days:
+                answers = _those_of(state.given[day].answers, stored.get(day, ()))
                 if answers is None or hash_of_numbers([a.values for a in answers]) != state.numbers(day):
                     break  # its numbers are gone: what follows needs them
                 for each, answer in zip(made, answers, strict=True):
@@ -165,8 +172,7 @@ class CounterStore:
     ) -> list[StoredAnswer] | None:
         """What is stored of a period under these ids, component by component."""
         place = address(state, day)
-        found = {a.id: a for a in account.store.find([place]).get(place, ()) if unchanged(a)}
-        return [found[id] for id in ids] if all(id in found for id in ids) else None
+        return _those_of(ids, account.store.find([place]).get(place, ()))
 
     def relations(self, names: Sequence[str], account: AnalystAccount) -> tuple[GivenRelation, ...]:
         """Those of these counters that the account has, and the ± of their windows. Raises CannotOpen."""
@@ -189,49 +195,93 @@ class CounterStore:
 
     # --- ticking -----------------------------------------------------------------------------------------------------
 
-    def tick(self, name: str | None = None, *, again: bool = False) -> list[Ticked]:
+    def tick(
+        self,
+        name: str | None = None,
+        *,
+        again: bool = False,
+        most: int | None = None,
+        account_of: Callable[[str], AnalystAccount] | None = None,
+    ) -> list[Ticked]:
         """Draw what is closed and not ticked, of all counters or of one.
 
-        again: also what was drawn before and lost, which is charged. Raises BudgetExceeded, CannotOpen, EngineError.
+        again: also what was drawn before and lost, which is charged. most: so many periods of each. account_of: opens
+        the account of who has made it, for a caller who has to know when it is charged and drawn.
+        Raises BudgetExceeded, CannotOpen, EngineError.
         """
         found = []
         for state in self.states:
-            if not state.over and name in (None, state.frozen.name):
-                account = self._service.account(state.account)
+            if not state.over and (name is None or name.casefold() == state.frozen.name.casefold()):
+                account = (account_of or self._service.account)(state.account)
 
                 def alone(state: CounterState = state, account: AnalystAccount = account) -> Ticked:
-                    return self._tick(state.id, account, again)
+                    return self._tick(state.id, account, again, most)
 
-                found.append(account.store.alone({f"counter {state.id}"}, alone))
+                found.append(account.store.alone({holding(state.id)}, alone))
         return found
 
-    def _tick(self, id: str, account: AnalystAccount, again: bool) -> Ticked:
+    def waits(self, state: CounterState, *, again: bool) -> bool:
+        """Whether a tick would draw something now. again: see `tick`. Raises CannotOpen."""
+        if self._next(state) is None:
+            return False
+        counted = self.counted(state, self._service.account(state.account))
+        is_whole = counted is not None and counted.ticks >= len(state.given)
+        return is_whole and (again or self.lost(state) is None)
+
+    def standing(self, state: CounterState) -> Ticked:
+        """What a tick would say if it drew nothing. Raises CannotOpen."""
+        last, day = max(_days(state), default=None), self._next(state)
+        if day is None:
+            return Ticked(state.frozen.name, last, why=state.over)
+        if self.design_of(state) is None:
+            return Ticked(state.frozen.name, last, day, _OTHERWISE)
+        return Ticked(state.frozen.name, last, day, _LOST if self.lost(state) else _GONE)
+
+    def lost(self, state: CounterState) -> dt.date | None:
+        """The next period, if its numbers were drawn and are gone: to draw them again is charged. Raises CannotOpen."""
+        day, account = self._next(state), self._service.account(state.account)
+        drawn = () if day is None else state.drawn.get(day, ())
+        if day is None or not drawn or any(self._stored(state, day, ids, account) is not None for ids in drawn):
+            return None
+        return day
+
+    def _next(self, state: CounterState) -> dt.date | None:
+        """The first period that is closed and not given; None if there is none."""
+        day, closed = state.frozen.ends(len(_days(state))), self._service.closed_periods().get(state.frozen.table)
+        is_closed = closed is not None and closed.through is not None and closed.through >= day
+        return day if is_closed and not state.over else None
+
+    def _tick(self, id: str, account: AnalystAccount, again: bool, most: int | None) -> Ticked:
+        done = 0
         while True:
             state = next(s for s in account.ledger.counters() if s.id == id)
-            given = _days(state)
-            own, last = state.frozen, given[-1] if given else None
-            day = own.ends(len(given))
-            closed = self._service.closed_periods().get(own.table)
-            if closed is None or closed.through is None or closed.through < day or state.over:
+            own, last = state.frozen, max(_days(state), default=None)
+            day = self._next(state)
+            if day is None or done == most:
                 return Ticked(own.name, last)
             found = self.design_of(state)
             if found is None:
-                return Ticked(own.name, last, day, "the policy, the engine or dpsql measures it otherwise now")
+                return Ticked(own.name, last, day, _OTHERWISE)
             if (lost := self._one(state, found, day, account, again)) is not None:
                 return Ticked(own.name, last, day, lost)
+            done += 1
 
     def _one(
         self, state: CounterState, of: CounterDesign, day: dt.date, account: AnalystAccount, again: bool
     ) -> str | None:
         """One tick; why there is none."""
-        service, own = self._service, state.frozen
+        service, own, underway = self._service, state.frozen, account.underway()
+
+        def begin(entry: str) -> None:
+            underway.begin(entry)
+            if account.charging is not None:
+                account.charging(entry)
+
         caps = replace(account.caps, failures=None)
-        request = TickRequest(
-            caps, service.policy, account.ledger.salt, backend(service.policy.noise), account.data
-        )  # fmt: skip
+        request = TickRequest(caps, service.policy, account.ledger.salt, backend(service.policy.noise), account.data)
         counted = self.counted(state, account)
         if counted is None or counted.ticks < len(state.given):
-            return "the numbers of an earlier period are gone from the store of answers"
+            return _GONE
         for ids in state.drawn.get(day, ()):
             if (stored := self._stored(state, day, ids, account)) is not None:
                 with suppress(CounterRefused):
@@ -239,29 +289,59 @@ class CounterStore:
                 account.ledger.finish()
                 return None
         if state.drawn.get(day) and not again:
-            return "its numbers were lost: to draw them again is charged"
+            return _LOST
         oldest = max(own.begins(max(0, own.place(day) - own.length + 1)), own.first)
         plan = planned(service, of.query, of.settings, oldest, day)
-        (release,) = plan.releases
-        answers = list[StoredAnswer]()
+        charged, answers = list[ChargedTick](), list[StoredAnswer]()
 
-        def drawn() -> None:
+        def as_planned() -> None:
             service.facts.check_again(replace(plan, basis=replace(plan.basis, periods={})))
-            names, numbers = draw_tick(account.ledger, request, state, release, day, service.engine)
-            for (name, terms), values, before in zip(names, numbers, counted.estimates, strict=True):
+
+        def charge() -> None:
+            as_planned()
+            charged.append(charge_tick(account.ledger, replace(request, begin=begin), state, plan.releases[0], day))
+
+        def draw() -> None:
+            if charged:
+                as_planned()
+            else:
+                charge()
+            numbers = draw_tick(charged[0], request, service.engine)
+            for (name, terms), values, before in zip(charged[0].names, numbers, counted.estimates, strict=True):
                 made = [*values, *next_estimates(own.length, before, values)]
                 answers.append(_stored_answer(name, address(state, day), made, terms))
 
-        try:
+        def asking(step: Callable[[], None]) -> None:
             with service.running:
-                service.engine.in_snapshot(drawn)
+                service.engine.in_snapshot(step)
+
+        try:
+            if account.drawing is not None:
+                asking(charge)
+                account.drawing()
+            asking(draw)
         except CounterRefused as refused:
             return refused.diagnostics[0].message
+        except Exception:
+            underway.has_failed = bool(charged) and not (service.is_closed or service.is_cut)
+            raise
+        finally:
+            try:
+                if charged and account.leaving is not None:
+                    account.leaving()
+            finally:
+                underway.end()
         account.store.add(answers)
         with suppress(CounterRefused):  # somebody else's numbers are given: these are thrown away unseen
             give(account.ledger, request, state, day, answers)
         account.ledger.finish()
         return None
+
+
+def _those_of(ids: Sequence[str], stored: Iterable[StoredAnswer]) -> list[StoredAnswer] | None:
+    """The answers of these ids, in their order; None where one is not there."""
+    found = {a.id: a for a in stored if unchanged(a)}
+    return [found[id] for id in ids] if all(id in found for id in ids) else None
 
 
 def address(state: CounterState, day: dt.date) -> str:

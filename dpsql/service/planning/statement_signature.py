@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns, sample
+from dpsql.frontend.bind.parameters import GivenRelation
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 
@@ -36,9 +37,12 @@ class Signature:
         return tuple(sample(type_, at) for at, type_ in enumerate(self.parameters))
 
 
-def signature(source: Source, policy: Policy, *, dialect: str = "duckdb") -> Signature:
+def signature(
+    source: Source, policy: Policy, *, dialect: str = "duckdb", relations: Sequence[GivenRelation] = ()
+) -> Signature:
     """Of a query. It may be one that would be refused: only names and types are looked at.
 
+    relations: that it reads besides tables.
     A comparison gives a parameter the type of what it is compared with, a CAST its own, LIMIT BIGINT.
     Raises Rejected with every diagnostic pointing into `source`.
     """
@@ -47,7 +51,7 @@ def signature(source: Source, policy: Policy, *, dialect: str = "duckdb") -> Sig
         parsed = parse(source, dialect)
         for _ in range(_MOST_ROUNDS):
             known = dict(unknowns.types)
-            columns = bind(parsed, policy, unknowns).columns
+            columns = bind(parsed, policy, unknowns, relations=relations).columns
             if known == unknowns.types:
                 break
     except Rejected as refusal:

@@ -18,7 +18,6 @@ from itertools import count
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import ValueSum
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import (
@@ -111,7 +110,7 @@ def copy_sql(table: Table, policy: Policy, dialect: Dialect, tables: Callable[[s
     judged = derive(node, Context(policy, PublicFacts()))
     most = judged.fact.most_rows(frozenset({owner.uid}))
     assert owner.uid in judged.fact.ids and isinstance(most, Finite) and most.value <= limit.rows, table.name
-    emitter = Emitter(dialect, tables, ByIdentity(), Aliases())
+    emitter = Emitter(dialect, tables, {}, Aliases())
     names = Names({c.uid: f"kept.c{c.uid}" for c in columns}, judged.fact.env, dialect)
     integers = ((name, replace(form, arg=_of(form, columns, name))) for name, form in stored_forms(table).items())
     wanted = [(units_column(name).name, form) for name, form in integers]

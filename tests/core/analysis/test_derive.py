@@ -69,7 +69,7 @@ def test_nothing_that_was_found_before_is_believed(of: Policy) -> None:
     assert not honest.fact.public
     lying = begun(of)
     for node in walk(root):
-        lying.facts[id(node)] = Tagged(
+        lying.facts[node] = Tagged(
             node, Facts({c.uid: honest.fact.columns.get(c.uid) for c in output_columns(node)}), ()
         )  # type: ignore[misc]
     assert derive_once(root, lying).fact.public, "they would be believed where they may be"

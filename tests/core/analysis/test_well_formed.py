@@ -48,6 +48,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER, VARCHAR
+from dpsql.core.ir.walk import kinds
 from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.aggregates.count import Count
@@ -178,12 +179,26 @@ def _from_nothing(rule: Callable[..., Facts]) -> Callable[..., Facts]:
     return run
 
 
-def _looked_at(rewrite: rules.Rewrite) -> rules.Rewrite:
+def _looked_at(rewrite: rules.Rewrite, kind: type[Node]) -> rules.Rewrite:
+    """Asked of every tree here: it neither changes nor refuses one that has no node of its kind."""
+
     def run(root: Node, ctx: RewriteContext) -> Node:
         require_well_formed(root)
-        return rewrite(root, ctx)
+        found: Node | None = None
+        try:
+            found = rewrite(root, ctx)
+            return found
+        finally:
+            assert kind in kinds(root) or found == root, f"{rewrite.__name__}: a tree without any {kind.__name__}"
 
     return run
+
+
+class _Everything(frozenset[type]):
+    """The kinds of a tree that has all."""
+
+    def __contains__(self, kind: object) -> bool:
+        return True
 
 
 @pytest.mark.parametrize("name", ["joins", "subqueries", "windows"])
@@ -197,7 +212,8 @@ def plans_stay_plans(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
 
     What a rule does not write is forgotten: a fact that `Facts` is given later cannot survive a join by itself.
     """
-    monkeypatch.setattr(rules, "RULES", tuple(map(_looked_at, rules.RULES)))
+    monkeypatch.setattr(rules, "RULES", tuple((_looked_at(*pair), pair[1]) for pair in rules.RULES))
+    monkeypatch.setattr(rules, "kinds", lambda root: _Everything())
     monkeypatch.setattr(deriving, "_rule", _from_nothing(deriving._rule))
     for case in file.cases:
         with contextlib.suppress(Rejected):

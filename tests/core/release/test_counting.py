@@ -15,7 +15,16 @@ from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.paid import unchanged
 from dpsql.core.ledger.released import StoredAnswer
 from dpsql.core.numbers.counter_weights import squares
-from dpsql.core.release.counting import NotCounted, TickRequest, counted_by, draw_tick, frozen, give, terms_of_tick
+from dpsql.core.release.counting import (
+    NotCounted,
+    TickRequest,
+    charge_tick,
+    counted_by,
+    draw_tick,
+    frozen,
+    give,
+    terms_of_tick,
+)
 from dpsql.planner.settings.query_settings import QuerySettings
 from tests.support.counted_town import COUNTED, SETTINGS, counted, frozen_of, town
 from tests.support.growing_town import DAYS, FIRST, Town
@@ -45,6 +54,12 @@ def request(own: Town) -> TickRequest:
     return TickRequest(Caps(), own.policy, 0)
 
 
+def ticked(own: Town, ledger: MemoryLedger, planned: Any, last: dt.date) -> tuple[Any, Any]:
+    """The ids and terms of a tick, and its numbers."""
+    charged = charge_tick(ledger, request(own), ledger.counters()[0], planned, last)
+    return charged.names, draw_tick(charged, request(own), own)
+
+
 def stored(names: Any, numbers: Any) -> list[StoredAnswer]:
     now = dt.datetime(2026, 1, 5, tzinfo=dt.UTC)
     return [
@@ -58,7 +73,7 @@ def test_a_tick_is_charged_drawn_and_given_in_this_order(own: Town) -> None:
     counter, seen = made(own, ledger, SILENT), list[EntryKind]()
     fetch = own.fetch
     own.fetch = lambda sql: (seen.append(ledger.history()[-1].entry.kind), fetch(sql))[1]  # type: ignore[method-assign]
-    names, numbers = draw_tick(ledger, request(own), counter, counted(own, FIRST), FIRST, own)
+    names, numbers = ticked(own, ledger, counted(own, FIRST), FIRST)
     assert seen == [EntryKind.TICK]
     assert numbers == ([1024, 0, 0], [1024 * (5 - 10), 0, 0])  # a sum is of what is above 10
     assert {id for id, _ in names}.isdisjoint(ledger.received())
@@ -68,7 +83,7 @@ def test_a_tick_is_charged_drawn_and_given_in_this_order(own: Town) -> None:
     assert {id for id, _ in names} <= ledger.received("ana")
     with pytest.raises(CounterRefused):
         give(ledger, request(own), counter, FIRST, [replace(a, values=[0, 0, 0]) for a in answers])
-    _, second = draw_tick(ledger, request(own), ledger.counters()[0], counted(own, DAYS[3]), DAYS[3], own)
+    _, second = ticked(own, ledger, counted(own, DAYS[3]), DAYS[3])
     assert second == ([1024 + 384, 0, 0], [1024 * -3 + 384 * -5, 0, 0])
 
 
@@ -90,14 +105,14 @@ def test_where_a_policy_fixes_no_length_every_period_counts_for_15000() -> None:
 
 def test_a_tick_before_its_price_is_another_one_is_refused_and_nothing_runs(own: Town) -> None:
     ledger = MemoryLedger("town", "zcdp")
-    counter = made(own, ledger)
+    made(own, ledger)
     own.fetch = lambda sql: 1 / 0  # type: ignore[method-assign,assignment]
     later = counted(own, DAYS[4])
     other = counted(own, FIRST, COUNTED.replace("SUM(minutes)", "SUM(minutes * minutes)"))
     fewer = counted(own, FIRST, COUNTED.replace(", SUM(minutes) AS m", ""))
     for planned, last in ((later, FIRST), (later, DAYS[5]), (other, FIRST), (fewer, FIRST)):
         with pytest.raises(CounterRefused, match="measured otherwise now"):
-            draw_tick(ledger, request(own), counter, planned, last, own)
+            ticked(own, ledger, planned, last)
     assert [r.entry.kind for r in ledger.history()] == [EntryKind.COUNTER]
 
 

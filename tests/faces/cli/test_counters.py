@@ -61,7 +61,7 @@ def test_in_the_shell_and_by_a_cursor(dpsql: Call, trips: Trips) -> None:
         assert cursor.execute("RECEIVE DP COUNTER rides").fetchone()[:2] == ("rides", "ρ 0.02")  # type: ignore[index]
         assert len(cursor.execute("SELECT * FROM dpsql.rides").fetchall()) == 4
         assert cursor.execute("SHOW dpsql.counters").fetchone()[0] == "rides"  # type: ignore[index]
-        with pytest.raises(api.Error, match="only the making of a counter is explained"):
+        with pytest.raises(api.Error, match="dropping a counter is free"):
             cursor.execute("EXPLAIN DROP DP COUNTER rides")
     with api.connect(trips.policy, analyst="ana") as con:
         assert con.execute("DROP DP COUNTER rides").fetchone()[0] == "rides"  # type: ignore[index]

@@ -15,12 +15,14 @@ Example:
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.functions.registry import literal
 from dpsql.core.functions.value import MISSING, Domain, Value, type_range
 from dpsql.core.ir.expressions import Column, LiteralValue
 from dpsql.core.ir.nodes import Values
+from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import hull, point
 
 
@@ -39,11 +41,18 @@ def _compared(value: LiteralValue) -> LiteralValue:
     return "nan" if isinstance(value, float) and value != value else value
 
 
+def _in_order(value: LiteralValue) -> Any:
+    return value
+
+
 def _value(column: Column, held: list[LiteralValue]) -> Value:
     present = list(dict.fromkeys(v for v in held if v is not None))
     found = Value(column.type, range=type_range(column.type), nullable=None in held)
     if present:
-        written = [literal(v, column.type) for v in present]
+        ends = present
+        if column.type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DATE):  # between which all others are
+            ends = [min(present, key=_in_order), max(present, key=_in_order)]
+        written = [literal(v, column.type) for v in ends]
         span = written[0].interval
         for other in written[1:]:
             span = hull(span, other.interval)

@@ -21,7 +21,7 @@ from dpsql.core.ir.types import BOOLEAN, SqlType
 def _type(args: Args) -> SqlType:
     count(args, 2, -1)
     if not all(a.is_constant for a in args[1:]):
-        raise SignatureError("expects a list of literals; write x = y OR … to compare with columns")
+        raise SignatureError("expects a list of literals", "write x = y OR … to compare with columns")
     for a in args[1:]:
         comparable(args[0], a)
     comparable(*args)

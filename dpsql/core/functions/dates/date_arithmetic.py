@@ -58,7 +58,7 @@ def _shift_type(args: Args) -> SqlType:
             raise SignatureError("expects a literal INTERVAL of at most 10,000 years")
         return TIMESTAMP
     if day.type.kind is Kind.TIMESTAMP and step.type.kind is Kind.INTEGER:
-        raise SignatureError("cannot add a number to a TIMESTAMP; name the unit: x + INTERVAL 3 DAY")
+        raise SignatureError("cannot add a number to a TIMESTAMP", "name the unit: x + INTERVAL 3 DAY")
     raise SignatureError(f"cannot add {step.type} and {day.type}")
 
 
@@ -68,7 +68,7 @@ def _sub_type(args: Args) -> SqlType:
     if a.kind is Kind.DATE and b.kind is Kind.DATE:
         return BIGINT
     if a.temporal and b.temporal:
-        raise SignatureError("the difference of timestamps has no unit; name it: date_diff('second', y, x)")
+        raise SignatureError("the difference of timestamps has no unit", "name it: date_diff('second', y, x)")
     if not a.temporal:
         raise SignatureError(f"cannot subtract {b} from {a}")
     return _shift_type(args)

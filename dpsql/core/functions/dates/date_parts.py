@@ -175,7 +175,9 @@ def named_part(args: Args) -> DatePart:
     name = constant_text(args[0], "the part").lower()
     part = BY_NAME.get(name)
     if part is None:
-        raise SignatureError(f"does not know the part '{name}'; it knows {', '.join(p.name for p in PARTS)} and epoch")
+        raise SignatureError(
+            f"does not know the part '{name}'", f"it knows {', '.join(p.name for p in PARTS)} and epoch"
+        )
     return part
 
 

@@ -40,7 +40,7 @@ def unit_of(a: Value) -> str:
     """The unit that a literal argument names, singular."""
     name = constant_text(a, "the unit").lower()
     if name not in UNITS:
-        raise SignatureError(f"does not know the unit '{name}'; it knows {', '.join((*FIXED, *CALENDAR))}")
+        raise SignatureError(f"does not know the unit '{name}'", f"it knows {', '.join((*FIXED, *CALENDAR))}")
     return UNITS[name]
 
 

@@ -29,7 +29,7 @@ def _type(args: Args) -> SqlType:
     most = 12_000 // CALENDAR[unit] if unit in CALENDAR else _LONGEST // FIXED[unit]
     n = constant_int(args[1], 1, most, f"the number of {unit}s")
     if args[0].type.kind is Kind.DATE and unit in FIXED and n * FIXED[unit] % DAY_US:
-        raise SignatureError(f"a DATE has no {unit}s; bucket whole days, or CAST(x AS TIMESTAMP)")
+        raise SignatureError(f"a DATE has no {unit}s", "bucket whole days, or CAST(x AS TIMESTAMP)")
     return args[0].type if args[0].type.temporal else DATE
 
 

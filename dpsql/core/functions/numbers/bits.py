@@ -22,7 +22,7 @@ def _type(args: Args) -> SqlType:
         integer(a)
     found = integer_type_for(iv.hull(stored(args[0]), stored(args[1])), INTEGER, BIGINT)
     if found is None:
-        raise SignatureError("expects integers of at most 64 bits; convert them first: CAST(… AS BIGINT)")
+        raise SignatureError("expects integers of at most 64 bits", "convert them first: CAST(… AS BIGINT)")
     return found
 
 

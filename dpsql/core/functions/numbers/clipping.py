@@ -46,7 +46,9 @@ def clip_bounds(args: Args) -> tuple[Exact, Exact]:
 def _calendar_ends(args: Args) -> tuple[Exact, Exact]:
     lower, upper = (a.interval.lo if a.constant is not None and a.type == args[0].type else None for a in args[1:3])
     if lower is None or upper is None:
-        raise SignatureError(f"expects bounds of type {args[0].type}; CLIP(day, DATE '2024-01-01', DATE '2024-12-31')")
+        raise SignatureError(
+            f"expects bounds of type {args[0].type}", "CLIP(day, DATE '2024-01-01', DATE '2024-12-31')"
+        )
     if lower > upper:
         raise SignatureError("expects the earlier bound first")
     return lower, upper
@@ -85,7 +87,7 @@ def _clip_type(args: Args) -> SqlType:
     if t.kind is Kind.DOUBLE:
         return DOUBLE
     if Kind.DOUBLE in (args[1].type.kind, args[2].type.kind) and (lo.denominator > 1 or hi.denominator > 1):
-        raise SignatureError(f"expects bounds of type {t}; write them without an exponent")
+        raise SignatureError(f"expects bounds of type {t}", "write them without an exponent")
     held = iv.clamp(stored(args[0]), lo, hi)
     scale = max(t.scale, *(a.type.scale for a in args[1:]))
     if t.kind is Kind.INTEGER and lo.denominator == hi.denominator == 1:

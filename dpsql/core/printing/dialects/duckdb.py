@@ -20,6 +20,7 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
 from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
 from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
 from dpsql.core.printing.dialects.duckdb_total import attempted, attempted_cast
+from dpsql.core.printing.many_rows import listed
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
@@ -224,6 +225,19 @@ class DuckDB(Dialect):
 
     def values(self, rows: Sequence[str], names: Sequence[str], alias: str) -> str:
         return f"(VALUES {', '.join(f'({row})' for row in rows)}) AS {alias}({', '.join(names)})"
+
+    def many_values(
+        self, names: Sequence[str], types: Sequence[SqlType], rows: Sequence[tuple[LiteralValue, ...]], alias: str
+    ) -> str | None:
+        columns = listed(names, types, rows)
+        if columns is None:
+            return None
+        apart = ", ".join(f"unnest(CAST('[{c.elements}]' AS {c.type.name}[])) AS {c.name}" for c in columns)
+        shown = ", ".join(
+            c.name if c.texts is None else f"list_extract([{', '.join(map(self.text, c.texts))}], {c.name}) AS {c.name}"
+            for c in columns
+        )
+        return f"(SELECT {shown} FROM (SELECT {apart})) AS {alias}"
 
     # --- functions -------------------------------------------------------------------------------------------------
 

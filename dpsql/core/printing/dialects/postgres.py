@@ -21,6 +21,7 @@ from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
 from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
 from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
+from dpsql.core.printing.many_rows import ListedColumn, listed
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
@@ -218,6 +219,23 @@ class Postgres(Dialect):
 
     def values(self, rows: Sequence[str], names: Sequence[str], alias: str) -> str:
         return f"(VALUES {', '.join(f'({row})' for row in rows)}) AS {alias}({', '.join(names)})"
+
+    def many_values(
+        self, names: Sequence[str], types: Sequence[SqlType], rows: Sequence[tuple[LiteralValue, ...]], alias: str
+    ) -> str | None:
+        columns = listed(names, types, rows)
+        if columns is None:
+            return None
+        apart = ", ".join(f"CAST('{{{c.elements}}}' AS {type_name(c.type)}[])" for c in columns)
+
+        def shown(c: ListedColumn) -> str:
+            if c.texts is None:
+                return c.name
+            texts = ", ".join(map(self.text, c.texts))
+            return f"{_bytewise(f'(ARRAY[{texts}])[{c.name}]')} AS {c.name}"
+
+        source = f"unnest({apart}) AS {alias}({', '.join(names)})"
+        return f"(SELECT {', '.join(map(shown, columns))} FROM {source}) AS {alias}"
 
     # --- functions -------------------------------------------------------------------------------------------------
 

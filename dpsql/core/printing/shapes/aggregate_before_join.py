@@ -11,11 +11,10 @@ filter on the one side may make the join the cheaper start, so that case is left
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import (
     BoundContributions,
@@ -47,7 +46,7 @@ class Early:
 
 
 def early(
-    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
+    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: Mapping[Node, str]
 ) -> Early | None:
     """How to aggregate before the join under a bounding node; None unless every condition above is met."""
     (keyed,) = below.inputs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import BoundContributions, Node, Release
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.dialect import Again, Dialect
@@ -17,7 +17,7 @@ from dpsql.diagnostics.errors import Rejected
 
 
 def statements(
-    release: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
+    release: Tagged[Facts], d: Dialect, tables: TableNames, released: Mapping[Node, str]
 ) -> tuple[Statement, ...]:
     """The statements of one release; every component is in exactly one of them.
 

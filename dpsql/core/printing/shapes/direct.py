@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import (
     Comoment,
     Component,
@@ -34,7 +33,7 @@ from dpsql.core.printing.waist import conditions, text, waist
 
 
 def direct(
-    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
+    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: Mapping[Node, str]
 ) -> tuple[Statement, ...]:
     """SELECT keys, aggregates FROM … GROUP BY keys."""
     found, ids = [], sorted(below.fact.ids)

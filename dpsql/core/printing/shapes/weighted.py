@@ -19,7 +19,6 @@ from functools import partial
 
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.public_groups import released_groups
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, RowCount, SharedUnits, ValueSum
 from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Column
@@ -99,7 +98,7 @@ class _Parts:
 
 
 def weighted(
-    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: ByIdentity[Node, str]
+    node: Release, below: Tagged[Facts], d: Dialect, tables: TableNames, released: Mapping[Node, str]
 ) -> tuple[Statement, ...]:
     """The statement for counts and sums, one for each COUNT(DISTINCT …), and one for each histogram."""
     bounding, limits = below.node, below.fact.contribution

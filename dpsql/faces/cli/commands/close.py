@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from os import PathLike
 
 from dpsql.api.connection import connect
-from dpsql.core.ir.periods import words
-from dpsql.core.ledger import closings
-from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.tables import Table
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.faces.cli import exits
+from dpsql.frontend.text.period_statements import ClosePeriods, PeriodStatement, ReopenPeriods
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
 from dpsql.service.accounts.ledgers import open_ledger, place_of
+from dpsql.service.counters.closing import change_periods, growing_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +32,32 @@ class Closing:
 def run(file: str, asked: Closing, ledger: str | PathLike[str] | None) -> int:
     """Raises dpsql.Error if policy or ledger cannot be opened, or the days are no periods."""
     policy = understood(load_policy(file))
-    table = _table(policy, asked.table)
-    through = None if asked.through is None else _day(asked.through)
-    days = None if asked.reopen is None else (_day(asked.reopen[0]), _day(asked.reopen[1]))
-    if (through is None) is (days is None):
+    if (asked.through is None) is (asked.reopen is None):
         raise reject(
             "DP903", "say what is closed, or what is opened again", help=["--through DATE  or  --reopen FROM TO"]
         )
+    statement: PeriodStatement
+    if asked.through is not None:
+        statement = ClosePeriods(asked.table, _day(asked.through))
+    else:
+        assert asked.reopen is not None
+        statement = ReopenPeriods(asked.table, _day(asked.reopen[0]), _day(asked.reopen[1]))
+    growing_table(policy, asked.table)
     place = place_of(policy, ledger)
     if place is None:
         raise reject("DP903", "a ledger in memory keeps no periods", help=["name a file or a database: --ledger"])
     opened = open_ledger(policy, place)
     try:
-        if through is not None:
-            found = closings.close(opened, policy, table, through)
-        else:
-            assert days is not None
-            found = closings.reopen(opened, policy, table, days)
+        found = change_periods(opened, policy, statement)
         opened.finish()
-        waiting = [c.frozen.name for c in opened.counters() if not c.over and c.frozen.table == table.name]
+        waiting = [c.frozen.name for c in opened.counters() if not c.over and c.frozen.table == found.table.name]
     finally:
         opened.close()
-    assert table.grows is not None
-    print(f"{table.name}: read are  {words(table.grows.readable(found)) or 'no periods'}", file=sys.stderr)
-    if through is not None and waiting:
+    print(f"{found.table.name}: read are  {found.read}", file=sys.stderr)
+    if found.reopened is not None:
+        print(found.remark, file=sys.stderr)
+    elif waiting:
         _tick(file, ledger, waiting)
-    if days is not None:
-        print(f"what was stored of {words((days,))} is served no longer; what was spent stays spent", file=sys.stderr)
     return exits.OK
 
 
@@ -78,22 +75,6 @@ def _tick(file: str, ledger: str | PathLike[str] | None, names: list[str]) -> No
     for each in found:
         lost = "" if each.lost is None else f"; {each.lost} is not: {each.why}:  TICK DP COUNTER {each.name}"
         print(f"counter {each.name}: counted through {each.through}{lost}", file=sys.stderr)
-
-
-def _table(policy: Policy, name: str | None) -> Table:
-    growing = closings.tables_that_grow(policy)
-    if name is None:
-        if len(growing) == 1:
-            return growing[0]
-        named = ", ".join(t.name for t in growing)
-        raise reject(
-            "DP903", f"several tables grow: {named}" if growing else "no table of the policy grows",
-            help=["--table NAME" if growing else "tables.NAME:  grows: {by: day, every: day, from: 2026-01-01}"],
-        )  # fmt: skip
-    found = policy.table(name)
-    if found is None:
-        raise reject("DP903", f"the policy has no table {name!r}", help=[f"--table {t.name}" for t in growing])
-    return found
 
 
 def _day(text: str) -> dt.date:

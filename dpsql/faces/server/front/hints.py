@@ -25,6 +25,8 @@ _CALLS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"plan the query in this session.*", "run the statement again"),
         (r";  in Python  \S+$|  \(in Python .*\)$", ""),
         (r"^(\w+) = on$", r"SET \1 = on"),
+        (r"--through (\d{4}-\d\d-\d\d)", r"CLOSE DP PERIODS THROUGH DATE '\1'"),
+        (r"--table NAME,  or  OF NAME  at a server", "CLOSE DP PERIODS OF NAME THROUGH DATE '…'"),
         (r"open it again with dpsql\.connect\(…\)", "connect again"),
         (r"dpsql\.connect\(.*", ""),
         (r"render it first:  --templater.*", "render the template, and send the SQL that comes of it"),

@@ -11,7 +11,7 @@
         defaults: {epsilon: 0.1, delta: 1e-9, intervals: true}
         ceilings: {per_query: {epsilon: 0.5}, per_hour: {epsilon: 1}, per_day: {epsilon: 2}, statements: 100,
           least_epsilon: 0.01}
-        may: [summaries]                # CREATE and DROP DP SUMMARY; left out: neither
+        may: [summaries, counters]      # CREATE and DROP of these; periods: CLOSE DP PERIODS; left out: nothing
         databases: [clinic]             # of the server, and what is made up of them; left out: its only one
 
     oidc: {issuer: https://login.example.org/clinic, client: dpsql, secret_file: oidc-secret, claim: sub}
@@ -55,7 +55,7 @@ from dpsql.policy.issues import Issue, did_you_mean, dotted, listed, shown
 if TYPE_CHECKING:
     from dpsql.core.policy.positions import Loc, Places
 
-RIGHTS: Final = ("summaries",)
+RIGHTS: Final = ("summaries", "counters", "periods")
 """What a login may be allowed besides queries."""
 _ADD: Final = "dpsql user add NAME  prints the lines of one"
 

@@ -22,7 +22,6 @@ from dpsql.faces.server.web.pages.query import WrittenForm
 from dpsql.faces.server.web.pages.reference import WireAddress
 from dpsql.faces.server.web.session_asking import WaitingClient, no_values
 from dpsql.faces.server.web.site import House, Page, Site, Visit
-from dpsql.frontend.text.summary_statements import DROP
 
 _MOST_KEPT: Final = 2_000
 _FREE: Final = ("SHOW", "EXPLAIN")
@@ -60,7 +59,10 @@ class Console(Site):
         budgets = await visit.asker.rows("SELECT * FROM dpsql.budget")
         spending = await visit.asker.rows("SELECT * FROM dpsql.spending")
         periods = await visit.asker.rows("SELECT * FROM dpsql.periods")
-        return account.budget(visit.frame, login.account, budgets, spending, _ceilings(login.ceilings), periods)
+        closed = await visit.asker.rows("SELECT * FROM dpsql.closed_periods")
+        counters = await visit.asker.rows("SELECT * FROM dpsql.counters") if closed else []
+        ceilings = _ceilings(login.ceilings)
+        return account.budget(visit.frame, login.account, budgets, spending, ceilings, periods, closed, counters)
 
     async def _history(self, visit: Visit) -> bytes:
         rows = await visit.asker.rows("SELECT * FROM dpsql.history")
@@ -104,8 +106,8 @@ class Console(Site):
                 raise no_values()
             if described.command in _FREE:
                 return await self._answer(visit, written, settings)
-            if described.command == DROP:
-                return query.drop(frame, written)
+            if described.command in query.WITHOUT_A_PRICE:
+                return query.without_a_price(frame, written, described.command)
             cost = await visit.asker.cost(written.sql, (), settings)
             visit.asker.note(written.sql)
             curve = await visit.asker.curve(written.sql, settings) if cost.errors and cost.plan else []

@@ -7,11 +7,15 @@ from typing import Final
 
 from starlette.responses import Response
 
+from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.faces.server.refusal_counts import Refusals
-from dpsql.faces.server.statements import AuditEvent
+from dpsql.faces.server.statements import AuditEvent, Refused, StatementSettings
 from dpsql.faces.server.visitors import Visited, Visitor
 from dpsql.faces.server.web.pages import custody, reference
+from dpsql.faces.server.web.session_asking import WaitingClient
 from dpsql.faces.server.web.site import House, Page, Site, Visit, html
+from dpsql.frontend.text.period_statements import CLOSE
+from dpsql.frontend.text.quoted_names import quoted
 
 _OF_REPORT: Final = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; "
@@ -35,6 +39,7 @@ class Custodian(Site):
             ("/", ("GET",), self._accounts),
             ("/refusals", ("GET",), self._refused),
             ("/sessions", ("GET", "POST"), self._sessions),
+            ("/periods", ("GET", "POST"), self._periods),
             ("/ledger", ("GET",), self._ledger),
             ("/policy", ("GET",), self._policy),
             (reference.REPORT, ("GET",), self._report),
@@ -67,6 +72,25 @@ class Custodian(Site):
                 said = "ended" if ending else "stopped"
         visitors = [(number, v) for number, door in enumerate(self._doors) for v in there(door)]
         return custody.sessions(visit.frame, visitors, said)
+
+    async def _periods(self, visit: Visit) -> bytes:
+        said, refused = "", tuple[Diagnostic, ...]()
+        if visit.request.method == "POST":
+            waiting = WaitingClient(visit.request.receive)
+            through, table = visit.form.get("through", ""), visit.form.get("table", "")
+            sql = f"{CLOSE} OF {quoted(table)} THROUGH DATE '{through.replace(chr(39), '')}'"
+            try:
+                given = await visit.asker.typed(sql, None, StatementSettings(), waiting)
+                said = "; ".join(f"{row[0]!s}: {row[3]!s}" for row in given.answer.rows)
+            except Refused as error:
+                refused = tuple(error.diagnostics)
+            finally:
+                waiting.close()
+        closed = await visit.asker.rows("SELECT * FROM dpsql.closed_periods")
+        periods = await visit.asker.rows("SELECT * FROM dpsql.periods_of_all") if closed else []
+        counters = await visit.asker.rows("SELECT * FROM dpsql.counters") if closed else []
+        may = "periods" in visit.session.login.may
+        return custody.periods(visit.frame, closed, periods, counters, said, refused, may=may)
 
     async def _ledger(self, visit: Visit) -> bytes:
         rows = await visit.asker.rows("SELECT * FROM dpsql.ledger")

@@ -27,7 +27,6 @@ from dpsql.faces.server.statements import (
 )
 from dpsql.faces.server.web.guard import Message
 from dpsql.faces.server.web.sessions import MOST_RUNNING, WebSession
-from dpsql.frontend.text.summary_statements import CREATE
 
 Columns = tuple[tuple[str, SqlType], ...]
 Operator = tuple[int, str, tuple[str, ...]]
@@ -171,7 +170,7 @@ class Asker:
         own = self._session.login.defaults
         clause = _SAYS_EPSILON.search(sql) is not None
         said = (settings.epsilon, settings.rho, own.epsilon, own.rho)
-        unsaid = command != CREATE and not (any(said) or clause or self._has_default)  # a summary is refused without
+        unsaid = command in ("SELECT", "BATCH") and not (any(said) or clause or self._has_default)  # else: refused
         return Cost(
             priced.charged,
             {name: width if isinstance(width, float) else None for name, width in errors.items()},

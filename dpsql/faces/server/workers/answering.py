@@ -16,25 +16,29 @@ from dpsql.answers.results.interval_columns import places_of_ends, rows_with_end
 from dpsql.answers.results.summary_rows import DROPPED, MADE, made
 from dpsql.core.ir.types import BOOLEAN, DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
-from dpsql.core.privacy_loss import NO_LOSS, largest, remaining
+from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
 from dpsql.diagnostics.diagnostic import Diagnostic
-from dpsql.diagnostics.errors import EngineError, Error
-from dpsql.diagnostics.note import Note, Rank, Topic
+from dpsql.diagnostics.errors import EngineError, Error, reject
+from dpsql.diagnostics.note import NOTHING_RAN, Note, Rank, Topic
 from dpsql.faces.server.account_relations import RELATIONS, named_in, whole, with_rows
 from dpsql.faces.server.asked import DIALECT, asked
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.faces.server.workers.batch_runs import batch_reply
 from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now, require_asked
+from dpsql.faces.server.workers.counter_runs import RunSteps, counter_reply
 from dpsql.faces.server.workers.cut import TOO_MUCH, Cut
 from dpsql.faces.server.workers.kept_answers import KeptAnswers
 from dpsql.faces.server.workers.notices import cost_told, price_told, sendable, summary_cost_told, told, too_many_rows
 from dpsql.faces.server.workers.own_account import rows_of, standing
 from dpsql.faces.server.workers.worker_messages import Ask, Reply
+from dpsql.frontend.text.counter_statements import CounterStatement, CreateCounter, counter_statement, relations_named
+from dpsql.frontend.text.period_statements import ClosePeriods, PeriodStatement, ReopenPeriods, period_statement
 from dpsql.frontend.text.summary_statements import CREATE, DROP, DropSummary, SummaryStatement, summary_statement
 from dpsql.planner.costs.answer_size import known_size
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.explain.stable_json import dumps
 from dpsql.planner.plan import Plan
+from dpsql.service.counters import counter
 from dpsql.service.planning.planning import WrittenQuery
 from dpsql.service.service import Service
 from dpsql.service.session import Session
@@ -96,8 +100,12 @@ class WorkerAnswering:
         session = self._service.session(ask.account, None, ceilings)
         if ask.batch:
             return batch_reply(ask, session, self._rows, lambda plan: self._run(ask, session, plan))
+        if ask.wish == "given":
+            return Reply(ask.id, _given(session, ask.sql))
         if (statement := summary_statement(ask.sql)) is not None:
             return self._summary(ask, session, statement)
+        if (own := counter_statement(ask.sql) or period_statement(ask.sql)) is not None:
+            return self._counter(ask, session, own)
         if ask.wish == "look" and not ask.settings.intervals and (name := whole(ask.sql)) is not None:
             return self._whole(ask, session, name)
         sql, moved = ask.sql, 0
@@ -137,7 +145,7 @@ class WorkerAnswering:
                 plan = session.planned(question, asked(ask.settings))
                 held = self._held(ask, session, plan)
                 if held is None and not plan.bid.unpriced:
-                    self._require_asked(ask, plan)
+                    self._require_asked(ask, plan.loss)
                 if held is None and (size := known_size(plan)) is not None and size > self._rows:
                     raise Error([too_many_rows(self._rows, is_paid=False)])
                 return Reply(ask.id, held, plan=plan.hash)
@@ -147,23 +155,37 @@ class WorkerAnswering:
                 release, entry = self._run(ask, session, plan)
                 answer = self._shown(ask, session, release)
                 return Reply(ask.id, replace(answer, entry=entry, warnings=warnings), plan=plan.hash)
-            case "spent" | "entry" | "stopped":
+            case "spent" | "entry" | "stopped" | "given":
                 raise AssertionError(ask.wish)
 
     def _run(self, ask: Ask, session: Session, plan: Plan) -> tuple[Release, str]:
-        """Charge and run; the answer, and the ledger's entry, "" where nothing was charged.
+        """Charge and run; the answer, and the ledger's entry, "" where nothing was charged."""
+        entries: list[str] = []
+
+        def run(steps: RunSteps) -> Release:
+            def charging(entry: str) -> None:
+                if not entries:
+                    self._require_asked(ask, plan.loss)
+                entries.append(entry)
+                steps.charging(entry)
+
+            return session.run(plan, charging=charging, leaving=steps.leaving, drawing=steps.drawing)
+
+        release: Release = self._steps(ask, session.names(plan), run)
+        return release, entries[-1] if entries and release.spent != NO_LOSS else ""
+
+    def _steps(self, ask: Ask, names: frozenset[str], run: Callable[[RunSteps], Any]) -> Any:
+        """What a run gives that holds these names.
 
         What is charged when others have drawn would tell when they had: it is not. So is what waits for one of them.
         """
-        entries: list[str] = []
-        cut = Cut(self._service)
+        cut, begun = Cut(self._service), False
 
         def charging(entry: str) -> None:
-            if not entries:
-                if self._draws:
-                    raise _Later
-                self._require_asked(ask, plan)
-            entries.append(entry)
+            nonlocal begun
+            if not begun and self._draws:
+                raise _Later
+            begun = True
             self._charging(ask.id, entry)
 
         def drawing() -> None:
@@ -176,24 +198,33 @@ class WorkerAnswering:
             cut.__exit__()
             self._leaving(ask.id)
 
-        names = session.names(plan)
         with self._naming:
             if any(names & others for others in self._names.values()):
                 raise _Later
             self._names[ask.id] = names
         try:
-            release = session.run(plan, charging=charging, leaving=leaving, drawing=drawing)
+            return run(RunSteps(charging, drawing, leaving))
         finally:
             cut.__exit__()
             with self._naming:
                 del self._names[ask.id]
                 self._draws = self._draws and bool(self._names)
-        return release, entries[-1] if entries and release.spent != NO_LOSS else ""
 
-    def _require_asked(self, ask: Ask, plan: Plan) -> None:
+    def _require_asked(self, ask: Ask, loss: PrivacyLoss) -> None:
         """Raises Rejected DP413. The parts of a summary are no statements of their own."""
         ceilings = replace(ask.ceilings, least_epsilon=None) if summary_statement(ask.sql) else ask.ceilings
-        require_asked(self._spending, ask.account, ceilings, plan.loss, dt.datetime.now(dt.UTC))
+        require_asked(self._spending, ask.account, ceilings, loss, dt.datetime.now(dt.UTC))
+
+    def _counter(self, ask: Ask, session: Session, statement: CounterStatement | PeriodStatement) -> Reply:
+        if self._service.free and isinstance(statement, ClosePeriods | ReopenPeriods):
+            raise reject(
+                "DP903", "nobody closes periods of made-up rows: as many are closed as there are rows of",
+                help=["connect to the database of the true rows"], notes=[NOTHING_RAN],
+            )  # fmt: skip
+        if ask.wish == "look" and ask.form == "0" and isinstance(statement, CreateCounter):
+            own = counter.CounterQuery(session, statement, ask.sql)
+            self._require_asked(ask, own.cost(ask.settings.epsilon, rho=ask.settings.rho))
+        return counter_reply(ask, session, statement, lambda names, run: self._steps(ask, names, run))
 
     def _summary(self, ask: Ask, session: Session, statement: SummaryStatement) -> Reply:
         """Drop one; explain one; or make one: each part is a run of its own, which leaves at its own moment.
@@ -305,6 +336,16 @@ def _spent(service: Service) -> Answer:
     return Answer(
         (*((name, VARCHAR) for name in ("what", "unit", "account")), *((part, DOUBLE) for part in parts)), rows
     )
+
+
+def _given(session: Session, sql: str) -> Answer:
+    """Columns of the counters that a text reads, in order. Raises Rejected DP903: the account has not got one."""
+    rows = [
+        (given.name, given.of_days is not None, name, type_.name)
+        for given in session.given_relations(relations_named(sql))
+        for name, type_ in given.columns
+    ]
+    return Answer((("name", VARCHAR), ("of_days", BOOLEAN), ("column", VARCHAR), ("type", VARCHAR)), rows)
 
 
 def _price_of(service: Service, id: str) -> Answer:

@@ -53,7 +53,7 @@ def batch_reply(ask: Ask, session: Session, rows: int, run: Callable[[Plan], tup
         case "run":
             release, entry = run(plan)
             return Reply(ask.id, replace(answered(release), entry=entry, warnings=refused), plan=plan.hash)
-        case "spent" | "entry" | "stopped":
+        case "spent" | "entry" | "stopped" | "given":
             raise AssertionError(f"{ask.wish} is no wish of a batch")
 
 

@@ -76,6 +76,11 @@ def summary_cost_told(session: Session, making: SummaryMaking) -> Answer:
     return replace(_cost(session, largest(total(making.charges).values()), widths), notices=making.notes)
 
 
+def counter_cost_told(session: Session, loss: PrivacyLoss, widths: Mapping[str, float]) -> Answer:
+    """EXPLAIN (COST) about a counter: its price in each period, the ± of one period, the rest as of a query."""
+    return _cost(session, NO_LOSS if session.service.free else loss, dict(widths))
+
+
 def _cost(session: Session, loss: PrivacyLoss, widths: Mapping[str, float | None]) -> Answer:
     remaining = session.budget.remaining
     left = left_text(remaining)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from dpsql import __version__
+from dpsql.answers.results import counter_rows
 from dpsql.answers.results.summary_rows import listed
+from dpsql.core.ledger.closings import tables_that_grow
 from dpsql.core.ledger.failures import counted
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.policy.policy import Policy
@@ -28,7 +30,10 @@ def rows_of(session: Session, names: Collection[str], spending: AccountSpending)
         "history": _history,
         "tables": _tables,
         "summaries": _summaries,
+        "counters": _counters,
+        "closed_periods": _closed_periods,
         "periods": _periods,
+        "periods_of_all": _periods_of_all,
         "spending": _spending,
         "accounts": _accounts,
         "spending_of_all": _spending_of_all,
@@ -62,20 +67,53 @@ def _history(session: Session, story: SpendingStory) -> list[Row]:
     return found
 
 
+def _counters(session: Session, _: SpendingStory) -> list[Row]:
+    return counter_rows.listed(session.counters)
+
+
+def _closed_periods(session: Session, _: SpendingStory) -> list[Row]:
+    found, closed = list[Row](), session.service.closed_periods()
+    for table in tables_that_grow(session.policy):
+        assert table.grows is not None
+        days = table.grows.readable(closed.get(table.name))
+        first, last = (days[0][0], days[-1][1]) if days else (None, None)
+        found.append((table.name, table.grows.by, table.grows.every, first, last))
+    return found
+
+
 def _periods(session: Session, _: SpendingStory) -> list[Row]:
-    policy, ledger, account = session.policy, session.ledger, session.analyst
-    caps, found = limits_of(policy, ledger, account), list[Row]()
+    own = session.analyst
+    return [(unit, *days, *parts) for unit, who, *days, parts in _by_period(session, [own]) if who == own]
+
+
+def _periods_of_all(session: Session, _: SpendingStory) -> list[Row]:
+    accounts = {a.analyst for a in session.ledger.accounts() if a.analyst is not None}
+    return [
+        (unit, who, *days, *parts)
+        for unit, who, *days, parts in _by_period(session, [None, *sorted(accounts)], MOST_POINTS)
+    ]
+
+
+def _by_period(
+    session: Session, accounts: Sequence[str | None], newest: int | None = None
+) -> Iterator[tuple[str, str | None, dt.date | None, dt.date | None, list[float | None]]]:
+    """Unit, account, first and last day of a stretch, spent and left of each part. None: all accounts together.
+
+    newest: how many stretches of each account.
+    """
+    policy, ledger = session.policy, session.ledger
     for unit, tables in policy.by_period.items():
         first_day = min(table.grows.first for table in tables if table.grows is not None)
-        own, all_ = ledger.by_period(unit, account), ledger.by_period(unit)
-        for (first, last), spent, total in stretches(own, all_, first_day):
-            limits = [(caps.analyst.get(unit), spent), (caps.total.get(unit), total)]
-            left = [remaining(cap, loss) for cap, loss in limits if cap is not None]
-            parts: list[float | None] = []
-            for part in ("epsilon", "delta", "rho"):
-                parts += [float(getattr(spent, part)), _number(min((getattr(x, part) for x in left), default=None))]
-            found.append((unit, first, last, *parts))
-    return found
+        all_ = ledger.by_period(unit)
+        for who in accounts:
+            caps, own = limits_of(policy, ledger, who or "*"), all_ if who is None else ledger.by_period(unit, who)
+            for (first, last), spent, total in [*stretches(own, all_, first_day)][-newest if newest else 0 :]:
+                limits = [(None if who is None else caps.analyst.get(unit), spent), (caps.total.get(unit), total)]
+                left = [remaining(cap, loss) for cap, loss in limits if cap is not None]
+                parts: list[float | None] = []
+                for part in ("epsilon", "delta", "rho"):
+                    parts += [float(getattr(spent, part)), _number(min((getattr(x, part) for x in left), default=None))]
+                yield unit, who, first, last, parts
 
 
 def _spending(session: Session, story: SpendingStory) -> list[Row]:

@@ -30,11 +30,11 @@ from dpsql.faces.server.statements import Answer, Ceilings, StatementSettings, V
 LONGEST: Final = 2**28
 """Bytes of one line."""
 
-Wish = Literal["look", "run", "explain", "cost", "spent", "entry", "stopped"]
+Wish = Literal["look", "run", "explain", "cost", "spent", "entry", "stopped", "given"]
 """look: the answer if nothing is charged for it. run: charge and run. explain, cost: what a run would do. spent: what
 every account has spent, for the custodian; there is no statement then. entry: the price of the ledger's entry whose
 id stands in place of the statement, and whether its run has failed; no row if it was not made. stopped: the run of this
-entry is ended by the server, and is no failure."""
+entry is ended by the server, and is no failure. given: the columns of the counters that a text reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from dpsql.core.policy.tables import Column as Declared
 from dpsql.core.policy.tables import Table
 from dpsql.core.printing.computed import computed_sql
 from dpsql.core.printing.dialect import Dialect
-from dpsql.diagnostics.diagnostic import Diagnostic, Mark, Source, Span
+from dpsql.diagnostics.diagnostic import Diagnostic, ForCustodian, Mark, Source, Span
 from dpsql.diagnostics.errors import CannotOpen, Rejected, reject
 from dpsql.frontend.bind.expressions.function_names import aggregate_name
 from dpsql.frontend.bind.statement import bind
@@ -199,7 +199,7 @@ def _helps(d: Diagnostic, code: str, policy: Policy) -> tuple[str, ...]:
     """The repairs that are the custodian's, who reads them. A view can have what the policy's data is not asked for."""
     if code == "DP105" or (policy.server is not None and d.mark is Mark.DECLARABLE):
         return (_TABLE if policy.server is not None and policy.server.kind == "spark" else _VIEW,)
-    return tuple(h.removeprefix("custodian: ") for h in d.help)
+    return tuple(h.own if isinstance(h, ForCustodian) else h for h in d.help)
 
 
 def _within(span: Span | None, text: str) -> Span:

@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.ir.step_count import take
+from dpsql.diagnostics.diagnostic import ForCustodian
 from dpsql.frontend.text.lexer import tokens
 
 LISTED: Final = "the SQL reference lists the accepted functions and operators"
@@ -16,9 +17,8 @@ _LONGEST: Final = 60
 _FORMAT = "write  strftime(x, '%Y-%m')"
 _VALUE = "write the value itself, or pass it as a parameter"
 _SHIFT = "write  x + INTERVAL 7 DAY"
-FROM_JSON: Final = (
-    "custodian: declare its values as columns, in the policy:  "
-    "profile_city: {from: \"profile ->> '$.city'\", type: varchar}"
+FROM_JSON: Final = ForCustodian(
+    "declare its values as columns, in the policy:  profile_city: {from: \"profile ->> '$.city'\", type: varchar}"
 )
 _BUCKETS = "write  CAST(floor(x / 100) AS INTEGER)"
 

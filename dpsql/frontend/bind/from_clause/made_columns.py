@@ -18,7 +18,7 @@ from sqlglot import exp
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.step_count import take
 from dpsql.core.policy.derived import Derived, DerivedError, parse_derived
-from dpsql.diagnostics.diagnostic import Mark, Span
+from dpsql.diagnostics.diagnostic import ForCustodian, Mark, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.bind.scope import VisibleColumn
 from dpsql.frontend.text.spans import span_of
@@ -75,7 +75,7 @@ def unmade(node: exp.Expr, text: str) -> Rejected | None:
     made = [example, *found][-1]  # of p.x ->> 'y' the reading in which p is a table
     return reject(
         "DP105", what, span=_whole(node, text),
-        help=[f"custodian: declare its values as columns, in the policy:  {line(made)}"], mark=Mark.DECLARABLE,
+        help=[ForCustodian(f"declare its values as columns, in the policy:  {line(made)}")], mark=Mark.DECLARABLE,
     )  # fmt: skip
 
 

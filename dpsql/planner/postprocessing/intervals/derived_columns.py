@@ -232,8 +232,8 @@ class TotalColumn(IntervalColumn):
     def atoms(self) -> Atoms:
         used = [s for s in self.sum.stretches if s.used.any()]
         if len(used) == 1:  # in whatever unit: its noise is outside at the same time
-            return {("one", id(used[0].sequence), used[0].start.tobytes(), used[0].stop.tobytes()): 1}
-        return {id(self): 1}
+            return {("one", used[0].sequence, used[0].start.tobytes(), used[0].stop.tobytes()): 1}
+        return {self: 1}
 
     def bounds(self, outside: Fraction) -> Bounds:
         try:
@@ -267,7 +267,7 @@ class Quotient(IntervalColumn):
         return replace(self, above=self.above.taken(at), below=self.below.taken(at))
 
     def atoms(self) -> Atoms:
-        return {id(self): 1}
+        return {self: 1}
 
     def bounds(self, outside: Fraction) -> Bounds:
         try:

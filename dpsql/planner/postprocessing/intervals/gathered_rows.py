@@ -32,7 +32,7 @@ class Gathered(IntervalColumn):
     def atoms(self) -> Atoms:
         rows = np.maximum(1, self.spans.present(self.column.missing))
         each = sum(self.column.atoms().values())
-        return {(id(self.column), id(self.spans.order)): rows * int(np.max(each, initial=1))}
+        return {(self.column, id(self.spans.order)): rows * int(np.max(each, initial=1))}
 
     def bounds(self, outside: Fraction) -> Bounds:
         height = len(self.spans.start)

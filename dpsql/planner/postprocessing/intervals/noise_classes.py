@@ -66,7 +66,7 @@ def classes(noises: Noises, numbers: Listed[LinearColumn]) -> NoiseClasses:
     ]
     long = [(place, s) for place, s in stretches if ((s.stop - s.start > 1) & s.used).any()]
     alone = [(place, s) for place, s in stretches if not any(s is other for _, other in long)]
-    sequences = list({id(s.sequence): s.sequence for _, s in long}.values())
+    sequences = list(dict.fromkeys(s.sequence for _, s in long))
     several = len(numbers)
     if not _apart(sequences):
         return _by_writing_out(noises, stretches, several, height, scales)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column, columns_of
 from dpsql.core.ir.nodes import Node, Project, Release, Scan, inputs
 from dpsql.core.ir.types import Kind
@@ -42,7 +41,7 @@ def post_processing(
     """The post-processing of a plan whose root is public. dialect, tables: the engine's. cuts: what limits take."""
     public = _public_columns(tree.node, columns)
     if not releases:
-        sql = Emitter(dialect, _own_names(tree, tables), ByIdentity(), Aliases()).query(tree, columns)
+        sql = Emitter(dialect, _own_names(tree, tables), {}, Aliases()).query(tree, columns)
         return PostProcessing(None, 0, sql, public, (), columns, tree.fact.empty)
     index = found.index
     steps = Steps(tree.node, releases, found, cuts).of(tree, columns)
@@ -72,12 +71,14 @@ def _own_names(tree: Tagged[Facts], tables: TableNames) -> TableNames:
 def _public_columns(root: Node, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Column, ...]], ...]:
     """Public tables above the releases, each with the columns that are read: no others need leave the engine."""
     part = _public_part(root)
+    scans = [node for node in part if isinstance(node, Scan)]
+    if not scans:
+        return ()
     used = {c.uid for c in columns}.union(*(columns_of(e) for n in part for e in expressions(n)))
     found: dict[str, dict[str, Column]] = {}
-    for node in part:
-        if isinstance(node, Scan):
-            read = [c for c in node.columns if c.uid in used] or list(node.columns[:1])
-            found.setdefault(node.table, {}).update({c.name: c for c in read})
+    for node in scans:
+        read = [c for c in node.columns if c.uid in used] or list(node.columns[:1])
+        found.setdefault(node.table, {}).update({c.name: c for c in read})
     return tuple((table, tuple(cols.values())) for table, cols in sorted(found.items()))
 
 

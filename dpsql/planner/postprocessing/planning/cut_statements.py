@@ -37,7 +37,7 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.types import BIGINT
-from dpsql.core.ir.walk import Tagged, expressions, unused_numbers, with_inputs
+from dpsql.core.ir.walk import Tagged, expressions, kinds, unused_numbers, with_inputs
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.value_classes import replace
 from dpsql.engines.scratch import Scratch
@@ -136,7 +136,7 @@ class Steps:
     def _part(self, tree: Tagged[Facts], statement: StatementDraft, padded: bool) -> StatementPart:
         """padded: a row of the statement may have none of its rows, but NULL."""
         node = tree.node
-        if not _releases(tree):
+        if Release not in kinds(node):
             return StatementPart(_loaded(tree), {c.uid: EXACT for c in output_columns(node)})
         match node:
             case Release():
@@ -285,11 +285,6 @@ def _side_by_side(column: SetColumn, sides: list[StatementPart], hidings: list[H
     if left.exact and right.exact:
         return left, right
     return seen(left, column.left, hidings[0]), seen(right, column.right, hidings[1])
-
-
-def _releases(tree: Tagged[Facts]) -> bool:
-    """Whether any of it is released; looks no further than the first."""
-    return isinstance(tree.node, Release) or any(map(_releases, tree.inputs))
 
 
 def _read(node: Node) -> list[Expr]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import Aliases
@@ -47,7 +46,7 @@ class Selection:
 
 def printer() -> Emitter:
     """Of one statement of the scratch database."""
-    return Emitter(Scratch.dialect, Scratch.table_sql, ByIdentity(), Aliases())
+    return Emitter(Scratch.dialect, Scratch.table_sql, {}, Aliases())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import Cast, Column
 from dpsql.core.ir.nodes import Filter, Join, Limit, Node, Project, Release, SetKind, SetOperation, Sort, Window
 from dpsql.core.ir.step_count import take
@@ -12,7 +11,7 @@ from dpsql.frontend.aggregates.formula import formula
 
 
 def shown_by(
-    node: Node, columns: Sequence[Column], index: ByIdentity[Node, int], quantiles: bool = False
+    node: Node, columns: Sequence[Column], index: Mapping[Node, int], quantiles: bool = False
 ) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
     """`PostProcessing.branches`: for each release whose rows the answer's rows follow, what each column shows of it.
 
@@ -23,7 +22,7 @@ def shown_by(
 
 
 def _shown(
-    node: Node, uid: int, release: Release, index: ByIdentity[Node, int], quantiles: bool
+    node: Node, uid: int, release: Release, index: Mapping[Node, int], quantiles: bool
 ) -> tuple[int, int] | None:
     """The output of this release that column `uid` shows in the release's rows; None if it shows none."""
     origin = origin_of(node, uid, release)

@@ -47,10 +47,10 @@ def choose_components(root: Node, ctx: RewriteContext) -> Node:
 
 def _scaled_alike(root: Node, ctx: RewriteContext) -> Node:
     """Sums of ids whose totals shall add up are scaled with a count: one that is clipped per id adds up nowhere."""
-    family = {id(release) for each in families(root) for release in each}
+    family = {release for each in families(root) for release in each}
 
     def change(node: Release) -> Node:
-        if id(node) not in family or not isinstance(node.input, BoundContributions):
+        if node not in family or not isinstance(node.input, BoundContributions):
             return node
         return shared_sums(node, derive_once(node.input, ctx.analysis).fact)
 

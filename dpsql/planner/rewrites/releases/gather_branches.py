@@ -61,7 +61,7 @@ _LONGEST = 1000
 Definitions = dict[int, Expr]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Branch:
     """Columns of those rows of a relation that satisfy all terms. ordered: the rows, whichever side of a join was
     written first. cases: of the terms."""
@@ -220,17 +220,17 @@ def _with_partners(branches: Sequence[_Branch], private: Callable[[Node], bool])
     for branch in branches:
         if branch.terms and private(branch.rows):
             plain.setdefault(fingerprint(branch.ordered, numbered=True), []).append(branch)
-    taken, found = set[int](), list[_Branch]()
+    taken, found = set[_Branch](), list[_Branch]()
     for branch in branches:
-        for base, pairs, other in _lookups(branch.rows) if id(branch) not in taken else ():
+        for base, pairs, other in _lookups(branch.rows) if branch not in taken else ():
             alone = plain.get(fingerprint(_ordered(base), numbered=True), ()) if private(base) else ()
-            fits = [b for b in alone if id(b) not in taken and b is not branch and not private(other)]
+            fits = [b for b in alone if b not in taken and b is not branch and not private(other)]
             one = _padded(branch, base, pairs, other, fits[0]) if fits else None
             if one is not None:
-                taken |= {id(branch), id(fits[0])}
+                taken |= {branch, fits[0]}
                 found.append(one)
                 break
-    return [*(b for b in branches if id(b) not in taken), *found]
+    return [*(b for b in branches if b not in taken), *found]
 
 
 def _lookups(rows: Node) -> Iterator[tuple[Node, tuple[Equality, ...], Node]]:

@@ -48,7 +48,7 @@ def same_rows(root: Node, ctx: RewriteContext) -> Node:
     """Leave out of every set of groups what is in no group of the finest. Raises Rejected DP120."""
     if not ctx.consistent:
         return root
-    filtered: dict[int, Release] = {}
+    filtered: dict[Release, Release] = {}
     for family in families(root):
         finest = finest_of(family)
         terms = list(_listed(keyed_by_lists(finest)))
@@ -58,8 +58,8 @@ def same_rows(root: Node, ctx: RewriteContext) -> Node:
             keyed = keyed_by_lists(release)
             if condition is not None:
                 keyed = replace(keyed, input=Filter(keyed.input, condition))
-            filtered[id(release)] = replace(release, input=keyed)
-    return transform(root, Release, lambda node: filtered.get(id(node), node))
+            filtered[release] = replace(release, input=keyed)
+    return transform(root, Release, lambda node: filtered.get(node, node))
 
 
 def families(root: Node) -> list[list[Release]]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.nodes import Release
 from dpsql.core.noise.measurement import Measurement
 from dpsql.core.printing.shapes.choose import statements
@@ -263,7 +262,7 @@ CASES = _cases()
 def _whole(planned: PlannedRelease, plan: Any, store: Store) -> PlannedRelease:
     """The release with statements for all of its numbers, the public ones included."""
     (tagged,) = [t for t in plan.tree.walk() if isinstance(t.node, Release)]
-    return replace(planned, statements=statements(tagged, store.dialect, store.table_sql, ByIdentity()))
+    return replace(planned, statements=statements(tagged, store.dialect, store.table_sql, {}))
 
 
 def vectors_of(

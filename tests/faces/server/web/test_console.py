@@ -17,7 +17,7 @@ from tests.support.served_web import ServedWeb, post, served_web, token_of
 from tests.support.small_shop import COUNT, ENDLESS, MEANS, PRICE, board, make_shop
 
 PAGES = ("/", "/query", "/history", "/tables", "/connect", "/codes/DP201")
-CUSTODIANS = ("/", "/refusals", "/sessions", "/ledger", "/policy")
+CUSTODIANS = ("/", "/refusals", "/sessions", "/periods", "/ledger", "/policy")
 
 
 def test_pages_ask_who_is_there(web: ServedWeb) -> None:

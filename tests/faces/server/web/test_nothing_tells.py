@@ -41,7 +41,8 @@ def nothing_that_leaves_holds_a_private_value(folder: Path, statements: Sequence
             seen.append(json.dumps(Agent(api).call("query", **body)).encode())
         seen += [ana.get(page).content for page in ("/", "/history", "/tables", "/connect", "/query")]
         seen += [
-            carol.get(page).content for page in ("/", "/refusals", "/sessions", "/ledger", "/policy", "/policy/report")
+            carol.get(page).content
+            for page in ("/", "/refusals", "/sessions", "/periods", "/ledger", "/policy", "/policy/report")
         ]
         seen += [api.get(f"/api/v1/{name}").content for name in ("budget", "tables", "openapi.json")]
         assert web.server.shop.spent() > 0 and len({e.outcome for e in web.log.events}) >= outcomes
@@ -50,7 +51,7 @@ def nothing_that_leaves_holds_a_private_value(folder: Path, statements: Sequence
             and not holds(repr(web.log.events))
             and not holds(repr(web.refusals.by_code("shop")))
         )
-    assert len(seen) == 6 * len(statements) + 14 and not any(map(holds, seen))
+    assert len(seen) == 6 * len(statements) + 15 and not any(map(holds, seen))
 
 
 def test_no_page_no_response_and_no_line_holds_a_private_value(tmp_path: Path) -> None:

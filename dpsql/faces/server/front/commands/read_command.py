@@ -36,8 +36,11 @@ _WRITES: Final = frozenset({
     "ANALYZE", "ANALYSE", "REINDEX", "CLUSTER", "COMMENT", "SECURITY", "IMPORT", "REFRESH", "LOCK", "CALL", "DO",
     "NOTIFY", "LISTEN", "LOAD", "CHECKPOINT", "REASSIGN", "ATTACH", "DETACH", "PRAGMA", "INSTALL", "EXPORT", "USE",
 })  # fmt: skip
-_TOLD_BY_OTHERS: Final = frozenset({"tables", "alltables", "budget", "history", "summaries"})
+_TOLD_BY_OTHERS: Final = frozenset({"tables", "alltables", "budget", "history", "summaries", "counters", "periods"})
 """What SHOW may be about that is no setting, without spaces."""
+_ABOUT: Final = (("DP", "SUMMARY"), ("DP", "COUNTER"))
+_OWN: Final = {"CREATE": _ABOUT, "DROP": _ABOUT, "CLOSE": (("DP", "PERIODS"),)}
+"""First word → what follows it in a statement of dpsql's own, which PostgreSQL would read as something else."""
 _UNLOCK: Final = re.compile(r"\s*SELECT\s+(?:pg_catalog\.)?pg_advisory_unlock_all\s*\(\s*\)\s*", re.IGNORECASE)
 MAX_LENGTH: Final = 100_000
 """Characters of a query, as whoever answers accepts them: a longer one is refused there."""
@@ -71,13 +74,13 @@ def first_word(text: str) -> str:
 
 def _read(text: str) -> Command | None:
     found = Reader(text)
+    if found.word in _OWN and tuple(t.upper for t in iter_rest(found)[1:3]) in _OWN[found.word]:
+        return QueryCommand(text)  # whether the login may, whoever answers says
     read = _READERS.get(found.word)
     if read is not None:
         return read(found)
     if found.peek() is None:
         return None
-    if found.word in ("CREATE", "DROP") and [t.upper for t in iter_rest(found)[1:3]] == ["DP", "SUMMARY"]:
-        return QueryCommand(text)  # whether the login may, whoever answers says
     if found.word in _WRITES:
         return Write(found.word)
     if _UNLOCK.fullmatch(text):

@@ -195,6 +195,18 @@ def _schemas() -> Schema:
                 **dict.fromkeys(("per_query", "per_hour", "per_day", "least_epsilon"), _or_null(text)),
                 "statements": _or_null({"type": "integer"}),
             }),
+            "closed_periods": _list(_object({
+                **dict.fromkeys(("table_name", "told_by", "every"), text),
+                **dict.fromkeys(("first_day", "last_day"), _or_null(text)),
+            })),
+            "periods": _list(_object({
+                "unit": text, "spent": _ref("Loss"), "left": _or_null(_ref("Loss")),
+                **dict.fromkeys(("first_day", "last_day"), _or_null(text)),
+            })),
+            "counters": _list(_object({
+                **dict.fromkeys(("name", "on_table", "first_day", "made_by", "price", "state", "query"), text),
+                "last_day": _or_null(text), "held": {"type": "boolean"},
+            })),
         }),
         "Tables": _object({
             "database": text,

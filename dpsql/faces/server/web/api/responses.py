@@ -17,11 +17,13 @@ from dpsql.faces.server.statements import Login, Refused, Value
 from dpsql.faces.server.web.api import problems
 from dpsql.faces.server.web.api.bodies import Question, Questions, values_for
 from dpsql.faces.server.web.session_asking import Asker, Cost, GivenRows, WaitingClient
+from dpsql.frontend.text import counter_statements
+from dpsql.frontend.text.counter_statements import RECEIVE, TICK
 from dpsql.frontend.text.summary_statements import CREATE
 from dpsql.policy.tools.show import declared_of, promises, whose_rows
 
 Data = dict[str, Any]
-_PRICED: Final = ("SELECT", "BATCH", CREATE)
+_PRICED: Final = ("SELECT", "BATCH", CREATE, counter_statements.CREATE, RECEIVE, TICK)
 """Commands that may be charged."""
 
 
@@ -75,9 +77,24 @@ async def batch(asker: Asker, asked: Questions) -> Data:
 
 
 async def budget(asker: Asker, login: Login) -> Data:
-    """What the account has spent and has left of each privacy unit, and the login's ceilings. Raises Refused."""
+    """What the account has spent and has left of each privacy unit, and of its periods; what is closed, the counters,
+    and the login's ceilings. Raises Refused."""
     units = [_amounts(row) for row in await asker.rows("SELECT * FROM dpsql.budget")]
-    return {"database": login.database, "account": login.account, "units": units, "ceilings": asdict(login.ceilings)}
+    closed = await asker.rows("SELECT * FROM dpsql.closed_periods")
+    periods = (
+        [
+            _amounts(row) | {"first_day": plain(row["first_day"]), "last_day": plain(row["last_day"])}
+            for row in await asker.rows("SELECT * FROM dpsql.periods")
+        ]
+        if closed
+        else []
+    )
+    counters = await asker.rows("SELECT * FROM dpsql.counters") if closed else []
+    return {
+        "database": login.database, "account": login.account, "units": units, "ceilings": asdict(login.ceilings),
+        "closed_periods": [{name: plain(value) for name, value in row.items()} for row in closed],
+        "periods": periods, "counters": [{name: plain(value) for name, value in row.items()} for row in counters],
+    }  # fmt: skip
 
 
 def tables(policy: Policy) -> Data:

@@ -127,6 +127,16 @@ async def _budget(asked: ToolCall, _: NoArguments) -> ToolAnswer:
     lines += [f"each {u['unit']}: spent {_loss(u['spent'])}, left {_loss(u['left'])}" for u in data["units"]]
     spans = {"per_query": "one query", "per_hour": "one hour", "per_day": "one day"}
     lines += [f"at most ε {most} in {spans[span]}" for span, most in data["ceilings"].items() if most is not None]
+    for closed in data["closed_periods"]:
+        days = "no day yet" if closed["last_day"] is None else f"{closed['first_day']} … {closed['last_day']}"
+        lines.append(f"{closed['table_name']} grows, by {closed['told_by']}; queries read {days}")
+    for part in data["periods"]:
+        days = f"{part['first_day']} … {part['last_day'] or ''}".rstrip()
+        lines.append(f"each {part['unit']} of {days}: spent {_loss(part['spent'])}, left {_loss(part['left'])}")
+    for counter in data["counters"]:
+        price = f"{counter['price']} of each period, once, by RECEIVE DP COUNTER"
+        price = "yours, free to read" if counter["held"] else price
+        lines.append(f"counter dpsql.{counter['name']} through {counter['last_day'] or 'no day yet'}: {price}")
     return ToolAnswer(data, "\n".join(map(one_line, lines)))
 
 
@@ -233,7 +243,8 @@ TOOLS: Final[Mapping[str, Tool]] = {
     ),
     "budget": Tool(
         "What is left",
-        "What this account has spent and has left of each privacy unit, and the ceilings of this login. Free.",
+        "What this account has spent and has left of each privacy unit, and of its periods where tables grow day by "
+        "day; which days are closed, the counters, and the ceilings of this login. Free.",
         NoArguments, alone("Budget"), _budget,
     ),
     "cost": Tool(
@@ -256,7 +267,8 @@ TOOLS: Final[Mapping[str, Tool]] = {
         "Run a query: spends budget",
         "Answers one SELECT, or several counts and sums of the same rows as DP BATCH (SELECT …; SELECT …), with noise, "
         "and charges its price for good, unless the same question was answered before: then it is free. Each noisy "
-        "number comes with its interval at 95 %, and the answer with what was charged and what is left.",
+        "number comes with its interval at 95 %, and the answer with what was charged and what is left. A counter "
+        "(`budget` lists them) is read like a table, as dpsql.name, for nothing.",
         Question, alone("Answer"), _query, spends=True,
     ),
     "rule": Tool(

@@ -24,6 +24,8 @@ def budget(
     spending: Sequence[Row],
     ceilings: Sequence[str],
     periods: Sequence[Row] = (),
+    closed: Sequence[Row] = (),
+    counters: Sequence[Row] = (),
 ) -> bytes:
     """What is spent and left of each unit, and how it came to that; of growing tables, in each period."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
@@ -34,6 +36,8 @@ def budget(
             class_="lead"),
         [_unit(row, [s for s in spending if s["unit"] == row["unit"]], now) for row in budgets],
         [_by_period(str(row["unit"]), [p for p in periods if p["unit"] == row["unit"]]) for row in budgets],
+        closed_periods(closed),
+        counters_known(counters),
         card("Limits of your login", h.ul([h.li(text) for text in ceilings])) if ceilings else None,
         h.p(h.a("Try a query", href="/query", class_="button"), " spends nothing until you say so."),
     )  # fmt: skip
@@ -66,7 +70,42 @@ def _unit(row: Row, spending: Sequence[Row], now: dt.datetime) -> Element:
 
 
 def _by_period(unit: str, periods: Sequence[Row]) -> Node:
-    """The newest stretches of days, each with what its rows have lost to this account."""
+    """Of this account."""
+    return stretches(f"Each {unit}, by its day", periods)
+
+
+def closed_periods(closed: Sequence[Row]) -> Node:
+    """Of growing tables, the days that queries read."""
+    if not closed:
+        return None
+    rows: list[list[Node]] = [
+        [h.code(str(row["table_name"])), h.code(str(row["told_by"])), str(row["every"]),
+         "none" if row["last_day"] is None else f"{row['first_day']!s} … {row['last_day']!s}"]
+        for row in closed
+    ]  # fmt: skip
+    return card("What is closed", table(("table", "told by", "every", "days that queries read"), rows),
+                h.p("A text need not change from day to day: ", h.code("WHERE day > last_closed('trips') - 7"),
+                    class_="note"))  # fmt: skip
+
+
+def counters_known(counters: Sequence[Row]) -> Node:
+    """How far each is counted, and what it costs who has not got it."""
+    if not counters:
+        return None
+    rows: list[list[Node]] = [
+        [h.code(f"dpsql.{row['name']!s}"), str(row["made_by"]), str(row["last_day"] or "no day yet"),
+         "yours" if row["held"] else f"{row['price']!s} of each period", str(row["state"]),
+         h.code(str(row["query"]), class_="sql")]
+        for row in counters
+    ]  # fmt: skip
+    return card("Counters", table(("read it as", "made by", "counted through", "price", "", "counts"), rows,
+                                  class_="stack"),
+                h.p("Who has not got one pays once: ", h.code("RECEIVE DP COUNTER name"), ". To read it is free.",
+                    class_="note"))  # fmt: skip
+
+
+def stretches(title: str, periods: Sequence[Row]) -> Node:
+    """The newest stretches of days, each with what its rows have lost."""
     if not periods:
         return None
     part = "rho" if any(number(row["rho_left"]) or number(row["rho_spent"]) for row in periods) else "epsilon"
@@ -77,7 +116,7 @@ def _by_period(unit: str, periods: Sequence[Row]) -> Node:
         spent = plot.amount(number(row[f"{part}_spent"]) or 0.0)
         rows.append([days, spent, "no limit" if left is None else plot.left(left)])
     symbol = SYMBOLS[part]
-    return card(f"Each {unit}, by its day", table(("days", f"{symbol} spent", f"{symbol} left"), rows))
+    return card(title, table(("days", f"{symbol} spent", f"{symbol} left"), rows))
 
 
 def points_of(spending: Sequence[Row], part: str) -> list[tuple[dt.datetime, float]]:

@@ -7,11 +7,23 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.core.policy.budgets import Failures
 from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.diagnostic import Diagnostic
+from dpsql.diagnostics.layout import one_line
 from dpsql.faces.server.refusal_counts import RefusalsOfCode
 from dpsql.faces.server.visitors import Visitor
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
-from dpsql.faces.server.web.pages.account import SYMBOLS, Row, figures, meter, number, points_of
+from dpsql.faces.server.web.pages.account import (
+    SYMBOLS,
+    Row,
+    closed_periods,
+    counters_known,
+    figures,
+    meter,
+    number,
+    points_of,
+    stretches,
+)
 from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, table
 
 
@@ -115,6 +127,46 @@ def sessions(frame: PageFrame, visitors: Sequence[tuple[int, Visitor]], said: st
         h.p("A statement that is stopped stays charged. Who is ended may log in again: to keep him out, take his name "
             "out of the file of users and let the server read it anew (SIGHUP).", class_="lead"),
         table(("Name", "Door", "From", "Runs now", ""), rows, caption="Who is there", class_="stack"),
+    )  # fmt: skip
+
+
+def periods(
+    frame: PageFrame,
+    closed: Sequence[Row],
+    periods: Sequence[Row],
+    counters: Sequence[Row],
+    said: str = "",
+    refused: Sequence[Diagnostic] = (),
+    *,
+    may: bool = False,
+) -> bytes:
+    """What is closed of growing tables, what their rows have lost by period, and the counters. may: close some more."""
+    if not closed:
+        return document(frame, "Periods", h.p("No table of this policy grows.", class_="lead"))
+    forms = [
+        h.form(
+            frame.token(),
+            h.input(type="hidden", name="table", value=str(row["table_name"])),
+            h.label(f"{row['table_name']!s} is complete up to ", h.input(type="date", name="through", required=True)),
+            h.button("Close", type="submit", class_="quiet"),
+            method="post", action="/periods", class_="buttons",
+        )
+        for row in closed
+    ]  # fmt: skip
+    units = dict.fromkeys(str(row["unit"]) for row in periods)
+    return document(
+        frame,
+        "Periods",
+        h.p(said, class_="said", role="status") if said else None,
+        [h.p(f"{d.code}: {one_line(d.message)}", class_="said", role="alert") for d in refused],
+        h.p("Nothing of a period is read before it is closed. Close it when its rows are complete: its stored "
+            "answers do not know of those that come later.", class_="lead"),
+        closed_periods(closed),
+        card("Close periods", forms if may else h.p("Your login has no right to: ", h.code("may: [periods]"),
+                                                    " in the file of users.", class_="note")),
+        [stretches(f"Each {unit}, all accounts together",
+                   [p for p in periods if p["unit"] == unit and p["account"] is None]) for unit in units],
+        counters_known(counters),
     )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ FOR_ANALYSTS: Final = (
     ("/connect", "Connect"),
 )  # fmt: skip
 FOR_CUSTODIANS: Final = (
-    ("/", "Accounts"), ("/refusals", "Refusals"), ("/sessions", "Sessions"), ("/ledger", "Ledger"),
+    ("/", "Accounts"), ("/refusals", "Refusals"), ("/sessions", "Sessions"), ("/periods", "Periods"),
+    ("/ledger", "Ledger"),
     ("/policy", "Policy"),
 )  # fmt: skip
 

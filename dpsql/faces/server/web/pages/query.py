@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dpsql.answers.results.cell_texts import cell
 from dpsql.core.ir.types import Kind
@@ -16,6 +16,7 @@ from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
 from dpsql.faces.server.web.pages.page_frame import PageFrame, card, document, refusal, table, warnings
 from dpsql.faces.server.web.session_asking import Cost, GivenRows, Operator
+from dpsql.frontend.text import counter_statements, period_statements, summary_statements
 
 MOST_ROWS = 1_000
 """Rows of an answer that a page shows."""
@@ -116,14 +117,35 @@ def price(
     )  # fmt: skip
 
 
-def drop(frame: PageFrame, written: WrittenForm) -> bytes:
-    """What dropping a summary would do."""
+WITHOUT_A_PRICE: Final[Mapping[str, tuple[str, str]]] = {
+    summary_statements.DROP: (
+        "Drop it",
+        "Nobody is charged. The summary's name is forgotten, for all accounts; what was paid for stays stored.",
+    ),
+    counter_statements.DROP: (
+        "Drop it",
+        "Nobody is charged. The counter ends, for all; periods that it has not measured get their budget back.",
+    ),
+    period_statements.CLOSE: (
+        "Close them",
+        "Nobody is charged. Queries read these periods from then on, and counters count them. Close what is complete.",
+    ),
+    period_statements.REOPEN: (
+        "Reopen them",
+        "Nobody is charged. What is stored of these days is served no longer; what was spent of them stays spent.",
+    ),
+}
+"""Command → the button, and what it would do."""
+
+
+def without_a_price(frame: PageFrame, written: WrittenForm, command: str) -> bytes:
+    """What a statement would do that charges nobody, and changes something."""
+    button, said = WITHOUT_A_PRICE[command]
     act = h.form(
         _hidden(frame, written, written.epsilon),
-        h.button("Drop it", type="submit", class_="main"),
+        h.button(button, type="submit", class_="main"),
         method="post", action="/query/run",
     )  # fmt: skip
-    said = "Nobody is charged. The summary's name is forgotten, for all accounts; what was paid for stays stored."
     return query(frame, written, card("What it would do", h.p(said), act))
 
 
