@@ -91,7 +91,7 @@ def install_of_node(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix", str(folder)]
     try:
-        subprocess.run([npm, "install", *quiet, *NODE], check=True, timeout=600, stdout=subprocess.DEVNULL)
+        subprocess.run([npm, "install", *quiet, *NODE], check=True, timeout=240, stdout=subprocess.DEVNULL)
     except (subprocess.SubprocessError, OSError) as error:
         print(f"npm brought nothing ({error}): clients of Node are left out")
 
