@@ -20,9 +20,9 @@ from dpsql.faces.cli.commands.demo import COSTS
 
 TARGET = Path(__file__).resolve().parent / "images" / "answer.svg"
 QUESTION = COSTS.replace(" AVG(", "\n       AVG(").replace(" JOIN icd10", "\n     JOIN icd10")
-NOISY = re.compile(r"(-?[\d.]+) (± [\d.]+)")
+NOISY = re.compile(r"(-?[\d,.]+) (± [\d,.]+)")
 LOSSES = re.compile(r"spent ε ([\d.]+), left ε ([\d.]+)")
-SHOWN = re.compile(r'class="right">(-?[\d.]+)</text>\n<text[^>]*class="noise">± ([\d.]+)</text>')
+SHOWN = re.compile(r'class="right">(-?[\d,.]+)</text>\n<text[^>]*class="noise">± ([\d,.]+)</text>')
 WORDS = re.compile(r"\b(SELECT|FROM|JOIN|USING|WHERE|GROUP BY|ORDER BY|AS|COUNT|AVG)\b")
 WIDE, MARGIN, LINE, ROW, LETTERS = 500, 24, 23, 28, 64
 COLUMNS = (MARGIN, 180, 380)
@@ -133,7 +133,7 @@ def card(wide: int, high: int, words: str, style: str, parts: list[str]) -> str:
 
 def numbers(picture: str) -> list[tuple[float, float]]:
     """The noisy numbers that a picture shows, each with its half-width."""
-    return [(float(number), float(width)) for number, width in SHOWN.findall(picture)]
+    return [(float(n.replace(",", "")), float(w.replace(",", ""))) for n, w in SHOWN.findall(picture)]
 
 
 def without_noise(picture: str) -> str:

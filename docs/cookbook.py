@@ -77,7 +77,7 @@ def picture(title: str, answer: str) -> tuple[str, str] | None:
         return None
     rows = rows[:DRAWN]
     labels = [" ".join(row[: noisy[0]]) for row in rows]
-    found = [re.findall(r"-?[\d.]+", row[noisy[-1]]) for row in rows]
+    found = [re.findall(r"-?[\d.]+", row[noisy[-1]].replace(",", "")) for row in rows]
     points = [(float(n[0]), float(n[1])) if len(n) == 2 else None for n in found]
     ends = [0.0, *(m + side * w for m, w in filter(None, points) for side in (-1, 1))]
     scale = (WIDE - LEFT - RIGHT) / (max(ends) - min(ends))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs import api, commands, dashboards, diagrams, grammar_text, http_api, picture, plots, shell
+from docs import api, choosing, commands, dashboards, diagrams, grammar_text, http_api, keys, picture, plots, shell
 from dpsql.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +60,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cli": commands.reference,
     "http-api": http_api.addresses,
     "odds": plots.odds,
+    "policy-keys": keys.policy_keys,
+    "query-settings": keys.query_settings,
+    "sizes": choosing.sizes,
+    "start-odds": choosing.odds,
     "shell-commands": shell.meta_commands,
     "shell-options": shell.pset_options,
     "shell-settings": shell.settings,
@@ -77,6 +81,9 @@ GENERATED: dict[str, Callable[[], str]] = {
         for name in (
             "README.md",
             "docs/for-boards.md",
+            "docs/howto/choose-epsilon.md",
+            "docs/reference/policy-keys.md",
+            "docs/reference/settings.md",
             "docs/howto/shell.md",
             "docs/reference/api.md",
             "docs/reference/cli.md",

@@ -95,7 +95,7 @@ def pattern(picture: str) -> list[str]:
 
 
 def _without_noise(line: str) -> str:
-    line = re.sub(r"-?\d+(\.\d+)? ± \d+(\.\d+)?", "N", re.sub(r"\s+", " ", line).strip())
+    line = re.sub(r"-?[\d,]+(\.\d+)? ± [\d,]+(\.\d+)?", "N", re.sub(r"\s+", " ", line).strip())
     return re.sub(r"from \d{4}-\d\d-\d\d", "from DAY", re.sub(r"-{3,}", "--", line))
 
 

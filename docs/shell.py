@@ -9,7 +9,8 @@ from dpsql.faces.cli.shell.looks import OPTIONS, Looks
 from dpsql.faces.cli.shell.shell_config import ENVIRONMENT, PLAIN, SWITCHES
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
     lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -20,13 +21,13 @@ def meta_commands() -> str:
     for title, commands in GROUPS.items():
         rows.append((f"**{title}**", ""))
         rows += [(", ".join(f"`{name}`" for name in (c.usage, *c.names[1:])), c.help) for c in commands]
-    return _table(("command", "what it does"), rows)
+    return table(("command", "what it does"), rows)
 
 
 def pset_options() -> str:
     """Every option of \\pset with its values and its default."""
     rows = [(f"`{o.name}`", f"`{o.values}`", f"`{o.shown(Looks())}`", o.help) for o in OPTIONS.values()]
-    return _table(("option", "values", "at first", "what it does"), rows)
+    return table(("option", "values", "at first", "what it does"), rows)
 
 
 def settings() -> str:
@@ -37,4 +38,4 @@ def settings() -> str:
     rows += [(", ".join(f"`{name}`" for name in variables.values()), "The same.")]
     own = {names: text for names, text in ENVIRONMENT.items() if names not in variables.values()}
     rows += [(f"`{names.replace(', ', '`, `')}`", text) for names, text in own.items()]
-    return _table(("key, variable", "meaning"), rows)
+    return table(("key, variable", "meaning"), rows)

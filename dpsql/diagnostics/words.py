@@ -5,6 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+TOO_LOW, TOO_HIGH = "too low by an unknown amount", "too high by an unknown amount"
+"""Of a number whose interval has one end: limits have cut what lies beyond."""
+
 
 def with_article(name: object) -> str:
     """A type's name with its article: an INTEGER, a VARCHAR, a UBIGINT."""
@@ -23,6 +26,16 @@ def in_digits(value: object) -> str:
 def small(text: str) -> int | None:
     """A natural number of at most nine digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 9 else None
+
+
+def about(x: float | Fraction) -> str:
+    """A number that nobody copies, to four digits: 12.35, 17,970, 1.8 million."""
+    value = float(x)
+    size = abs(value)
+    for name, of in (("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+        if of <= size < 1e15:
+            return f"{value / of:.3g} {name}" if size < 999.5 * of else f"{value / of:,.0f} {name}"
+    return f"{value:,.0f}" if 1000 <= size < 1e6 else f"{value:.4g}"
 
 
 def number(x: Fraction | int) -> str:

@@ -34,3 +34,19 @@ def never_repeating(engine: Engine, table: str, columns: Sequence[str]) -> froze
         pairs = zip(columns, row[::2], row[1::2], strict=True)
         return frozenset(column for column, present, different in pairs if present == different > 1)
     return frozenset()
+
+
+def of_one_each(engine: Engine, table: str, unit: str, columns: Sequence[str]) -> frozenset[str]:
+    """Those columns of which, in the first rows, each value stands with one value of `unit`. Of a table that cannot be
+    read: none."""
+    found = set[str]()
+    owner = engine.dialect.identifier(unit)
+    for column in columns:
+        name = engine.dialect.identifier(column)
+        rows = f"SELECT {name} AS k, {owner} AS u FROM {engine.table_sql(table)} AS t0 LIMIT {FIRST}"
+        values = f"SELECT COUNT(DISTINCT u) AS units FROM ({rows}) AS g WHERE k IS NOT NULL GROUP BY k"
+        with contextlib.suppress(CannotOpen, EngineError):
+            ((most, number),) = engine.fetch(f"SELECT MAX(units), COUNT(*) FROM ({values}) AS v").rows()
+            if most == 1 < number:
+                found.add(column)
+    return frozenset(found)

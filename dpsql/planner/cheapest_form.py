@@ -25,6 +25,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.planner.stages.query_to_plan import QueryToPlan
 from dpsql.planner.stages.releasing import Releasing
 from dpsql.planner.stages.searching import error_of_limits
+from dpsql.planner.warnings.read_as_one import read_as_one
 from dpsql.planner.with_keys_first import with_keys_first
 from dpsql.planner.with_limits_searched import with_limits_searched
 
@@ -54,6 +55,10 @@ def cheapest_form(query: QueryToPlan) -> Plan:
         plan = _quietest(query, None)
         with suppress(Rejected):
             plan = min(plan, _quietest(query, total_error), key=lambda plan: (plan.loss.rho, plan.loss.epsilon))
+    measured = [r.measured for r in plan.releases]
+    alone = tuple(read_as_one(plan.tree, measured, query.source))
+    if alone and not (query.settings.anyway or query.settings.found):
+        raise Rejected([replace(d, help=(*d.help, ANYWAY)) for d in alone])
     if query.settings.keys is None and query.ctx.policy.search == "auto":
         plan = with_keys_first(plan, query, partial(_quietest, error=total_error))
     return _to_be_shown(plan, query.settings)

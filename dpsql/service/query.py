@@ -41,7 +41,7 @@ class Query:
     >>> print(q.explain(epsilon=0.5))
     project region, n ...
     cost: ε 0.5 of each patient
-    note: rows with another region than the 4 listed are left out
+    note: rows with another region than these 4 are left out
     >>> answer = q.run(epsilon=0.5)
     >>> low, high = answer.intervals(0.95)[0]["n"]
     >>> low < answer.rows[0][1] < high

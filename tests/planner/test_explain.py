@@ -67,7 +67,7 @@ def test_text_shows_every_node_and_component(sql: str) -> None:
     for tagged in plan.tree.walk():
         assert operator(tagged.node) in re.sub(r"release \d+:", "release", text)
     for i, release in enumerate(plan.releases):
-        assert f"release {i} · unit person" in text
+        assert f"release {i + 1} · unit person" in text
         for m in release.measured.measurements:
             assert component_name(m.component, release.measured) in text
     assert all(f"note: {note}" in text for note in plan.notes)
@@ -105,8 +105,8 @@ def test_releases_are_numbered_where_there_are_several() -> None:
     text = as_text(planned(sql, POLICY))
     tree, *lists = text.split("\n\n")
     numbers = [int(n) for n in re.findall(r"release (\d+): COUNT", tree)]
-    assert sorted(numbers) == [0, 1, 2]
-    assert [re.match(r"release (\d+) ", part)[1] for part in lists[:3]] == ["0", "1", "2"]  # type: ignore[index]
+    assert sorted(numbers) == [1, 2, 3]
+    assert [re.match(r"release (\d+) ", part)[1] for part in lists[:3]] == ["1", "2", "3"]  # type: ignore[index]
     by_kind = next(part for part in lists if "keys: domain of t.kind" in part)
     assert f"release {by_kind.split()[1]}: COUNT(*)" in tree.split("group by kind")[0].splitlines()[-3]
 
@@ -117,9 +117,9 @@ def test_a_shared_release_is_shown_once() -> None:
     )
     both = sql.replace("b ON", "b ON a.kind <> b.kind AND") + " CROSS JOIN (SELECT COUNT(*) AS m FROM t) AS c"
     text = as_text(planned(both, POLICY))
-    assert text.count("release 0: COUNT(*)") == 2 and text.count("as above, measured once") == 1
-    assert text.count("group by kind") == 1 and text.count("release 1: COUNT(*)") == 1
-    assert "release 0:" not in as_text(planned(sql, POLICY))  # one release needs no number
+    assert text.count("release 1: COUNT(*)") == 2 and text.count("as above, measured once") == 1
+    assert text.count("group by kind") == 1 and text.count("release 2: COUNT(*)") == 1
+    assert "release 1:" not in as_text(planned(sql, POLICY))  # one release needs no number
 
 
 ROWS = policy(
@@ -162,8 +162,8 @@ def test_gaussian_noise_is_shown_in_rho() -> None:
 def test_a_unit_without_a_name_is_not_named_twice() -> None:
     nameless = policy("t:\n  unit: {column: x}\n  max_rows_per_unit: 2\n  columns: {x: {type: integer}}", head="")
     text = as_text(planned("SELECT COUNT(*) FROM t", nameless))
-    assert "release 0 · unit · keys" in text and "unit unit" not in text
-    assert "release 0 · unit people · keys" in as_text(planned("SELECT COUNT(*) FROM people", ROWS))
+    assert "release 1 · unit · keys" in text and "unit unit" not in text
+    assert "release 1 · unit people · keys" in as_text(planned("SELECT COUNT(*) FROM people", ROWS))
 
 
 def test_a_quantile_of_no_rows_has_no_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -9,7 +10,10 @@ import pytest
 
 import dpsql
 from dpsql.core.release.noisy import exact_totals
+from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import CannotOpen, Rejected
+from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.service.checks.check import static_plan
 from tests.support.planning import planned, policy
 
 SALES = """
@@ -46,12 +50,28 @@ def test_they_are_grouped_by_the_id_as_well(sql: str) -> None:
 
 
 @pytest.mark.parametrize("sql", INNER)
-def test_without_the_promise_each_group_is_asked_for_by_itself(sql: str) -> None:
-    try:
-        plan = planned(sql.format("basket"), NOBODYS)
-    except Rejected:
-        return
+def test_without_the_promise_it_is_refused_with_the_text_that_works(sql: str) -> None:
+    """In which no basket could be shown, so that the average would be paid for and NULL."""
+    with pytest.raises(Rejected) as refusal:
+        planned(sql.format("basket"), NOBODYS)
+    (first, *_) = refusal.value.diagnostics
+    assert first.code == "DP305" and "GROUP BY household, " in first.help[0]
+    assert "belongs_to_unit: [basket]" in first.help[1] and "anyway=on" in first.help[-1]
+    keys = first.help[0].partition("GROUP BY ")[2].removeprefix("store, ")
+    assert planned(sql.format("household, basket"), NOBODYS).releases and "household" in keys
+    settings = QuerySettings(Fraction(1), Fraction(1, 10**9), anyway=True)
+    plan = static_plan(Source(sql.format("basket")), NOBODYS, (), settings=settings)
     assert any(r.measured.threshold is not None for r in plan.releases)
+
+
+def test_texts_are_refused_where_only_large_groups_are_shown_and_lists_never() -> None:
+    words = policy(SALES.replace("  OWN\n", "").replace("basket: {type: bigint", "basket: {type: varchar"), HEAD)
+    with pytest.raises(Rejected, match="before it is aggregated"):
+        planned(INNER[0].format("basket"), words, epsilon="0.1")
+    assert planned(INNER[0].format("basket"), words, epsilon="9").releases
+    listed = policy(SALES.replace("  OWN\n", "").replace("basket: {", "basket: {bounds: [1, 9], "), HEAD)
+    assert planned(INNER[0].format("basket"), listed).releases
+    assert planned("SELECT MAX(n) AS m FROM (SELECT COUNT(*) AS n FROM sales GROUP BY basket) AS b", NOBODYS).releases
 
 
 def test_as_groups_of_the_answer_they_are_refused() -> None:

@@ -267,7 +267,7 @@ def test_octaves_of_sums_never_serve_a_limit_on_roots() -> None:
 def test_words() -> None:
     told = as_text(planned(ONE, "SELECT g, COUNT(*) FROM t GROUP BY g"))
     assert "search of the limit of COUNT(*) (root of the sum of squares over groups) · keys: octaves 0…62" in told
-    assert "limit 2^k from release 0" in told
+    assert "limit 2^k from release 1" in told
     store, world = Store(), ONE.world
     store.load(world)
     known = limited(store, world, "SELECT g, COUNT(*) FROM t GROUP BY g", 64)

@@ -10,7 +10,7 @@ from dpsql.core.policy.catalogue import Catalogue, CatalogueColumn, CatalogueKey
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 from dpsql.policy.tools.draft import Decided, draft_policy
-from dpsql.policy.tools.likely_units import NOBODY, ROW, FirstRows, proposals
+from dpsql.policy.tools.likely_units import NOBODY, ROW, FirstRows, own_columns, proposals
 
 
 def table(name: str, columns: str, key: str = "", keys: Sequence[CatalogueKey] = ()) -> CatalogueTable:
@@ -157,3 +157,12 @@ def test_units_of_several_names_are_told_and_none_is_called_like_a_table_of_rows
 def test_on_a_server_no_id_is_computed() -> None:
     found = proposals(GROCERIES, GROCERIES_SEEN, computing=False)
     assert found["campaigns"][0] is ROW and found["transactions"][0].column == "household_id"
+
+
+def test_ids_of_one_person_each_are_proposed_as_such() -> None:
+    seen = {**GROCERIES_SEEN, "transactions": FirstRows(own={"household_id": frozenset({"basket_id"})})}
+    likely = proposals(GROCERIES, seen)
+    asked = own_columns(GROCERIES.tables[0], likely["transactions"], seen["transactions"])
+    assert asked["household_id"] == ["basket_id"], "no stores, and no products, which nobody has alone"
+    assert decided(GROCERIES, seen).tables["transactions"].belongs_to_unit == ("basket_id",)
+    assert "belongs_to_unit" not in draft_policy(GROCERIES, seen=GROCERIES_SEEN)

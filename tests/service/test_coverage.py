@@ -57,7 +57,7 @@ def test_it_is_asked_for_in_each_way(con: Connection) -> None:
 def test_explain_shows_what_it_is_and_costs(con: Connection) -> None:
     query = con.sql(HOURS)
     text = query.explain(epsilon=1, coverage=True)
-    assert "release 1 · unit member · coverage of release 0: more than 4 rows" in text
+    assert "release 2 · unit member · coverage of release 1: more than 4 rows" in text
     assert "note: coverage: about a tenth of the price tells how many units are above the limits" in text
     releases = json.loads(query.explain(epsilon=1, coverage=True, format="json"))["releases"]
     assert [r.get("covers") for r in releases] == [None, [{"release": "r0", "limits": ["more than 4 rows"]}]]

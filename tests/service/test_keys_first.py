@@ -276,9 +276,9 @@ def test_numbers_that_cost_more_than_was_reserved_are_not_drawn(
 def test_explained(con: Connection) -> None:
     query = session(con).sql(WORDS)
     text = query.explain(epsilon=1, delta="1e-6", engine_sql=True)
-    assert "release 0 · unit person · shows the keys, shown from a noisy count of 46 on" in text
-    assert "release 1 · unit person · search of the limit of COUNT(*)" in text
-    assert "release 2 · unit person · limit 2^k from release 1 · keys: keys shown first\n" in text
+    assert "release 1 · unit person · shows the keys, shown from a noisy count of 46 on" in text
+    assert "release 2 · unit person · search of the limit of COUNT(*)" in text
+    assert "release 3 · unit person · limit 2^k from release 2 · keys: keys shown first\n" in text
     assert "COUNT(DISTINCT person), weighed by its groups" in text
     assert "note: half of the price shows the keys of the groups; the rest is spent on the numbers" in text
     assert "where a unit in K groups counts as 1/√K in each: less with more ε, none with a public list" in text

@@ -91,7 +91,7 @@ def test_confidence_is_checked(con: Connection, confidence: object) -> None:
 def test_explain(con: Connection) -> None:
     query = con.sql("SELECT city, COUNT(*) AS n FROM members GROUP BY city ORDER BY n")
     text = query.explain()
-    assert "scan members" in text and "release 0" in text and "cost:" in text and "SELECT" not in text
+    assert "scan members" in text and "release 1" in text and "cost:" in text and "SELECT" not in text
     assert 'FROM "' in query.explain(engine_sql=True) and "-- post-processing" in query.explain(engine_sql=True)
     tree = json.loads(query.explain(format="json"))
     assert {"releases", "nodes", "cost", "plan"} <= set(tree)

@@ -496,9 +496,9 @@ FEW = DATA.replace("range(6000)", "range(1000)")
 
 def test_explain_shows_the_search_and_multiples_of_its_limit(con: Connection) -> None:
     text = session(con).sql("SELECT SUM(steps) AS s FROM walks").explain(epsilon="0.8")
-    assert "release 0 · unit walker · search of the limit of SUM(steps) · keys: octaves 0…62" in text
+    assert "release 1 · unit walker · search of the limit of SUM(steps) · keys: octaves 0…62" in text
     assert "  COUNT(*)    1   1   1    laplace      5  0.2      15" in text
-    assert "release 1 · unit walker · limit 2^k from release 0 · keys: none, one row" in text
+    assert "release 2 · unit walker · limit 2^k from release 1 · keys: none, one row" in text
     assert "  SUM(steps)  2^k  2^k  2^k    laplace  1.66667·2^k  0.6   5·2^k" in text
     assert "  SUM(steps): k = 9: ± 2,560; k = 12: ± 20,480" in text
     assert "cost: ε 0.8 of each walker" in text and "≤ 1 rows" not in text

@@ -43,7 +43,8 @@ def cell(value: Any, reach: Reach | None = None, remark: str = "") -> Cell:
     """A value, followed by `± half-width` or `−below / +above` if it has an interval, or by a remark; the only end of
     its interval, if it has one.
 
-    With a ±, both are shown to the ±'s third significant digit: what lies behind it is noise.
+    With a ±, both are shown to the ±'s third significant digit: what lies behind it is noise. What was measured has its
+    thousands separated; whole numbers without an interval may be ids and years, and have not.
     """
     remark = f" ({remark})" if remark else ""
     match value:
@@ -90,12 +91,14 @@ def _number(value: int | float | Decimal, reach: Reach | None) -> str:
         return special(value)
     below, above = (None, None) if reach is None else (None if r is None or not math.isfinite(r) else r for r in reach)
     if below is None and above is None:
-        return f"{value:.6g}" if isinstance(value, float) else plain(value)
+        if not isinstance(value, float):
+            return plain(value)
+        return _fixed(value, 0) if abs(value) >= 1e6 else f"{value:,.6g}"
     if below is None or above is None:
         return _one_end(value, below, above)
     wide = max(below, above)
     places = _places_beside(value, wide)
-    shown = str(value) if isinstance(value, int) else _fixed(value, places)
+    shown = f"{value:,}" if isinstance(value, int) else _fixed(value, places)
     if wide > _UNEQUAL * min(below, above):
         lower, upper = (_fixed(_up(r, places), places) for r in (below, above))
         return f"{shown} −{lower} / +{upper}"
@@ -137,5 +140,5 @@ def _up(half_width: float, places: int) -> Decimal:
 def _fixed(value: int | float | Decimal, places: int) -> str:
     if isinstance(value, float) and abs(value) >= 1e15:
         return f"{value:.6g}"
-    text = f"{value:.{places}f}"
+    text = f"{value:,.{places}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.") else text

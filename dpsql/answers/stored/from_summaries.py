@@ -23,6 +23,7 @@ from dpsql.core.privacy_loss import largest
 from dpsql.core.release.charge import Price
 from dpsql.core.release.noisy import GivenAnswers, wanted
 from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.words import about
 from dpsql.planner.plan import Plan
 
 _ROUNDING = 0.5
@@ -61,7 +62,7 @@ def with_summaries(
                 found.append(_of(f"{_said(plan, summary, good)}, cost 0"))
                 found += [_limited(summary)] if summary.limited else []
             else:
-                found.append(_of(f"from summary {summary.name} it would be ± {_widest(parts):.4g}, at cost 0"))
+                found.append(_of(f"from summary {summary.name} it would be ± {about(_widest(parts))}, at cost 0"))
             continue
         whole = _taken(choice, summary, good or parts, held)
         receipt = largest(price(whole).received.values())
@@ -71,7 +72,7 @@ def with_summaries(
             found += [_limited(summary)] if summary.limited else []
         else:
             why = ", more than is asked for, or left" if good else ""
-            widest = f"± {_widest(parts):.4g}"
+            widest = f"± {about(_widest(parts))}"
             found.append(_of(f"from summary {summary.name} it would be {widest}, first receipt {receipt}{why}"))
     return choice, tuple(found)
 
@@ -111,7 +112,7 @@ def _taken(
 
 def _said(plan: Plan, summary: Summary, parts: Mapping[int, SummaryPart]) -> str:
     of = "" if len(parts) == len(plan.releases) else f"{len(parts)} of {len(plan.releases)} counted tables "
-    return f"{of}from summary {summary.name} of {summary.made_at.date().isoformat()}, ± {_widest(parts):.4g}"
+    return f"{of}from summary {summary.name} of {summary.made_at.date().isoformat()}, ± {about(_widest(parts))}"
 
 
 def _widest(parts: Mapping[int, SummaryPart]) -> float:

@@ -33,6 +33,7 @@ from dpsql.core.policy.growing import Growth
 from dpsql.core.release.noisy import GivenAnswers, public_keys, wanted
 from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.note import Note, Rank
+from dpsql.diagnostics.words import about
 from dpsql.planner.plan import Plan
 
 MOST_SUMMED: Final = 4_000
@@ -247,8 +248,8 @@ class _Looking:
         every, widest = f"{scan.periods.every}s", days.widest(self.plan.releases[self.place], self.plan.bid.confidence)
         said = f"sum of {len(periods):,} stored {every}"
         if all(days.variance(i) <= m.mechanism.variance() for i, m in self._drawn()):
-            return days, Note(f"{said}, ± {widest:.4g}, cost 0", Rank.SOURCE)
-        return None, Note(f"the {said} would be ± {widest:.4g}, at cost 0", Rank.SOURCE)
+            return days, Note(f"{said}, ± {about(widest)}, cost 0", Rank.SOURCE)
+        return None, Note(f"the {said} would be ± {about(widest)}, at cost 0", Rank.SOURCE)
 
     def _drawn(self) -> Iterator[tuple[int, Measurement]]:
         for i in wanted(self.measured, GivenAnswers()):

@@ -545,6 +545,9 @@ def policy_report(
             "--data", help="Custodian: read the data, too, and print exactly what the limits cut. That copy is private."
         ),
     ] = False,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="JSON with the fields of OpenDP's registry of deployments, in its place.")
+    ] = False,
     threads: o.Threads = None,
     memory_limit: o.MemoryLimit = None,
 ) -> int:
@@ -554,6 +557,8 @@ def policy_report(
     """
     from dpsql.faces.cli.commands.policies import policy_report as command
 
+    if registry:
+        return command.of_registry(file, output)
     return command.run(file, output, ledger, data, threads, memory_limit)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from dpsql.answers.results.cell_texts import cell, reach_of
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.diagnostics.layout import printable
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.cli.table_layout import print_table
 from dpsql.frontend.aggregates.formula import Ends
-from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT
 from dpsql.service.batches.batch_release import BatchAnswer, BatchRelease
 
 
@@ -39,4 +39,4 @@ def _cells(answer: BatchAnswer) -> list[list[Any]]:
 
 
 def _remark(ends: Ends | None) -> str:
-    return BY_AN_UNKNOWN_AMOUNT if ends is not None and None in ends else ""
+    return "" if ends is None or None not in ends else TOO_HIGH if ends[0] is None else TOO_LOW

@@ -15,6 +15,7 @@ from dpsql.faces.report.markup import bullets, document, paragraph, section, tab
 from dpsql.faces.report.spending import Panel, panels
 from dpsql.faces.report.style import style
 from dpsql.policy.tools.assumptions import grouped, promises
+from dpsql.policy.tools.decisions import undecided
 from dpsql.policy.tools.show import loss_text
 from dpsql.service.accounts.spending_story import SpendingStory
 from dpsql.service.checks.verify import Checked, Verification
@@ -87,6 +88,12 @@ def _head(
         f"noise, so that all answers together tell little about any one {text(' or '.join(units) or 'unit')}. "
         "This page says how little, what has been spent of it, and what it rests on.</p></header>"
     )
+    if undecided(policy):
+        yield paragraph(
+            "<b>A draft.</b> Decisions are open, and nobody is answered under this policy. What stands below is "
+            "what it would say as it is.",
+            kind="warn",
+        )
     if measured is not None:
         yield paragraph(
             "<b>Private.</b> This copy holds exact numbers about private data, which no ε covers: do not pass it on.",

@@ -15,6 +15,7 @@ from dpsql.core.noise.calibration import prepare_one, proportional
 from dpsql.core.noise.measurement import MeasuredRelease, Measurement
 from dpsql.core.noise.mechanisms import Exponential
 from dpsql.core.numbers.confidence import LEVEL
+from dpsql.diagnostics.words import about
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.weighted_sum import squared
 
@@ -61,4 +62,4 @@ def expected_error(
 
 def amount_of(error: float) -> str:
     """As it is shown."""
-    return f"{error:,.4g}" if error < 1000 else f"{error:,.0f}"
+    return about(error)

@@ -16,6 +16,7 @@ from dpsql.core.privacy_loss import largest, show_spent
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.note import in_order
+from dpsql.diagnostics.words import about
 from dpsql.planner.costs.expected_error import scale
 from dpsql.planner.costs.named_outputs import chosen_columns
 from dpsql.planner.explain.components import (
@@ -87,7 +88,7 @@ def _consistent_lines(plan: Plan) -> dict[int, list[str]]:
     for totals in plan.totals:
         for (place, at), width in expected_widths(totals, plan.releases, LEVEL).items():
             output = plan.releases[place].measured.node.outputs[at]
-            found.setdefault(place, []).append(f"{output.label} ± {width:.4g}")
+            found.setdefault(place, []).append(f"{output.label} ± {about(width)}")
     return {place: [f"  by least squares: {', '.join(each)}"] for place, each in found.items()}
 
 
@@ -97,14 +98,14 @@ def _warning_lines(warning: Diagnostic) -> list[str]:
 
 def _limits_told(plan: Plan, number: int) -> str:
     """What a release that no column shows is for; of others the group keys."""
-    told = [f"coverage of release {c.of}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
+    told = [f"coverage of release {c.of + 1}: {' / '.join(c.limits)}" for c in plan.coverage if c.place == number]
     return "; ".join(told) or f"keys: {key_source(plan.releases[number].measured.node)}"
 
 
 def _release_lines(release: PlannedRelease, number: int, told: str, each: Sequence[Multiples] = ()) -> list[Part]:
     """A release with its noise. each: how the numbers of each component are shown; as they are where that is empty."""
     measured = release.measured
-    head = f"release {number} · {unit_named(measured.unit)} · {told}"
+    head = f"release {number + 1} · {unit_named(measured.unit)} · {told}"
     if measured.threshold is not None and any(multiples.limit is not None for multiples in each):
         head += f", which follows from the limits (δ {float(measured.threshold.delta):.3g})"
     elif measured.threshold is not None:
@@ -144,7 +145,7 @@ def _error(measured: MeasuredRelease, place: int, multiples: Multiples) -> str:
     error = multiples.error(measured, place)
     if error is None:
         return ""
-    shown = multiples.text(f"{error:.4g}")
+    shown = multiples.text(about(error))
     own = measured.measurements[place].component
     return f"{'≤ ' * multiples.any_bounds}{shown} {own.counted}s" if rule(own).chosen else shown
 
@@ -207,7 +208,7 @@ def _sum_lines(measured: MeasuredRelease) -> list[str]:
             text = f"{amount(times)} · {f'({text})' if others else text}"
         error = linear_width(output.recipe, measured.measurements, LEVEL)
         assert error is not None
-        found.append(f"  {output.label} = {text}  ± {float(error):.4g}")
+        found.append(f"  {output.label} = {text}  ± {about(error)}")
     return found
 
 

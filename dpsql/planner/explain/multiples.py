@@ -99,4 +99,6 @@ def limits_from(plan: Plan, release: int) -> str:
         return ""
     places, before = plan.searches.places, 0 if plan.keys_first is None else len(plan.keys_first.releases)
     own = (each for each in plan.searches.every if any(at == release for at, _ in each.follow))
-    return ", ".join(f"limit {symbol_of(plan, each)} from release {before + places[each.limit.label]}" for each in own)
+    return ", ".join(
+        f"limit {symbol_of(plan, each)} from release {before + places[each.limit.label] + 1}" for each in own
+    )

@@ -61,7 +61,7 @@ def operator(node: Node, number: int | None = None) -> str:
         case BoundContributions(id=id_column):
             return f"bound contributions of each {id_column.name}"
         case Release(outputs=outputs):
-            which = "release" if number is None else f"release {number}:"
+            which = "release" if number is None else f"release {number + 1}:"
             return f"{which} {short(', '.join(o.label for o in outputs) or 'keys')}"
 
 

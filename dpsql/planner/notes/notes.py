@@ -241,7 +241,7 @@ def _choices(release: MeasuredRelease) -> Iterator[Note]:
     for c in release.node.components:
         if isinstance(c, ListChoice) and c.choices and not c.choices.covers and c.arg.type.kind is not Kind.BOOLEAN:
             what = expression(c.arg)
-            other = f"rows with another value than the {len(c.choices.keys):,} listed"
+            other = f"rows with another value than these {len(c.choices.keys):,}"
             shown = f"MODE({what})" if isinstance(c, ModeChoice) else what
             yield Note(f"{other} do not count in {shown}", Rank.DANGER, Topic.OTHER_KEYS)
 
@@ -264,7 +264,7 @@ def _keys(release: MeasuredRelease) -> Iterator[Note]:
         (first, *_) = source.positions
         key = release.node.keys[first]
         if not (source.covers or source.closed):
-            other = f"rows with another {identifier(key.name)} than the {len(source.keys):,} listed are left out"
+            other = f"rows with another {identifier(key.name)} than these {len(source.keys):,} are left out"
             if source.origin.startswith(SHOWN_FIRST):
                 others = "groups of " + ", ".join(identifier(k.name) for k in release.node.keys)
                 other = f"{others} beside the {len(source.keys):,} shown are left out: {source.origin}"

@@ -26,6 +26,7 @@ from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.diagnostics.words import about
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.quantile import QuantileFormula
 from dpsql.planner.costs.expected_error import expected_error, output_error
@@ -390,5 +391,7 @@ def _rows(count: int) -> str:
 
 def _amount(x: float | Fraction) -> str:
     shown = float(x)
-    whole = 100 <= abs(shown) < 1e15 or (abs(shown) < 100 and shown.is_integer())
+    if 1e6 <= abs(shown) < 1e15:
+        return about(shown)
+    whole = 100 <= abs(shown) < 1e6 or (abs(shown) < 100 and shown.is_integer())
     return f"{shown:,.0f}" if whole else f"{shown:.3g}"

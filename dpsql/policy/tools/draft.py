@@ -145,6 +145,10 @@ class _Drafted:
             yield f"    #   or  {',  '.join(_short(p) for p in likely if p is not unit)}"
         if unit.limit:
             yield f"    {unit.limit}"
+        own = self.seen.get(table.name, FirstRows()).own.get(unit.column, ()) if not unit.to else ()
+        if names := [c.name for c in table.columns if c.name in own]:
+            yield f"    belongs_to_unit: {listing(names)}   # in the first rows no two {unit.unit} ids share one:"
+            yield f"    #   averages over  GROUP BY {reference(names[0])}  need it; no noise rests on it"
         if not unit.public and not unit.to and (not unit.unit or table.primary_key != (unit.column,)):
             yield from _grows(unit, known, held, computing)
         if table.primary_key and all(c in known for c in table.primary_key):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpsql.core.ir.types import Kind, SqlType, parse_type
@@ -51,15 +51,18 @@ _PERSON: Final = 4
 _KINDS: Final = (Kind.INTEGER, Kind.VARCHAR, Kind.UUID)
 _MOST: Final = 4
 """Other ids of a table that are proposed."""
+_MOST_OWN: Final = 8
+"""Ids of a table that are looked at for being one unit's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
     """What the first rows of a table tell of columns that may be ids. single: no two rows share a value. whole: all
-    are whole numbers."""
+    are whole numbers. own: id → columns of which no two of its values share a value, though rows do."""
 
     single: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
+    own: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,13 @@ def proposals(
         paths = [] if table.name in owned else list(_paths(table, catalogue, found, owned, likeliest))
         made[table.name] = (*paths, *own, ROW, *others[:_MOST], NOBODY)
     return made
+
+
+def own_columns(table: CatalogueTable, likely: Sequence[UnitProposal], seen: FirstRows) -> dict[str, list[str]]:
+    """Each id that may be a unit → other ids that may be its own, such as a basket: no things, and none of a row."""
+    ids = [c for c in id_columns(table) if not _words(c) & _THINGS and c not in seen.single][:_MOST_OWN]
+    units = [p.column for p in likely if p.column and not p.to and p.column not in seen.single]
+    return {unit: others for unit in units if (others := [c for c in ids if c != unit and not _words(c) & _PERSONS])}
 
 
 def id_columns(table: CatalogueTable) -> list[str]:

@@ -256,7 +256,8 @@ def test_a_result_holds_what_it_cost(mixed: Release) -> None:
 def test_text_shows_numbers_as_tables_do(shared: Connection) -> None:
     """A value and its ± are shown to the same digit, whatever their size."""
     answer = shared.sql("SELECT COUNT(*) AS n, SUM(CLIP(age, 0, 100) * 1e9) AS large FROM members").run(epsilon=2)
-    assert re.fullmatch(rf"{answer.rows[0][0]} ± \d+ +{answer.rows[0][1]:.0f} ± \d{{11,}}", str(answer).splitlines()[1])
+    ((n, large),) = answer.rows
+    assert re.fullmatch(rf"{n:,} ± \d+ +{large:,.0f} ± [\d,]{{14,}}", str(answer).splitlines()[1])
 
 
 def test_the_prompt_of_python_shows_the_first_rows(mixed: Release) -> None:

@@ -296,7 +296,7 @@ def test_three_rows_near_the_truth(sessions: Sessions, flights_tables: duckdb.Du
     assert set(found.notes) >= {
         "at most 30 rows per aircraft and group counted",
         "dep_delay is clipped to [-30, 180]",
-        "rows with another origin than the 3 listed are left out",
+        "rows with another origin than these 3 are left out",
         "what lies beyond these bounds is missing: a bias, which no ± holds",
     }
 

@@ -48,7 +48,7 @@ def test_the_picture_of_an_answer_holds_the_question_and_a_change_is_noticed() -
     assert all(f">{line}</text>" in text for line in answer.QUESTION.splitlines())
     assert "spent ε 0.5" in text and len(answer.numbers(kept)) == 8
     first, _ = answer.numbers(kept)[0]
-    assert answer.without_noise(kept.replace(f">{first:g}<", ">1<")) == answer.without_noise(kept)
+    assert answer.without_noise(kept.replace(f">{first:,g}<", ">1<")) == answer.without_noise(kept)
     assert answer.without_noise(kept.replace("spent ε 0.5", "spent ε 0.4")) != answer.without_noise(kept)
 
 

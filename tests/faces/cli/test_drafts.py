@@ -201,3 +201,15 @@ def test_several_files_are_named_after_their_folder(dpsql: Call, tmp_path: Path,
     for data in (("shop/orders.csv", "shop/people.csv"), ("shop",), ("shop/*.csv",)):
         assert "\nname: shop\n" in dpsql("policy", "init", *data).out
     assert "\nname: orders\n" in dpsql("policy", "init", "shop/orders.csv").out
+
+
+def test_the_average_basket_is_answered_under_a_draft(dpsql: Call, tmp_path: Path, monkeypatch: Any) -> None:
+    """A basket is one household's, as the first rows show; a store and a product are not."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{b // 4},{b},{b % 3},{line}" for b in range(80) for line in range(3)]
+    Path("sales.csv").write_text("\n".join(["household_id,basket_id,store_id,line_id", *rows]), encoding="utf-8")
+    assert dpsql("policy", "init", "sales.csv", "-o", "draft.yaml").status == 0
+    assert "belongs_to_unit: [basket_id]   #" in decide("draft.yaml").read_text(encoding="utf-8")
+    sql = "SELECT AVG(n) FROM (SELECT basket_id, COUNT(*) AS n FROM sales GROUP BY basket_id)"
+    found = dpsql("query", "draft.yaml", "--epsilon", "1", "--ledger", ":memory:", sql)
+    assert found.status == 0 and "NULL" not in found.out, found

@@ -31,10 +31,10 @@ class Terminal(io.StringIO):
 def test_a_plain_table_is_aligned_by_screen_width() -> None:
     assert plain_table(["region", "n"], ROWS).split("\n") == [
         " region |     n",
-        "--------+-----------",
-        " north  |    12 ± 3",
-        " 日本   | 1234 ± 30",
-        " NULL   |      NULL",
+        "--------+------------",
+        " north  |     12 ± 3",
+        " 日本   | 1,234 ± 30",
+        " NULL   |       NULL",
     ]
 
 
@@ -53,7 +53,7 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatc
     out, pipe = Terminal(), io.StringIO()
     print_table(["region", "n"], ROWS, out)
     print_table(["region", "n"], ROWS, pipe)
-    assert "\x1b[" in out.getvalue() and "─" in out.getvalue() and "1234" in out.getvalue()
+    assert "\x1b[" in out.getvalue() and "─" in out.getvalue() and "1,234" in out.getvalue()
     assert pipe.getvalue() == plain_table(["region", "n"], ROWS) + "\n"
     monkeypatch.setenv("NO_COLOR", "1")
     out = Terminal()
@@ -71,10 +71,10 @@ def test_values_are_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_row_in_lines() -> None:
     assert vertical_list(["region", "n"], ROWS[1:]).split("\n") == [
-        "-[ RECORD 1 ]-----",
+        "-[ RECORD 1 ]------",
         "region | 日本",
-        "n      | 1234 ± 30",
-        "-[ RECORD 2 ]-----",
+        "n      | 1,234 ± 30",
+        "-[ RECORD 2 ]------",
         "region | NULL",
         "n      | NULL",
     ]
@@ -84,13 +84,13 @@ def test_a_row_in_lines() -> None:
 
 def test_a_box() -> None:
     assert box_table(["region", "n"], ROWS).split("\n") == [
-        "┌────────┬───────────┐",
-        "│ region │ n         │",
-        "├────────┼───────────┤",
-        "│ north  │    12 ± 3 │",
-        "│ 日本   │ 1234 ± 30 │",
-        "│ NULL   │      NULL │",
-        "└────────┴───────────┘",
+        "┌────────┬────────────┐",
+        "│ region │ n          │",
+        "├────────┼────────────┤",
+        "│ north  │     12 ± 3 │",
+        "│ 日本   │ 1,234 ± 30 │",
+        "│ NULL   │       NULL │",
+        "└────────┴────────────┘",
     ]
     assert len(box_table(["region", "n"], ROWS, heading=False).split("\n")) == 5
 

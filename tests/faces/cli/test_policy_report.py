@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 from fractions import Fraction
@@ -262,3 +263,26 @@ def test_a_declared_number_of_rows_is_what_delta_is_told_for() -> None:
     assert (
         "For the 2,000 rows that the policy declares" in Page(report(policy, None, None, version="0", today=TODAY)).text
     )
+
+
+def test_a_draft_says_so_at_the_top(dpsql: Call, clinic: Clinic) -> None:
+    assert "A draft" not in dpsql("policy", "report", clinic.policy).out
+    clinic.change("version: 1", "version: 1\ndraft: true")
+    page = dpsql("policy", "report", clinic.policy).out
+    assert page.index("A draft.") < page.index("class=cards")
+
+
+def test_the_fields_of_a_registry_of_deployments(dpsql: Call, clinic: Clinic) -> None:
+    """Those of a second-tier entry; what the policy does not know is null."""
+    told = json.loads(dpsql("policy", "report", clinic.policy, "--registry").out)
+    assert told["tier"] == 2 and told["status"] == "Draft"
+    deployment, policy = told["deployment"], load_policy(clinic.policy)
+    assert deployment["name"] == policy.name and deployment["data_curator"] is None
+    assert deployment["dp_flavor"]["name"] == "Approximate DP" and deployment["model"]["model_name"] == "Central"
+    (total,) = policy.caps_for().total.values()
+    loss = deployment["privacy_loss"]
+    assert loss["privacy_parameters"] == {"epsilon": float(total.epsilon), "delta": float(total.delta)}
+    assert "all rows of one patient" in loss["privacy_unit_description"]
+    assert len(deployment["implementation"]["promises_that_nothing_enforces"]) == len(promises(policy))
+    clinic.change("version: 1", "version: 1\ndraft: true")
+    assert "nobody is answered" in json.loads(dpsql("policy", "report", clinic.policy, "--registry").out)["status"]

@@ -24,9 +24,9 @@ def test_a_table_ends_with_price_rest_notes_and_level(dpsql: Call, clinic: Clini
     header, rule, *rows, footer, left_out, ends, limit = done.out.splitlines()
     assert header.split() == ["region", "|", "n"] and set(rule) == {"-", "+"}
     assert [row.split()[0] for row in rows] == ["east", "north", "south", "west"]
-    assert all(" ≥ " in row and row.endswith(" (cut by an unknown amount)") for row in rows)
+    assert all(" ≥ " in row and row.endswith(" (too low by an unknown amount)") for row in rows)
     assert footer == "(4 rows)  spent ε 0.2, left ε 2.8 δ 1e-7; ± at 95 %"
-    assert left_out == "  rows with another region than the 4 listed are left out"
+    assert left_out == "  rows with another region than these 4 are left out"
     assert ends == "  n: at least the lower end; how much limits cut is unknown: limits=search (ε 0.2) tells"
     assert limit == "  at most 12 rows per patient counted"
     assert "\x1b" not in done.out
@@ -49,7 +49,7 @@ def test_json_has_the_six_documented_keys(dpsql: Call, clinic: Clinic) -> None:
     for row, around in zip(answer["rows"], answer["intervals"], strict=True):
         assert set(around) == {"n", "age"}
         assert around["n"][0] < row[1] < around["n"][1] and around["age"][0] <= row[2] <= around["age"][1]
-    left_out = "rows with another region than the 4 listed are left out"
+    left_out = "rows with another region than these 4 are left out"
     assert answer["notes"] == [
         {"rank": "danger", "text": left_out},
         {"rank": "bias", "text": "age is clipped to [0, 110]"},

@@ -12,7 +12,8 @@ import pytest
 
 import dpsql
 from dpsql.core.ledger.memory import MemoryLedger
-from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT, OF_CUT
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
+from dpsql.planner.postprocessing.planning.forms import OF_CUT
 
 CUSTOMER = {"type": "bigint", "nullable": False}
 KIND = {"type": "varchar", "domain": ["a", "b", "c"], "nullable": False}
@@ -161,7 +162,7 @@ def test_which_ends_there_are(con: dpsql.Connection, sql: str, expected: str) ->
     found = [row["x"] for row in answer.intervals() if row["x"] is not None or expected == NONE]
     assert {ends_of(interval) for interval in found} == {expected}
     reasons = {row.get("x", "") for row in answer.gaps()} - {""}
-    assert reasons <= {{NONE: OF_CUT, BOTH: "denominator may be 0"}.get(expected, BY_AN_UNKNOWN_AMOUNT)}
+    assert reasons <= {{NONE: OF_CUT, BOTH: "denominator may be 0", LOW: TOO_LOW}.get(expected, TOO_HIGH)}
     assert bool(reasons) or expected == BOTH
     # What the limits leave has both ends, as it always had.
     assert {ends_of(row["x"]) for row in answer.intervals(bounded=True)} <= {BOTH} | ({NONE} & {expected})
@@ -213,8 +214,8 @@ def holds(interval: tuple[float | None, float | None] | None, truth: float) -> b
 def test_tables_show_the_end(con: dpsql.Connection) -> None:
     answer = con.sql("SELECT COUNT(*) AS n, COUNT(*) * 1.0 / SUM(price) AS r FROM orders").run(epsilon=1, fresh=True)
     (low, _) = answer.intervals()[0]["n"]  # type: ignore[misc]
-    assert f"≥ {math.floor(low)} (cut by an unknown amount)" in str(answer)
-    assert f"≥ {math.floor(low)} (cut by an unknown amount)" in answer._repr_html_()
+    assert f"≥ {math.floor(low):,} (too low by an unknown amount)" in str(answer)
+    assert f"≥ {math.floor(low):,} (too low by an unknown amount)" in answer._repr_html_()
     assert "r has no interval: made of numbers that a limit cuts" in answer.notes
     assert any(note.startswith("n: at least the lower end") for note in answer.notes)
 

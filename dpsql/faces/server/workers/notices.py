@@ -13,10 +13,10 @@ from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, left_text
 from dpsql.diagnostics.diagnostic import Diagnostic, Mark
 from dpsql.diagnostics.errors import Error
 from dpsql.diagnostics.note import Note, Rank, Topic
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.server.packed_rows import MOST_BYTES, TooManyBytes, packed
 from dpsql.faces.server.statements import Answer, Value
 from dpsql.planner.plan import Plan
-from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT
 from dpsql.service.accounts.remaining_budgets import total
 from dpsql.service.query import accuracy, at_most
 from dpsql.service.session import Session
@@ -56,7 +56,7 @@ def _errors(release: Release) -> list[Note]:
                             ("+", [a for b, a in ends if b is None and a is not None])):  # fmt: skip
             if sides:
                 upto = "" if len(set(sides)) == 1 else "up to "
-                cut = "" if sign == "±" else f"; {BY_AN_UNKNOWN_AMOUNT}"
+                cut = {"±": "", "−": f"; {TOO_LOW}", "+": f"; {TOO_HIGH}"}[sign]
                 found.append(Note(f"{name} {sign} {upto}{max(sides):.6g} (95 %){cut}", Rank.SOURCE, Topic.WIDTH))
     return found
 

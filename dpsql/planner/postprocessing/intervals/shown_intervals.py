@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.core.noise.integer_columns import Floats
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.frontend.aggregates.formula import Ends
 from dpsql.planner.postprocessing.intervals.column_enclosures import ELSEWHERE, FINE, LOST, WHY, Bounds
 from dpsql.planner.postprocessing.intervals.derived_columns import (
@@ -24,7 +25,7 @@ from dpsql.planner.postprocessing.intervals.derived_columns import (
     TotalColumn,
     nothing,
 )
-from dpsql.planner.postprocessing.planning.forms import BY_AN_UNKNOWN_AMOUNT, Form
+from dpsql.planner.postprocessing.planning.forms import Form
 
 _MOST_LEVELS = 24
 """Different numbers of atoms in the rows of one column; more are put together, which only widens."""
@@ -80,7 +81,7 @@ def shown_intervals(column: IntervalColumn, found: Bounds, values: Sequence[Any]
     why = np.where(lost, LOST, found.why)
     why = np.where(known | ~noisy | found.missing, 0, why)
     texts = {code: WHY.get(code, form.why) for code in np.unique(why).tolist()}
-    texts[FINE] = BY_AN_UNKNOWN_AMOUNT if form.lost else ""
+    texts[FINE] = TOO_LOW if form.lost.high else TOO_HIGH if form.lost else ""
     reasons = [texts[code] if there or code else "" for code, there in zip(why.tolist(), noisy.tolist(), strict=True)]
     return ShownIntervals([None if pair is None else (pair[0], pair[1]) for pair in shown_ends], reasons, single=True)
 

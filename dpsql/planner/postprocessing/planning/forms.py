@@ -199,7 +199,6 @@ class Form:
 
 
 _COMPARES = "it compares noisy numbers"
-BY_AN_UNKNOWN_AMOUNT = "cut by an unknown amount"
 """Why an end of an interval is missing."""
 OF_CUT = "made of numbers that a limit cuts"
 OF_OTHERS = "another noisy number decides what it is made of"

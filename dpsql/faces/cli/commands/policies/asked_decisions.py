@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from math import exp
+from fractions import Fraction
 from typing import Final
 
+from dpsql.core.noise.mechanisms import DiscreteLaplace
+from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.policy.catalogue import CatalogueTable
 from dpsql.diagnostics.layout import printable
+from dpsql.faces.report.odds import afterwards, in_hundred, steps
 from dpsql.policy.tools.draft import Decided
 from dpsql.policy.tools.likely_units import UnitProposal
 
@@ -59,9 +62,13 @@ def _told(proposal: UnitProposal) -> str:
 
 def _odds(epsilon: str) -> str:
     """What ε means to somebody who was in two minds."""
-    sure = 100 * exp(float(epsilon)) / (1 + exp(float(epsilon)))
-    shown = f"{sure:.3g}" if sure < 99 else f"{sure:.5g}"
-    return f"ε {epsilon}: who held something for as likely as not is then {shown} % sure of it, at most"
+    sure = in_hundred(afterwards(0.5, Fraction(epsilon), steps("add_remove")))
+    error = DiscreteLaplace.calibrate(Fraction(1), Fraction(epsilon) / 10).half_width(LEVEL)
+    start = " (a good start)" if epsilon == _EPSILONS[0] else ""
+    return (
+        f"ε {epsilon}{start}: a guess about one of them that was 50 in 100 is {sure} afterwards, at most; enough for"
+        f" 10 counts of them, each ± {error}"
+    )
 
 
 def _columns(table: CatalogueTable) -> tuple[str, ...]:

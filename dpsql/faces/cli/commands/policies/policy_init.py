@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dpsql.core.engine import Engine
@@ -22,7 +23,7 @@ from dpsql.faces.cli.commands.policies.drafted_files import (
 )
 from dpsql.faces.cli.new_files import require_new, write_text
 from dpsql.policy.tools.draft import Decided, draft_policy, drafted_tables
-from dpsql.policy.tools.likely_units import FirstRows, id_columns, proposals
+from dpsql.policy.tools.likely_units import FirstRows, id_columns, own_columns, proposals
 
 
 def run(data: Sequence[str], output: str | None, name: str | None) -> int:
@@ -89,14 +90,19 @@ def _asked(
 
 def _seen(engine: Engine, catalogue: Catalogue) -> dict[str, FirstRows]:
     """What the first rows of each table tell of columns that look like ids."""
-    from dpsql.engines.first_rows import never_repeating, whole
+    from dpsql.engines.first_rows import never_repeating, of_one_each, whole
 
-    found = {}
+    found = dict[str, FirstRows]()
     for table in catalogue.tables:
         ids = id_columns(table)
         doubles = [c for c in ids if (column := table.column(c)) is not None and column.type == "DOUBLE"]
         whole_numbers = whole(engine, table.name, doubles)
         found[table.name] = FirstRows(never_repeating(engine, table.name, ids), whole_numbers)
+    likely = proposals(catalogue, found)
+    for table in (t for t in catalogue.tables if t.name in likely):
+        pairs = own_columns(table, likely[table.name], found[table.name])
+        own = {unit: of_one_each(engine, table.name, unit, others) for unit, others in pairs.items()}
+        found[table.name] = replace(found[table.name], own=own)
     return found
 
 

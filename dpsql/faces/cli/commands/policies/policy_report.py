@@ -6,6 +6,7 @@ import datetime as dt
 
 import dpsql
 from dpsql.faces.cli.new_files import write_text
+from dpsql.faces.report.deployment_entry import registry
 from dpsql.faces.report.page import report
 from dpsql.planner.computed import understood
 from dpsql.policy.load import load_policy
@@ -31,4 +32,10 @@ def run(
         measured = verify_policy(file, threads=threads, memory_limit=memory_limit)
     today = dt.datetime.now(dt.UTC).date()
     write_text(report(policy, story, measured, version=dpsql.__version__, today=today), output)
+    return 0
+
+
+def of_registry(file: str, output: str | None) -> int:
+    """The policy in a registry's fields. Raises as `run` does."""
+    write_text(registry(understood(load_policy(file)), dpsql.__version__), output)
     return 0

@@ -16,6 +16,7 @@ from dpsql.diagnostics.layout import one_line
 from dpsql.diagnostics.note import NOTHING_RAN
 from dpsql.diagnostics.pages_loader import find_code, load_page
 from dpsql.diagnostics.render import render_text
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.server.statements import Login, Refused
 from dpsql.faces.server.web.api import problems
 from dpsql.faces.server.web.api import responses as answers
@@ -197,8 +198,8 @@ def _cell(value: object, interval: Sequence[object] | None) -> str:
         return "NULL" if value is None else one_line(str(value))
     low, high = interval
     if low is None or high is None:
-        end = f"at most {_short(high)}" if low is None else f"at least {_short(low)}"
-        return f"{_short(value)} ({end}; cut by an unknown amount)"
+        end = f"at most {_short(high)}; {TOO_HIGH}" if low is None else f"at least {_short(low)}; {TOO_LOW}"
+        return f"{_short(value)} ({end})"
     return f"{_short(value)} ({_short(low)} to {_short(high)})"
 
 

@@ -11,6 +11,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.privacy_loss import NO_LOSS, left_text, show_left
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.note import BESIDE_NOTES, Note, foremost, in_order, note_records
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
 from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
@@ -310,8 +311,8 @@ def _width(low: Value, high: Value, value: Value) -> float | str | None:
     """Half of it where the number stands in the middle, else both ends in words, or the only one."""
     if not isinstance(low, float) or not isinstance(high, float):
         if isinstance(low, float):
-            return f"at least {low:,.6g}, cut by an unknown amount"
-        return f"at most {high:,.6g}, cut by an unknown amount" if isinstance(high, float) else None
+            return f"at least {low:,.6g}, which is {TOO_LOW}"
+        return f"at most {high:,.6g}, which is {TOO_HIGH}" if isinstance(high, float) else None
     middle = float(value) if isinstance(value, int | float) else None
     half = (high - low) / 2
     if middle is not None and abs(middle - (low + high) / 2) <= 0.01 * half + 0.5:

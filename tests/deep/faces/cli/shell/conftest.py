@@ -133,7 +133,8 @@ def pattern(screen: str) -> str:
     text = re.sub(r"\[ε [\d.]+/([\d.]+)\]", r"[L/\1]", screen)
     text = re.sub(r"left ε [\d.e-]+(?: δ [\d.e-]+)?", "left L", text)
     text = re.sub(r"what is left \(ε [\d.]+\)", "what is left (L)", text)
-    text = re.sub(r"-?\d+(?:\.\d+)? ± (\d+(?:\.\d+)?)", r"N ± \1", text)
+    text = re.sub(r"-?\d[\d,]*(?:\.\d+)? ± (\d[\d,]*(?:\.\d+)?)", r"N ± \1", text)
+    text = re.sub(r"(?<=[|│]) +-?\d{1,3}(?:,\d{3})+(?=\s|$)", " N", text, flags=re.MULTILINE)
     text = re.sub(r"(?<=[|,│]) *-?\d{3,}(?=\s|,|$)", " N", text, flags=re.MULTILINE)
     text = re.sub(r"± \d+\.\d+", "± W", text)  # of an average: follows its noise
     text = re.sub(r"are\s+l\s?e\s?f\s?t\s+o\s?u\s?t", "are left out", text)  # folded where the amounts end
