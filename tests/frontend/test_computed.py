@@ -8,10 +8,10 @@ import dpsql
 from dpsql.core.ir import types
 from dpsql.core.ir.expressions import Cast, Column, walk
 from dpsql.core.policy.derived import Derived
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.planner.computed import understood
 from dpsql.policy.policy import Policy
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 POLICY = """
 version: 1

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.types import DATE, TIMESTAMP, TIMESTAMPTZ, SqlType
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.expressions.literals import from_text
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import planned, policy
 
 

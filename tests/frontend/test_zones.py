@@ -17,8 +17,8 @@ from dpsql.core.ir.types import TIMESTAMPTZ, VARCHAR
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.numbers.interval import everything
 from dpsql.core.printing.dialect import CannotSpell, Dialect
-from dpsql.core.printing.dialects.postgres import POSTGRES
-from dpsql.core.printing.dialects.spark import SPARK
+from dpsql.spelling.postgres_functions import POSTGRES
+from dpsql.spelling.spark_functions import SPARK
 
 FIRST = dt.datetime(2025, 3, 29, 12, tzinfo=dt.UTC)
 ROWS = [FIRST + dt.timedelta(hours=n) for n in range(800)]

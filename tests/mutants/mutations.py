@@ -1876,7 +1876,7 @@ MUTATIONS = (
     ),
     Mutation(
         "printed-spark-minus-of-34-digits",
-        "dpsql/core/printing/dialects/spark_functions.py",
+        "dpsql/spelling/spark_functions.py",
         'return _minus(d, x, result.type) if _is_decimal(result.type) else f"(- {x})"',
         'return f"(- {x})"',
         "long decimals are rounded, without an error",
@@ -1884,7 +1884,7 @@ MUTATIONS = (
     ),
     Mutation(
         "printed-spark-zero-of-another-type",
-        "dpsql/core/printing/dialects/spark_functions.py",
+        "dpsql/spelling/spark_functions.py",
         "return f\"NULLIF({sql}, {d.cast('0', type_)})\"",
         'return f"NULLIF({sql}, 0)"',
         "small decimals count as zero",
@@ -1892,7 +1892,7 @@ MUTATIONS = (
     ),
     Mutation(
         "printed-spark-wide-quotients",
-        "dpsql/core/printing/dialects/spark_functions.py",
+        "dpsql/spelling/spark_functions.py",
         '    if result.type == HUGEINT:\n        raise CannotSpell("the quotient may need more than 64 bits")\n',
         "",
         "a quotient wraps, without an error",
@@ -3396,7 +3396,7 @@ MUTATIONS = (
     ),
     Mutation(
         "octave-of-a-logarithm",
-        "dpsql/core/printing/dialects/duckdb_functions.py",
+        "dpsql/spelling/duckdb_functions.py",
         "THEN length(bin({less})) ELSE 0 END",
         "THEN CAST(floor(log2({less})) + 1 AS BIGINT) ELSE 0 END",
         "a total is counted in an octave that does not hold it",
@@ -3404,7 +3404,7 @@ MUTATIONS = (
     ),
     Mutation(
         "octave-of-nothing",
-        "dpsql/core/printing/dialects/duckdb_functions.py",
+        "dpsql/spelling/duckdb_functions.py",
         'f"CASE WHEN {x} <> 0 THEN CASE',
         'f"CASE WHEN {x} IS NOT NULL THEN CASE',
         "ids that add nothing are counted as if they added 1",
@@ -6328,7 +6328,7 @@ MUTATIONS = (
     ),
     Mutation(
         "zones-that-a-server-may-not-know",
-        "dpsql/core/printing/dialects/postgres_dates.py",
+        "dpsql/spelling/postgres_dates.py",
         'return shown if name == "UTC" else f"CASE WHEN {known} THEN {shown} END"',
         "return shown",
         "a query fails where some row is reached, by a zone that is newer than the server",
@@ -6830,7 +6830,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spark-integers-that-are-not-tried",
-        "dpsql/core/printing/dialects/spark_functions.py",
+        "dpsql/spelling/spark_functions.py",
         "    if result.type != HUGEINT and TOTAL[function](args, held, result):",
         "    if True:",
         "a row makes a statement on Spark fail",

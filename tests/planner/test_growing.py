@@ -15,10 +15,10 @@ from dpsql.core.ir.nodes import Node, Scan
 from dpsql.core.ir.periods import Closed, ReadPeriods, Span, beside, canonical, common, words
 from dpsql.core.ir.public_facts import ClosedPeriods, PublicFacts
 from dpsql.core.ir.walk import walk
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.plan import Plan
 from dpsql.service.checks.check import check
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.growing_town import FIRST, LAST, Town, region, town_policy
 from tests.support.planning import policy
 from tests.support.rider_town import RiderTown, rider_policy
@@ -272,11 +272,11 @@ def test_days_apart_are_one_flat_condition(town: Town) -> None:
 
 @pytest.mark.parametrize("dialect", ["postgres", "spark"])
 def test_other_dialects_print_the_same(town: Town, dialect: str) -> None:
-    from dpsql.core.printing.dialects.postgres import POSTGRES
-    from dpsql.core.printing.dialects.spark import SPARK
     from dpsql.diagnostics.diagnostic import Source
     from dpsql.planner.compile import compile_query
     from dpsql.planner.settings.query_settings import QuerySettings
+    from dpsql.spelling.postgres_functions import POSTGRES
+    from dpsql.spelling.spark_functions import SPARK
 
     other = {"postgres": POSTGRES, "spark": SPARK}[dialect]
     public = PublicFacts(periods={"trips": Closed(day(10))})

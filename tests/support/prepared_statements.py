@@ -9,13 +9,13 @@ from fractions import Fraction
 from dpsql.core.engine import RawTable
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.prepared import copied, prepared_tables
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.public_facts import FactStore
 from dpsql.service.preparing.copy_sql import staged, stored_forms
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.neighbour_oracle import random_limits
 from tests.support.planning import policy
 from tests.support.prepared_worlds import WHOLE_IDS, Rows, carrying, copying, without, world

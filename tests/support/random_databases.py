@@ -15,9 +15,10 @@ from typing import Any
 import duckdb
 
 from dpsql.core.engine import RawTable, T
-from dpsql.core.printing.dialects.duckdb import DUCKDB, quoted
+from dpsql.core.printing.dialects.duckdb import quoted
 from dpsql.engines.duckdb.locked.optimizers import restrict
 from dpsql.policy.policy import Policy
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 Row = tuple[str, ...]
 """One row as SQL literals."""

@@ -12,7 +12,6 @@ from dpsql.core.engine import RawTable
 from dpsql.core.ir.periods import Closed
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.printing.computed import computed_columns, with_columns
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.planner.compile import compile_query
@@ -22,6 +21,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
 from dpsql.service.planning.public_facts import FactStore
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.neighbour_oracle import Vector, exact
 from tests.support.random_databases import Store
 

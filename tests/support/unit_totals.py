@@ -22,13 +22,13 @@ from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import TableNames
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.planner.plan import Plan
 from dpsql.planner.rewrites.bounds.choose_grids import gridded, in_units
 from dpsql.policy.policy import Policy
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 Totals = Mapping[str | None, int]
 """Group → the total of one id in it, in integer units; every group in which the id has a row."""

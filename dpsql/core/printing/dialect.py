@@ -8,7 +8,7 @@ approximated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from dpsql.core.functions.function import Args
@@ -27,7 +27,13 @@ class CannotSpell(Exception):
 
 
 class Dialect(Protocol):
-    """The SQL of one engine. Arguments named `sql`, `a`, `b` are printed expressions that need no brackets."""
+    """The SQL of one engine. Arguments named `sql`, `a`, `b` are printed expressions that need no brackets.
+
+    spellings: how it prints functions, by their first names: handed in, of dpsql/spelling. What they print passes the
+    gate (core/gate) before it enters a statement.
+    """
+
+    spellings: Mapping[str, Spelling]
 
     @property
     def name(self) -> str:
@@ -318,7 +324,7 @@ class Dialect(Protocol):
 
     def spells(self, function: str) -> bool:
         """Whether the dialect has a spelling of a function of the registry, by its first name."""
-        ...
+        return function in self.spellings
 
     def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
         """A call as its function says: total, NULL where its rule says, equal to its Python twin.
@@ -326,7 +332,10 @@ class Dialect(Protocol):
         sql, args: the printed arguments and what is known of them. result: what is known of the call.
         Raises CannotSpell if the dialect has no exact spelling, or not for such arguments.
         """
-        ...
+        spelling = self.spellings.get(function)
+        if spelling is None:
+            raise CannotSpell
+        return spelling(self, sql, args, result)
 
     def attempt(
         self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
@@ -355,3 +364,6 @@ class Again(Dialect, Protocol):
 
 Spelling = Callable[[Dialect, Sequence[str], Args, Value], str]
 """How one dialect prints one function; see `Dialect.call`. No row may make the printed expression raise an error."""
+
+Attempts = Callable[[Dialect, str, str, Sequence[str], Args, Sequence[Interval], Value], str]
+"""How one dialect answers `Dialect.attempt`."""

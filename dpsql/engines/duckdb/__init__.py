@@ -1,5 +1,5 @@
 """DuckDB: locked down, in one snapshot, and silent about its data."""
 
-from dpsql.core.printing.dialects.duckdb import DUCKDB as DIALECT
+from dpsql.spelling.duckdb_functions import DUCKDB as DIALECT
 
 __all__ = ["DIALECT"]

@@ -1,5 +1,5 @@
 """PostgreSQL: read only, in one snapshot, and silent about its data."""
 
-from dpsql.core.printing.dialects.postgres import POSTGRES as DIALECT
+from dpsql.spelling.postgres_functions import POSTGRES as DIALECT
 
 __all__ = ["DIALECT"]

@@ -1,5 +1,5 @@
 """Apache Spark over Connect: files that stay as they were, settings that are read back, and silence about its data."""
 
-from dpsql.core.printing.dialects.spark import SPARK as DIALECT
+from dpsql.spelling.spark_functions import SPARK as DIALECT
 
 __all__ = ["DIALECT"]

@@ -59,6 +59,11 @@ class World(SyntheticEngine):
                 self.fill(name, rows)
                 self._shown[name] = rows
 
+    def public_table(self, name: str) -> list[Row]:
+        """All rows of a public table."""
+        self.table_sql(name)
+        return self._public[name]
+
     def public_values(self, table: str, column: str) -> list[str]:
         """The values of a column of a public table, the most frequent first."""
         return [value for (value,) in self.public_rows(table, [column])]

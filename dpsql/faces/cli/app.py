@@ -262,9 +262,14 @@ def audit(
 
     Worst-case databases are made from the policy, the real pipeline runs on both, and certified lower bounds of ε or δ
     are printed beside what the plan claims. No private data is read and nothing is charged.
+
+    `dpsql audit kit DIR` writes a folder with planted faults and harnesses, in which `python find.py` looks for them.
     """
     from dpsql.faces.cli.commands.queries import audit as command
     from dpsql.faces.cli.inputs import policy_and_query
+
+    if policy == "kit" and sql is not None:
+        return command.kit(sql)
 
     policy, sql = policy_and_query(policy, sql, file)
     return command.run(policy, sql, file, epsilon, delta, runs, format, dialect)

@@ -18,8 +18,8 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.nodes import Project, Scan
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import interval
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Names, spell
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import derived, policy
 
 COLUMNS = {

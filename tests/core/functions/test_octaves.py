@@ -11,7 +11,7 @@ from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.functions.registry import REGISTRY, apply, evaluate
 from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, HUGEINT, INTEGER, TINYINT, UBIGINT, SqlType
-from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 EDGES = [sign * 2**i + d for i in range(127) for d in (-1, 0, 1) for sign in (1, -1)] + [0, -(2**127), 2**127 - 1]
 

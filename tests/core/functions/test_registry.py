@@ -30,7 +30,7 @@ from dpsql.core.ir.types import (
 )
 from dpsql.core.numbers.doubles import loosened, rounded
 from dpsql.core.numbers.interval import Interval, everything, interval, point
-from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 
 def raw(t: SqlType, *, nullable: bool = False) -> Value:

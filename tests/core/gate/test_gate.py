@@ -12,6 +12,7 @@ from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_again import PostgresAgain
 from dpsql.diagnostics.errors import Rejected
+from dpsql.spelling.postgres_functions import POSTGRES as SPELLED
 from tests.support.planning import planned, policy
 
 X, S = 't1."x"', 't1."s"'
@@ -212,10 +213,14 @@ def test_the_body_of_a_function_passes_too(monkeypatch: pytest.MonkeyPatch) -> N
     """PostgreSQL's second asking puts texts into functions that it makes."""
     bigint, x = Value(BIGINT, type_range(BIGINT), type_range(BIGINT)), ["t1.x", "t1.y"]
     held = [type_range(BIGINT)] * 2
-    assert PostgresAgain().attempt("(t1.x * t1.y)", "mul", x, [bigint, bigint], held, bigint).startswith("(pg_temp.")
+    assert (
+        PostgresAgain(SPELLED)
+        .attempt("(t1.x * t1.y)", "mul", x, [bigint, bigint], held, bigint)
+        .startswith("(pg_temp.")
+    )
     monkeypatch.setattr(Postgres, "call", lambda *args: "1) + (2")
     with pytest.raises(Rejected, match="DP904"):
-        PostgresAgain().attempt("(t1.x * t1.y)", "mul", x, [bigint, bigint], held, bigint)
+        PostgresAgain(SPELLED).attempt("(t1.x * t1.y)", "mul", x, [bigint, bigint], held, bigint)
 
 
 def test_the_place_is_shown() -> None:

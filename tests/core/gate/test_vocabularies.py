@@ -11,14 +11,14 @@ from dpsql.core.gate.grammar import is_scalar
 from dpsql.core.gate.vocabularies import OF_DIALECTS
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_again import PostgresAgain
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.postgres_functions import POSTGRES
+from dpsql.spelling.spark_functions import SPARK
 from tests.fixtures.cases import files, policy
 from tests.support.scalar_texts import texts
 
@@ -36,7 +36,7 @@ def test_every_function_and_cast_passes_and_every_name_is_used(dialect: Dialect)
 
 
 def test_what_postgres_is_asked_the_second_time_passes() -> None:
-    again = PostgresAgain()
+    again = PostgresAgain(POSTGRES)
     for text, atoms, function in texts(again, 4):
         assert is_scalar(text, atoms, OF_DIALECTS[again.name]), (function, text)
     assert again.functions

@@ -15,10 +15,10 @@ from dpsql.core.ir.well_formed import require_well_formed
 from dpsql.core.measures.shared_units import steps
 from dpsql.core.noise.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold, delta_of
 from dpsql.core.noise.sensitivity import Sensitivity, sensitivity
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.forms.weights import over_shares
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.errors import Rejected
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import planned, policy
 
 

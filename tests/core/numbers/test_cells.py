@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from dpsql.core.numbers.cells import Cells
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.shapes.cells import start
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 TOP = 2**30
 RANGES = [

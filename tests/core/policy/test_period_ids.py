@@ -13,11 +13,11 @@ from dpsql.core.ir.nodes import Scan
 from dpsql.core.policy.growing_units import why_not_by_period
 from dpsql.core.policy.period_ids import in_words, whose
 from dpsql.core.printing.computed import computed_columns, with_columns
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.errors import CannotOpen
 from dpsql.planner.computed import understood
 from dpsql.policy.load import parse_policy
 from dpsql.policy.policy import Policy
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.rider_town import BY_PERIOD, RIDERS, RiderTown, rider_policy
 
 IDS: dict[str, tuple[object, ...]] = {

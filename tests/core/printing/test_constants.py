@@ -17,9 +17,9 @@ import pytest
 
 import dpsql
 from dpsql.core.printing.conversions import typed_constant
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.frontend.bind.expressions import literals
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.checklist_clinic import POLICY, Attack, Clinic
 
 NINES = "9" * 38

@@ -10,9 +10,9 @@ import pytest
 from dpsql.core.ir.components import DistinctCount, DistinctSum
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import INTEGER
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.forms.few_values import at_most_values, kept_values
 from dpsql.core.printing.forms.kept_first import SALT
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 ROWS = [(u, k, x) for u in (1, 2) for k in ("a", "b", None) for x in range(4)]
 X = Column(1, "x", INTEGER)

@@ -18,7 +18,6 @@ from dpsql.core.ir.components import Component, ProductSum, ValueSum
 from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import INTEGER
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Block, Names
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.waist import waist
@@ -28,6 +27,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy
 from dpsql.service.checks.check import static_plan
 from dpsql.service.privacy_settings import settled
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 POLICY = """\
 version: 1

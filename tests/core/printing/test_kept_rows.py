@@ -15,11 +15,11 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.nodes import Truncate
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Aliases
 from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import planned, policy
 
 SALT = 31_337

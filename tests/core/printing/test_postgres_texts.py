@@ -15,12 +15,12 @@ from sqlglot import exp
 
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import Kind
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.shapes.release_statement import Statement
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.fixtures.cases import FOLDER, Case, policy, read
 
 CASES = [case for name in ("answers", "shapes") for case in read(FOLDER / "sql" / f"{name}.test").cases]

@@ -12,9 +12,9 @@ import pytest
 from dpsql.core.ir.components import Comoment, Component, ProductSum
 from dpsql.core.ir.expressions import Column, walk
 from dpsql.core.ir.nodes import Release
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.grid_integers import comoment, quantized
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import planned, policy
 
 SPANS = [((-2, 3), (0, 9)), ((-1000, 1000), (-7, 7)), ((5, 9), (-3, -1)), ((0, 2**31), (-(2**31), 2**31))]

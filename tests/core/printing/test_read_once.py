@@ -10,10 +10,11 @@ import duckdb
 import pytest
 
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
-from dpsql.core.printing.dialects.postgres import POSTGRES
-from dpsql.core.printing.dialects.spark import SPARK
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.engines.duckdb.locked.optimizers import restrict
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.postgres_functions import POSTGRES
+from dpsql.spelling.spark_functions import SPARK
 from tests.support.waist_queries import LIMITS, READ_ONCE, of_dialect, read_once
 
 

@@ -35,11 +35,11 @@ from dpsql.core.ir.types import (
 )
 from dpsql.core.numbers.interval import interval
 from dpsql.core.printing.dialect import CannotSpell
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
+from dpsql.spelling.spark_functions import SPARK
 from tests.fixtures.cases import FOLDER, Case, policy, read
 
 CASES = [case for name in ("answers", "shapes") for case in read(FOLDER / "sql" / f"{name}.test").cases]

@@ -15,10 +15,10 @@ import pytest
 
 from dpsql.core.ir.nodes import Aggregate, output_columns
 from dpsql.core.numbers.interval import Interval
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Block, Names
 from dpsql.core.printing.group_by import grouped
 from dpsql.diagnostics.errors import Rejected
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import planned, policy
 
 SPREADS = ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP")

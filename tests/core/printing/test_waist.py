@@ -11,14 +11,14 @@ import pytest
 
 from dpsql.core.printing import group_by as aggregates
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.duckdb import DuckDB
-from dpsql.core.printing.dialects.postgres import Postgres
-from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.forms import sliced
 from dpsql.core.printing.repeated_parts import RepeatedParts
 from dpsql.core.printing.shapes import cells, direct, weighted
 from dpsql.core.printing.waist import Level, WaistColumns
 from dpsql.engines.duckdb.locked.optimizers import restrict
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.postgres_functions import POSTGRES
+from dpsql.spelling.spark_functions import SPARK
 from tests.support.planning import planned
 from tests.support.waist_queries import POLICY, READ_TWICE, REPEATING, WRITTEN_ONCE, of_dialect
 
@@ -103,7 +103,7 @@ def adds_up_tables(statement: str) -> bool:
 
 
 @pytest.mark.parametrize("sql", [*(q for q in REPEATING if "MEDIAN" not in q), *WRITTEN_ONCE])
-@pytest.mark.parametrize("dialect", [DuckDB(), Postgres(), Spark()], ids=lambda d: d.name)
+@pytest.mark.parametrize("dialect", [DUCKDB, POSTGRES, SPARK], ids=lambda d: d.name)
 def test_no_text_stands_above_the_waist(sql: str, dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(adds_up_tables(s) for s in of_dialect(sql, dialect))
     in_place(monkeypatch)

@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.core.ir.contributions import UnitTotal
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.duckdb import DUCKDB, DuckDB
+from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.forms.weights import (
     SMALL,
     WeightedTerm,
@@ -25,6 +25,7 @@ from dpsql.core.printing.forms.weights import (
     over_total,
     scaled,
 )
+from dpsql.spelling.duckdb_functions import DUCKDB
 
 Partial = tuple[int, int, int]
 """(id, rows, partial)"""
@@ -76,7 +77,7 @@ class InWindows(DuckDB):
     weighs_in_windows = True
 
 
-FORMS = pytest.mark.parametrize("d", [DUCKDB, InWindows()], ids=["joined", "windows"])
+FORMS = pytest.mark.parametrize("d", [DUCKDB, InWindows(DUCKDB.spellings)], ids=["joined", "windows"])
 
 
 def added(d: Dialect, term: WeightedTerm, rows: Sequence[Partial]) -> list[int]:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.scratch import Scratch
 from dpsql.planner.postprocessing.noisy_rows import as_query
 from dpsql.planner.postprocessing.run import post_process
 from dpsql.service.planning.public_facts import FactStore
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.deep.frontend.test_meaning import _tables
 from tests.support.neighbour_oracle import SALT, plan_of
 from tests.support.random_databases import Store, World, world_of

@@ -13,10 +13,10 @@ import pytest
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, walk
 from dpsql.core.ir.types import BOOLEAN
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.expressions import Names, condition
 from dpsql.planner import exclusive_conditions as exclusive
 from dpsql.planner.exclusive_conditions import PossibleValues, are_disjoint, cases_of
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.planner.test_exclusive_conditions import POOLS, filters
 
 LITERALS: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,6 @@ from itertools import combinations
 
 import pytest
 
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.release.noisy import NoisyRelease, exact_totals
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
@@ -22,6 +21,7 @@ from dpsql.planner.postprocessing.noisy_rows import as_query
 from dpsql.planner.searches.limits_to_search import Rule
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.planning.public_facts import FactStore
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.deep.core.analysis.test_contribution_bounding import _worlds
 from tests.support.neighbour_oracle import SALT, Vector, change, exact, violations
 from tests.support.random_databases import Store, World

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from dpsql.core.printing.computed import computed_columns, with_columns
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.errors import CannotOpen, Rejected
 from dpsql.frontend.bind.expressions.computed import with_computed
 from dpsql.service.planning.public_facts import FactStore
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.attacked_worlds import assert_worthwhile
 from tests.support.neighbour_oracle import Tally, Violation, attack, random_limits
 from tests.support.random_databases import Column, Row, Store, Table, World, id_world, row_world, world_of

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from dpsql.core.policy.policy import Policy
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.service.preparing import copy_sql
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.prepared_worlds import (
     CARRYING,
     CHANGES,

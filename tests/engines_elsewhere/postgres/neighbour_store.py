@@ -9,9 +9,9 @@ import psycopg
 
 from dpsql.core.engine import RawTable, T
 from dpsql.core.ir.types import parse_type
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_casts import type_name
 from dpsql.engines.postgres.asking_again import OF_VALUES
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.servers import Server
 from tests.support.random_databases import Store, Table, World

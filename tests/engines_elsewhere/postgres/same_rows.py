@@ -8,8 +8,9 @@ from typing import Any
 from dpsql.core.ir.types import BIGINT, DOUBLE, Kind, SqlType
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.dialects.duckdb import DuckDB
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_casts import type_name
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.plan_rows import HEIGHT, Table
 from tests.engines_elsewhere.postgres.bare import Bare
 
@@ -31,7 +32,7 @@ def _text(sql: str, t: SqlType) -> str:
     return f"length({text}) || ':' || {text}"
 
 
-PORTABLE = Portable()
+PORTABLE = Portable(DUCKDB.spellings)
 
 
 def load(table: Table, con: Any, engine: Bare) -> None:

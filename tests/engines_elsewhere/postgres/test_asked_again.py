@@ -17,7 +17,7 @@ from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.policy.server_address import parse_server
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects import postgres, postgres_again
+from dpsql.core.printing.dialects import postgres_again
 from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.noisy import _fetch
 from dpsql.diagnostics.errors import EngineError
@@ -25,6 +25,7 @@ from dpsql.engines.postgres import asking_again
 from dpsql.engines.postgres.asking_again import OF_VALUES, WITHOUT
 from dpsql.engines.postgres.engine import PostgresEngine
 from dpsql.engines.postgres.relations import Wanted
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.servers import Server
 
 FAR = 2**63 - 1
@@ -56,7 +57,7 @@ def narrow(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
 
 @pytest.fixture(autouse=True)
 def _fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "FUNCTIONS", {**postgres.FUNCTIONS, "add": narrow})
+    monkeypatch.setattr(POSTGRES, "spellings", {**POSTGRES.spellings, "add": narrow})
     monkeypatch.setattr(
         postgres_again, "TOTAL", {name: rule for name, rule in postgres_again.TOTAL.items() if name != "add"}
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.core.printing.dialects.postgres import POSTGRES
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines.test_dialect_contract import *  # noqa: F403
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.servers import Server

@@ -13,7 +13,7 @@ import pytest
 from dpsql.core.ir.types import DOUBLE
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.dialects import postgres_doubles as doubles
-from dpsql.core.printing.dialects.postgres import POSTGRES
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.rows_of_functions import same
 from tests.engines_elsewhere.postgres.servers import Server

@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 from dpsql.core.ir.types import parse_type
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_casts import type_name
 from dpsql.engines.postgres import asking_again
 from dpsql.engines.postgres import engine as postgres_engine
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere import example_runs
 from tests.engines_elsewhere.example_runs import POLICIES, Side, example_of, on_both
 from tests.engines_elsewhere.postgres.same_rows import PORTABLE

@@ -15,8 +15,8 @@ from dpsql.core.functions.cast import cast
 from dpsql.core.functions.function import Function, SignatureError
 from dpsql.core.ir.types import parse_type
 from dpsql.core.printing.dialect import CannotSpell
-from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.dialects.postgres import POSTGRES
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.core.functions.test_function_contract import FUNCTIONS, TARGETS
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.rows_of_functions import Both, facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.servers import Server
 from tests.support.growing_town import TownElsewhere, moved_outside, town_rows

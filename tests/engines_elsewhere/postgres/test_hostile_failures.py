@@ -18,9 +18,9 @@ from dpsql.core.ir.expressions import Call, Cast, Column, Literal
 from dpsql.core.ir.types import DOUBLE, Kind, decimal
 from dpsql.core.printing.dialects import postgres_again
 from dpsql.core.printing.dialects.duckdb_total import _always
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.core.printing.dialects.postgres_again import PostgresAgain
 from dpsql.core.printing.expressions import Names, spell
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.rows_of_functions import Both
 from tests.engines_elsewhere.postgres.servers import Server
@@ -41,7 +41,7 @@ class Engine:
         self.made = set[str]()
         Both(20, self.bare)
         self.columns = [(Column(i, c.name, c.value.type), c.value) for i, c in enumerate(COLUMNS, 1)]
-        self.again = PostgresAgain()
+        self.again = PostgresAgain(POSTGRES)
         self.names, self.second = (self._names(d) for d in (POSTGRES, self.again))
 
     def _names(self, dialect: Any) -> Names:

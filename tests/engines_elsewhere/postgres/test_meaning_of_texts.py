@@ -14,9 +14,9 @@ from dpsql.core.functions.registry import REGISTRY, apply, literal
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import TIMESTAMPTZ, VARCHAR
 from dpsql.core.numbers.interval import everything
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.service.checks.check import static_plan
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.servers import Server
 from tests.frontend.test_answer_names import ITEMS

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.printing.dialects.postgres import POSTGRES
 from dpsql.diagnostics.errors import Rejected
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.plan_rows import (
     CASES,
     NAMES,

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from dpsql.core.printing.dialects.postgres import POSTGRES, Postgres
+from dpsql.core.printing.dialects.postgres import Postgres
+from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.servers import Server
 from tests.support.waist_queries import REPEATING, WRITTEN_ONCE, of_dialect, read_once
 

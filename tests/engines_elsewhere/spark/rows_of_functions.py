@@ -16,10 +16,10 @@ from dpsql.core.functions.registry import apply
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import FLOAT, HUGEINT, Kind, SqlType
 from dpsql.core.printing.dialect import CannotSpell
-from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.dialects.spark_casts import type_name
 from dpsql.diagnostics.errors import Rejected
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.spark_functions import SPARK
 from tests.core.functions.test_function_contract import FUNCTIONS, Lab
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.support.function_checker import Argument

@@ -9,8 +9,9 @@ from typing import Any
 from dpsql.core.ir.types import BIGINT, BLOB, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.printing.dialect import Dialect, Typed
 from dpsql.core.printing.dialects.duckdb import DuckDB
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.dialects.spark_casts import type_name
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.plan_rows import HEIGHT, Table, duckdb_connection
 from tests.engines_elsewhere.spark.bare import Bare
 
@@ -56,7 +57,7 @@ def _turned(x: int, by: int) -> int:
     return (x << by | x >> 64 - by) & _BITS
 
 
-PORTABLE = Portable()
+PORTABLE = Portable(DUCKDB.spellings)
 
 
 def connection() -> Any:

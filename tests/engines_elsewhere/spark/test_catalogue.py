@@ -214,8 +214,8 @@ def test_a_table_and_its_files_have_one_unit(cluster: Server, policy: Path) -> N
 
 def test_stored_answers_of_one_engine_are_not_given_for_the_other(policy: Path) -> None:
     """Their addresses hold the dialect's name: which rows of an id are kept is decided by an engine's own hash."""
-    from dpsql.core.printing.dialects.duckdb import DUCKDB
-    from dpsql.core.printing.dialects.spark import SPARK
+    from dpsql.spelling.duckdb_functions import DUCKDB
+    from dpsql.spelling.spark_functions import SPARK
 
     assert SPARK.name != DUCKDB.name
     sql = "SELECT region, COUNT(*) AS n FROM orders GROUP BY region"

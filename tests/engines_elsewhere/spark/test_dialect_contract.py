@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, decimal, list_of
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.spark.settings import SET
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines.test_dialect_contract import *  # noqa: F403
 from tests.engines_elsewhere.spark.bare import Bare
 

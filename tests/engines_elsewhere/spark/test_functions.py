@@ -15,9 +15,9 @@ from dpsql.core.functions.cast import cast
 from dpsql.core.functions.function import Function, SignatureError
 from dpsql.core.ir.types import parse_type
 from dpsql.core.printing.dialect import CannotSpell
-from dpsql.core.printing.dialects.duckdb import DUCKDB
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.diagnostics.errors import Rejected
+from dpsql.spelling.duckdb_functions import DUCKDB
+from dpsql.spelling.spark_functions import SPARK
 from tests.core.functions.test_function_contract import FUNCTIONS, TARGETS
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.rows_of_functions import Both, Call

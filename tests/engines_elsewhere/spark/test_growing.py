@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.servers import Server
 from tests.support.growing_town import TownElsewhere, moved_outside, town_rows

@@ -14,9 +14,9 @@ import pytest
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import Kind
-from dpsql.core.printing.dialects import spark
-from dpsql.core.printing.dialects.spark import SPARK, Spark
+from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.expressions import Names
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.rows_of_functions import Both, held
 from tests.support.function_rows import COLUMNS
@@ -85,7 +85,7 @@ def test_logic_stands_outside(engine: Engine, seed: int) -> None:
 
 @pytest.mark.long_on_spark
 def test_integers_that_are_not_tried_are_found(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "attempted", lambda d, sql, *rest: sql)
+    monkeypatch.setattr(SPARK, "attempts", lambda d, sql, *rest: sql)
     assert failures(engine.hostile(0), engine.names, engine.rows, 0, 2_000, until="fails").told("fails")
 
 

@@ -16,7 +16,6 @@ import dpsql
 from dpsql.core.engine import engine_failed
 from dpsql.core.policy.server_address import parse_server
 from dpsql.core.policy.source import parse_source
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.release.noisy import exact_totals
 from dpsql.diagnostics.errors import CannotOpen, EngineError
 from dpsql.engines.spark.copies import Copying
@@ -25,6 +24,7 @@ from dpsql.engines.spark.files import looked_at, plain
 from dpsql.engines.spark.folders import look_of
 from dpsql.engines.spark.relations import Copy, Wanted
 from dpsql.service.preparing.prepare import prepare
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.spark.servers import Server
 
 POLICY = """\

@@ -11,8 +11,8 @@ import pytest
 from dpsql.core.ir.types import BIGINT, DOUBLE, INTEGER
 from dpsql.core.policy.prepared import TOTAL
 from dpsql.core.printing.dialect import Dialect
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.service.preparing import copy_sql
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.same_rows import PORTABLE, connection
 from tests.support.prepared_worlds import CHANGES, COLUMNS, OWNER, SHOP, Copies, Rows, broken, copying, world

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpsql.core.ir.types import DOUBLE
-from dpsql.core.printing.dialects.spark import SPARK
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.plan_rows import NAMES, compared, tables_of
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.same_rows import PORTABLE, connection, load, xxhash64

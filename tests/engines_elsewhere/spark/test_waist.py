@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from dpsql.core.printing.dialects.spark import SPARK
 from dpsql.core.printing.shapes import direct
+from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.support.waist_queries import REPEATING, WRITTEN_ONCE, of_dialect, read_once
 

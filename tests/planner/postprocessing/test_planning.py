@@ -6,13 +6,13 @@ import pytest
 
 from dpsql.core.analysis.releases_of_plan import releases_of
 from dpsql.core.ir.nodes import output_columns
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.postprocessing.planning.answer_plan import post_processing
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.service.checks.check import static_plan
 from dpsql.service.privacy_settings import settled
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.planning import policy
 
 POLICY = policy("""

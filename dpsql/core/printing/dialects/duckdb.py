@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
+from types import MappingProxyType
 
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
@@ -16,9 +17,7 @@ from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.conversions import held, safe
-from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
-from dpsql.core.printing.dialects.duckdb_functions import FUNCTIONS
-from dpsql.core.printing.dialects.duckdb_texts_and_dates import tried
+from dpsql.core.printing.dialect import Dialect, Spelling, Typed
 from dpsql.core.printing.dialects.duckdb_total import attempted, attempted_cast
 from dpsql.core.printing.many_rows import listed
 from dpsql.diagnostics.errors import reject
@@ -30,8 +29,16 @@ _HALF = re.compile("[\ud800-\udfff]")
 """Half of a character."""
 
 
+def tried(sql: str, type_: SqlType) -> str:
+    """The value as another type; NULL where it does not fit."""
+    return f"TRY_CAST({sql} AS {type_.name})"
+
+
 class DuckDB(Dialect):
     """DuckDB's SQL, for connections with the settings of engines/duckdb/locked/lockdown.py."""
+
+    def __init__(self, spellings: Mapping[str, Spelling] = MappingProxyType({})) -> None:
+        self.spellings = spellings
 
     @property
     def name(self) -> str:
@@ -248,22 +255,10 @@ class DuckDB(Dialect):
         listed = ", ".join(sql for sql, _ in args) or ("*" if function == "count" else "")
         return f"{function}({listed}{' IGNORE NULLS' if ignore_nulls else ''})"
 
-    def spells(self, function: str) -> bool:
-        return function in FUNCTIONS
-
-    def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
-        spelling = FUNCTIONS.get(function)
-        if spelling is None:
-            raise CannotSpell
-        return spelling(self, sql, args, result)
-
     def attempt(
         self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
     ) -> str:
         return attempted(sql, function, args, held, result)
-
-
-DUCKDB = DuckDB()
 
 
 @lru_cache(maxsize=1024)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType, integer_type_of
-from dpsql.core.printing.dialect import Again, CannotSpell, Dialect, Typed
+from dpsql.core.printing.dialect import Again, CannotSpell, Dialect, Spelling, Typed
 from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
 from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
-from dpsql.core.printing.dialects.postgres_functions import FUNCTIONS
 from dpsql.core.printing.many_rows import ListedColumn, listed
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
@@ -31,6 +31,9 @@ MOST_ROWS = 2**40
 
 class Postgres(Dialect):
     """PostgreSQL's SQL, for connections with the settings of engines/postgres."""
+
+    def __init__(self, spellings: Mapping[str, Spelling] = MappingProxyType({})) -> None:
+        self.spellings = spellings
 
     @property
     def name(self) -> str:
@@ -245,14 +248,8 @@ class Postgres(Dialect):
     def window(self, function: str, args: Sequence[Typed], ignore_nulls: bool) -> str:
         return window(self, function, args, ignore_nulls)
 
-    def spells(self, function: str) -> bool:
-        return function in FUNCTIONS
-
     def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
-        spelling = FUNCTIONS.get(function)
-        if spelling is None:
-            raise CannotSpell
-        printed = spelling(self, sql, args, result)
+        printed = super().call(function, sql, args, result)
         # Without a precision, whole numbers would be read as integers.
         whole = result.type.kind is Kind.DECIMAL and not result.type.scale
         return self.cast(printed, result.type) if whole else printed
@@ -260,10 +257,7 @@ class Postgres(Dialect):
     def again(self) -> Again | None:
         from dpsql.core.printing.dialects.postgres_again import PostgresAgain  # which is one of these
 
-        return PostgresAgain()
-
-
-POSTGRES = Postgres()
+        return PostgresAgain(self)
 
 
 def _bytewise(sql: str) -> str:

@@ -28,7 +28,7 @@ from dpsql.core.ir.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER,
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.dialects.duckdb_total import TOTAL as OF_DUCKDB
 from dpsql.core.printing.dialects.duckdb_total import Total
-from dpsql.core.printing.dialects.postgres import POSTGRES, Postgres
+from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_casts import type_name
 
 CAUGHT: Final = ("data_exception", "feature_not_supported", "program_limit_exceeded")
@@ -119,10 +119,12 @@ TOTAL: Mapping[str, Total] = {
 class PostgresAgain(Postgres):
     """Prints as `Postgres` does, with functions around what can fail.
 
-    functions: name → the statement that makes it, of all that was printed.
+    first: the dialect of the first asking. functions: name → the statement that makes it, of all that was printed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: Postgres) -> None:
+        super().__init__(first.spellings)
+        self.first = first
         self.functions: dict[str, str] = {}
 
     def attempt(
@@ -132,15 +134,15 @@ class PostgresAgain(Postgres):
         if result.type.kind is Kind.NULL or (total is not None and total(args, held, result)):
             return sql
         given, asked = self._parameters(parts, args)
-        return self._called(POSTGRES.call(function, given, args, result), given, asked, result.type)
+        return self._called(self.first.call(function, given, args, result), given, asked, result.type)
 
     def convert(self, sql: str, known: Value, target: SqlType) -> str:
         if known.is_constant or known.type == target or (known.type == BOOLEAN and target.kind is not Kind.VARCHAR):
-            return POSTGRES.convert(sql, known, target)
+            return self.first.convert(sql, known, target)
         if target.kind is Kind.INTEGER and target in HELD and _keeps(known, target):
-            return POSTGRES.convert(sql, known, target)
+            return self.first.convert(sql, known, target)
         given, asked = self._parameters([sql], [known])
-        return self._called(POSTGRES.convert(given[0], known, target), given, asked, target)
+        return self._called(self.first.convert(given[0], known, target), given, asked, target)
 
     def _parameters(self, parts: Sequence[str], args: Args) -> tuple[list[str], list[tuple[str, SqlType]]]:
         """How the body reads its arguments, constants as they are; and what the others are, with their types."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 
 from dpsql.core.functions.function import Args
 from dpsql.core.functions.value import Value, type_range
@@ -18,10 +19,9 @@ from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
 from dpsql.core.numbers.interval import Interval
-from dpsql.core.printing.dialect import CannotSpell, Dialect, Typed
+from dpsql.core.printing.dialect import Attempts, Dialect, Spelling, Typed
 from dpsql.core.printing.dialects.spark_aggregates import aggregate, over, window
 from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, once, rounded, type_name
-from dpsql.core.printing.dialects.spark_functions import FUNCTIONS, attempted
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 
@@ -33,6 +33,11 @@ _PART = 22
 
 class Spark(Dialect):
     """Spark's SQL, for sessions with the settings of engines/spark."""
+
+    def __init__(
+        self, spellings: Mapping[str, Spelling] = MappingProxyType({}), attempts: Attempts = lambda d, sql, *rest: sql
+    ) -> None:
+        self.spellings, self.attempts = spellings, attempts
 
     @property
     def name(self) -> str:
@@ -235,22 +240,10 @@ class Spark(Dialect):
     def over(self, function: str, order: Sequence[str], frame: Frame | None) -> tuple[Sequence[str], Frame | None]:
         return over(function, order, frame)
 
-    def spells(self, function: str) -> bool:
-        return function in FUNCTIONS
-
-    def call(self, function: str, sql: Sequence[str], args: Args, result: Value) -> str:
-        spelling = FUNCTIONS.get(function)
-        if spelling is None:
-            raise CannotSpell
-        return spelling(self, sql, args, result)
-
     def attempt(
         self, sql: str, function: str, parts: Sequence[str], args: Args, held: Sequence[Interval], result: Value
     ) -> str:
-        return attempted(self, sql, function, parts, args, held, result)
-
-
-SPARK = Spark()
+        return self.attempts(self, sql, function, parts, args, held, result)
 
 
 def _interval(value: dt.timedelta) -> str:

@@ -17,7 +17,7 @@ import pytest
 from dpsql.core.gate import grammar, scalar_tokens
 from dpsql.core.gate.grammar import is_scalar
 from dpsql.core.gate.vocabularies import DUCKDB as VOCABULARY
-from dpsql.core.printing.dialects.duckdb import DUCKDB
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.support.scalar_texts import ScalarText, texts
 from tests.support.spoiled_texts import spoiled
 

@@ -25,7 +25,6 @@ from dpsql.core.ir.expressions import Column, Expr, walk
 from dpsql.core.ir.nodes import BoundContributions, GroupKeys, Release, output_columns
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing import grid_integers as quantize
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.forms import weights
 from dpsql.core.printing.shapes import choose, weighted
 from dpsql.core.release.noisy import public_keys
@@ -35,6 +34,7 @@ from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import parse_policy
 from dpsql.service.checks.check import static_plan
 from dpsql.service.privacy_settings import settled
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.deep.core.printing.test_shapes import _towards_zero
 
 POLICY = """\

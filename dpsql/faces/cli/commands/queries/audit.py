@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import assert_never
 
 from dpsql.diagnostics.errors import Error, reject
@@ -48,3 +50,11 @@ def run(
         case _:
             assert_never(format)
     return exits.AUDIT_REFUTED if found.refuted else exits.OK
+
+
+def kit(folder: str) -> int:
+    """Write an audit kit into a new folder. Raises Rejected DP903."""
+    from dpsql.faces.audit.kit.write import write
+
+    print(f"wrote {write(Path(folder))}: python {Path(folder) / 'find.py'}", file=sys.stderr)
+    return exits.OK

@@ -18,8 +18,9 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, decimal
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.alike import ALIKE, bits, each
-from dpsql.core.printing.dialects.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted, tried
+from dpsql.core.printing.dialects.duckdb import DuckDB, tried
+from dpsql.spelling.alike import ALIKE, bits, each
+from dpsql.spelling.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
@@ -189,3 +190,5 @@ FUNCTIONS: Mapping[str, Spelling] = {
     **TEXTS_AND_DATES,
 }
 """By the first name of the function: `core/functions/registry.py`."""
+
+DUCKDB = DuckDB(FUNCTIONS)

@@ -20,8 +20,8 @@ from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHA
 from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.conversions import as_time, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import between_zones
 from dpsql.core.printing.dialects.postgres_casts import bound, once
+from dpsql.spelling.alike import between_zones
 
 BACK = 1_720_000
 """Days by which every date of the years 1 to 9999 can be moved back."""

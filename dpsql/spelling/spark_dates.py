@@ -19,8 +19,8 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import as_time, known_to, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import between_zones
 from dpsql.core.printing.dialects.spark_casts import bound, once, tried
+from dpsql.spelling.alike import between_zones
 
 
 def _day(d: Dialect, sql: str, a: Value) -> str:

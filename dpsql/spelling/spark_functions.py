@@ -27,11 +27,12 @@ from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import ALIKE, bits, each
 from dpsql.core.printing.dialects.duckdb_total import TOTAL
+from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.dialects.spark_casts import LARGEST, bound, half_away, once, tried
-from dpsql.core.printing.dialects.spark_dates import DATES, shifted
-from dpsql.core.printing.dialects.spark_texts import TEXTS
+from dpsql.spelling.alike import ALIKE, bits, each
+from dpsql.spelling.spark_dates import DATES, shifted
+from dpsql.spelling.spark_texts import TEXTS
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
@@ -323,6 +324,8 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "signed_octave": _signed_octave,
 }
 """By the first name of the function: `core/functions/registry.py`."""
+
+SPARK = Spark(FUNCTIONS, attempted)
 
 LIMITS: Mapping[str, str] = {
     "intdiv": "of integers known to have at most 64 bits",

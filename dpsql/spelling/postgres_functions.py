@@ -19,11 +19,12 @@ from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
-from dpsql.core.printing.dialects.alike import ALIKE, bits, each
+from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_casts import bound, half_away, once
-from dpsql.core.printing.dialects.postgres_dates import DATES, shifted
 from dpsql.core.printing.dialects.postgres_doubles import last, over, over_constant, plus, times, times_constant
-from dpsql.core.printing.dialects.postgres_texts import TEXTS
+from dpsql.spelling.alike import ALIKE, bits, each
+from dpsql.spelling.postgres_dates import DATES, shifted
+from dpsql.spelling.postgres_texts import TEXTS
 
 
 def _number(a: Value) -> float | None:
@@ -307,6 +308,8 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "signed_octave": _signed_octave,
 }
 """By the first name of the function: `core/functions/registry.py`."""
+
+POSTGRES = Postgres(FUNCTIONS)
 
 LIMITS: Mapping[str, str] = {
     "mod": "not of DOUBLEs",

@@ -15,15 +15,11 @@ from dpsql.core.functions.text.concatenation import JOINED
 from dpsql.core.functions.text.regular_expressions import replaced_room
 from dpsql.core.functions.text.strings import FAR, is_near, replace_room
 from dpsql.core.functions.value import Value
-from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType
+from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.alike import between_zones, counted
-
-
-def tried(sql: str, type_: SqlType) -> str:
-    """The value as another type; NULL where it does not fit."""
-    return f"TRY_CAST({sql} AS {type_.name})"
+from dpsql.core.printing.dialects.duckdb import tried
+from dpsql.spelling.alike import between_zones, counted
 
 
 def _called(name: str) -> Spelling:

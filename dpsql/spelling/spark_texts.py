@@ -14,9 +14,9 @@ from dpsql.core.functions.text.concatenation import JOINED
 from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BOOLEAN, INTEGER
 from dpsql.core.printing.dialect import Dialect, Spelling
-from dpsql.core.printing.dialects.alike import counted, near, replace, substring
-from dpsql.core.printing.dialects.letters import in_lower_case, lowered, partners, raised
 from dpsql.core.printing.dialects.spark_casts import bound, once
+from dpsql.spelling.alike import counted, near, replace, substring
+from dpsql.spelling.letters import in_lower_case, lowered, partners, raised
 
 
 def _called(name: str) -> Spelling:
