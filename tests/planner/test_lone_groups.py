@@ -118,11 +118,11 @@ def test_totals_of_lone_groups_have_a_repair_that_holds() -> None:
     settings = QuerySettings(Fraction(1), Fraction(1, 10**7))
     with pytest.raises(Rejected) as caught:
         compile_query(
-            Source("SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY phone) AS t WHERE n > 1"),
+            Source("SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY phone) AS t WHERE n < 3"),
             POLICY, PublicFacts(), settings,
         )  # fmt: skip
     assert any(line.endswith("GROUP BY pid, phone") for line in caught.value.diagnostics[0].help)
-    sql = "SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY pid, phone) AS t WHERE n > 1"
+    sql = "SELECT COUNT(*) FROM (SELECT phone, COUNT(*) AS n FROM people GROUP BY pid, phone) AS t WHERE n < 3"
     assert shown(sql) == "planned"
     with pytest.raises(Rejected) as rows:
         compile_query(Source("SELECT entry, COUNT(*) FROM log GROUP BY entry"), POLICY, PublicFacts(), settings)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import duckdb
 
-from dpsql.core.printing.dialects.duckdb import DUCKDB
 from dpsql.core.printing.forms.weights import divisors, over_groups, over_rows, scaled
+from dpsql.spelling.duckdb_functions import DUCKDB
 from tests.proofs import compiled
 from tests.proofs.printed import listed
 

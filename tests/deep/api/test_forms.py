@@ -154,7 +154,7 @@ def test_many_rows_are_held_in_columns(con: dpsql.Connection) -> None:
 
 def test_html(con: dpsql.Connection) -> None:
     page = con.sql("SELECT city, COUNT(*) AS n FROM members GROUP BY city ORDER BY city").run()._repr_html_()
-    assert re.search(r'<tr><td style="text-align: left">Bonn</td><td style="text-align: right">\d+ ± \d', page)
+    assert re.search(r'<tr><td style="text-align: left">Bonn</td><td style="text-align: right">[\d,]+ ± \d', page)
     assert page.count("<tr>") == 4 and "<p>3 rows; ± at 95 %; spent " in page and "±" in page
 
 
