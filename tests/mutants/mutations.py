@@ -5975,21 +5975,23 @@ MUTATIONS = (
     *(
         Mutation(
             name,
-            "dpsql/frontend/aggregates/numbers_that_chose.py",
+            f"dpsql/frontend/aggregates/{file}.py",
             old,
             new,
             breaks,
             ("tests/frontend/aggregates/test_numbers_that_chose.py",),
         )
-        for name, old, new, breaks in (
+        for name, file, old, new, breaks in (
             (
                 "chosen-by-chance",
+                "numbers_that_chose",
                 "        return tail(y - n) > outside * tail(threshold - n)",
                 "        return tail(y - n) > outside",
                 "intervals of groups that chance has shown hold their numbers almost never",
             ),
             (
                 "chosen-by-itself",
+                "weighted_sum",
                 "terms[0][0] == chose and terms[0][1] > 0",
                 "terms[0][0] != chose and terms[0][1] > 0",
                 "the interval of a number that chose its group is that of any other",

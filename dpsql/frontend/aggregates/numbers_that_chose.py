@@ -24,6 +24,7 @@ import numpy as np
 from dpsql.core.ir.recipes import Terms
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.noise.mechanisms.mechanism import Additive
+from dpsql.frontend.aggregates.weighted_sum import chose_itself
 
 if TYPE_CHECKING:
     from dpsql.core.release.noisy import NoisyRelease
@@ -33,11 +34,6 @@ _STEPS = 16
 """Ends are computed for so many numbers to a scale of the noise; between them that of the lower one holds."""
 _FAR = 10
 """So many scales and w above the threshold an end is y - w, but for one part in 20,000 of what may miss."""
-
-
-def chose_itself(terms: Terms, chose: int | None) -> bool:
-    """Whether a number is that which decided on its group, and nothing else. chose: the place of the latter."""
-    return chose is not None and len(terms) == 1 and terms[0][0] == chose and terms[0][1] > 0
 
 
 def lower_ends(noisy: NoisyRelease, terms: Terms, low: Floats, level: Fraction) -> Floats:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 _LARGEST = Fraction(10**150)
 
 
+def chose_itself(terms: Terms, chose: int | None) -> bool:
+    """Whether a number is that which decided on its group, and nothing else. chose: the place of the latter."""
+    return chose is not None and len(terms) == 1 and terms[0][0] == chose and terms[0][1] > 0
+
+
 class WeightedSum(Formula):
     """Σ worth · integer over some components."""
 

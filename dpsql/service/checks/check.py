@@ -35,7 +35,6 @@ from dpsql.policy.tools.decisions import decided
 from dpsql.service.batches import batch_design
 from dpsql.service.batches.batch_design import designed, marginal_settings, read_members, written_in
 from dpsql.service.checks.further_refusals import further
-from dpsql.service.counters.countable import require_countable
 from dpsql.service.given_arguments import checked_parameters
 from dpsql.service.privacy_settings import searched, settled
 
@@ -151,6 +150,8 @@ def _of_another_kind(source: Source, policy: Policy, dialect: str) -> Examined |
     summary, batch = summary_statement(source.text), batch_statement(source.text)
     counter = counter_statement(source.text)
     if isinstance(counter, CreateCounter):
+        from dpsql.service.counters.countable import require_countable  # which loads numpy: other checks need none
+
         require_countable(counter, as_prepared(policy), source.text)
     if counter is not None or period_statement(source.text) is not None:
         return Examined((), None)

@@ -8,7 +8,7 @@ from typing import Any
 from dpsql.core.ir.expressions import Column
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.note import Note, Rank, Topic
-from dpsql.frontend.aggregates.numbers_that_chose import chose_itself
+from dpsql.frontend.aggregates.weighted_sum import chose_itself
 from dpsql.planner.postprocessing.planning.forms import (
     EXACT,
     NOTHING,

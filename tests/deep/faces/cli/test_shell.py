@@ -36,7 +36,7 @@ def test_formats(dpsql: Call, clinic: Clinic) -> None:
     assert shown().splitlines()[0].split() == ["region", "|", "n"] and "(4 rows)" in shown()
     plain = shown("-At")
     assert [line.split("|")[0] for line in plain.splitlines()] == ["east", "north", "south", "west"]
-    assert all(re.fullmatch(r"\w+\|\d+ ± \d+", line) for line in plain.splitlines())
+    assert all(re.fullmatch(r"\w+\|[\d,]+ ± \d+", line) for line in plain.splitlines())
     rows = list(csv.reader(io.StringIO(shown("--csv", "-P", "intervals=cols"))))
     assert rows[0] == ["region", "n", "n_low", "n_high"] and float(rows[1][2]) <= int(rows[1][1]) <= float(rows[1][3])
     assert len(json.loads(shown("--json"))["rows"]) == 4

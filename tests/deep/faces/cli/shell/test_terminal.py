@@ -56,7 +56,7 @@ def test_a_query_of_several_lines_is_run_at_its_semicolon(shell: Terminal) -> No
     shell.type("SELECT ';' AS semicolon, COUNT(*) AS n -- not yet ;\r")
     shell.wait("clinic->")
     found = shell.ask("FROM patients;")
-    assert re.search(r"; +\| +\d+ ± \d+", found) and re.search(r"\(1 row\)  spent ε 0\.05, left ε \d", found)
+    assert re.search(r"; +\| +[\d,]+ ± \d+", found) and re.search(r"\(1 row\)  spent ε 0\.05, left ε \d", found)
 
 
 def test_the_prompt_shows_what_is_left(shell: Terminal) -> None:
