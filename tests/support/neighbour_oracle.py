@@ -101,7 +101,9 @@ def change(a: Vector, b: Vector, component: int) -> Change:
 
 def violations(planned: PlannedRelease, a: Vector, b: Vector, tally: Tally | None = None) -> Iterator[str]:
     """What two databases' vectors say against the plan's claims."""
-    moved = tuple(change(a, b, i) for i in range(len(planned.measured.measurements)))
+    # What everybody knows is given as that, whatever the statement says.
+    read = [m.known is None for m in planned.measured.measurements]
+    moved = tuple(change(a, b if own else a, i) for i, own in enumerate(read))
     for i, (m, seen) in enumerate(zip(planned.measured.measurements, moved, strict=True)):
         claim = m.sensitivity
         if tally is not None:

@@ -219,7 +219,7 @@ def _of_unit(planned: PlannedRelease, unit: str, a: Vector, b: Vector) -> Iterat
     measured = planned.measured
     for i, m in enumerate(measured.measurements):
         claim = m.by_unit.get(unit)
-        if claim is None:
+        if claim is None or m.known is not None:
             continue
         moved = sum(abs((a[k][i] if k in a else 0) - (b[k][i] if k in b else 0)) for k in {**a, **b})
         if moved > claim.l1:
