@@ -127,6 +127,8 @@ def attacked_copies(seeds: Iterable[int], of: Policy = SHOP) -> Attacked:
                 found.refused[refusal.diagnostics[0].code] += 1
                 continue
             found.statements += 1
+            texts = [s.sql for r in plan.releases for s in r.statements]
+            found.kinds["carried"] += any(f'"{table}.' in text for table in of.tables for text in texts)
             releases = filter(reads_no_other, plan.releases)
             problems = [p for r in releases for p in compared(r, store, len(databases) - 1, found, sql)]
             found.problems += [f"seed {seed}: {sql}\n{p}" for p in problems[:1]]

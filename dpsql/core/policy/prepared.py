@@ -43,6 +43,12 @@ def prepared_tables(policy: Policy) -> tuple[Table, ...]:
     return tuple(wanted[name] for name in TopologicalSorter(after).static_order())
 
 
+def copied_from(policy: Policy) -> tuple[str, ...]:
+    """The tables that copies are made of: if one of them changes, all are stale."""
+    wanted = prepared_tables(policy)
+    return tuple(dict.fromkeys([*(t.name for t in wanted), *(c.table for t in wanted for c in t.carries)]))
+
+
 def limit_of(table: Table) -> RowLimit | None:
     """The most rows of one unit that its copy has: the declared limit, or one where the id is a promised key."""
     if table.max_rows_per_unit is not None and not table.search_rows:

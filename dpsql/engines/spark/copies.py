@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dpsql.core.engine import cannot_open, guarded
 from dpsql.core.policy.policy import Policy
-from dpsql.core.policy.prepared import prepared_tables
+from dpsql.core.policy.prepared import copied_from
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.open import OpenOptions, Writer
 from dpsql.engines.spark import DIALECT
@@ -154,8 +154,8 @@ class CopyFolders:
         return ""
 
     def looks(self) -> Mapping[str, str]:
-        """Each table that is to be prepared."""
-        return self._engine.looks([t.name for t in prepared_tables(self._policy)])
+        """Each table that is to be prepared, or carried."""
+        return self._engine.looks(copied_from(self._policy))
 
     def place(self, identity: str) -> str:
         """See `CopyStore.place`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.policy.carried import carried, not_carried
-from dpsql.core.policy.prepared import as_prepared, owner_column
+from dpsql.core.policy.prepared import as_prepared, copied_from, owner_column
 from dpsql.core.policy.tables import Carry
 from dpsql.core.value_classes import replace
 from tests.support.planning import derived, named, policy
@@ -61,3 +61,7 @@ def test_what_is_carried_by_the_id_is_its_own_and_by_other_columns_is_not() -> N
     scan = next(t for t in found.walk() if isinstance(t.node, Scan))
     own = named(scan.fact.by_id, scan.node)
     assert own == {"buyer", "people.id", "people.zone", "zones.zone", "zones.name"}
+
+
+def test_copies_are_stale_when_what_they_carry_changes() -> None:
+    assert set(copied_from(SHOP)) == {"people", "orders", "zones", "kinds"}

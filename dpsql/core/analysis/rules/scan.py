@@ -5,6 +5,7 @@ Claim: a public table never differs. A private table differs in at most k rows (
     replaced). Rows whose id is found through a path are of any number until they are joined to it.
     Of a growing table it has the rows of the periods that it names, which are whole ones, closed and kept. Where the
     unit is an id in one period, the id itself is a function of it, and so is a day that is a period.
+    What a prepared copy carries by its id is a function of the id, and so is what it carries by such columns.
 Why: that is the definition of neighbouring databases. A scan's periods are its innermost filter
     (core/printing/relational_nodes.py), so that what holds of filtered rows holds of these.
 When it would be false: a declared `unique` over nullable columns as a key that counts NULL as a value (SQL's UNIQUE
@@ -13,7 +14,7 @@ When it would be false: a declared `unique` over nullable columns as a key that 
     a function of itself: what is computed from it can differ among one id's rows.
 Not proved: these are the premises, `neighbours` and `promised` of Plan.v
 Tested by: tests/deep/core/analysis/test_stability.py, tests/core/analysis/test_scan.py, tests/planner/test_growing.py,
-tests/core/analysis/test_zeros_of_ids.py, tests/core/policy/test_period_ids.py
+tests/core/analysis/test_zeros_of_ids.py, tests/core/policy/test_period_ids.py, tests/core/policy/test_carried.py
 
 Example:
     >>> facts("SELECT * FROM icd10")

@@ -50,6 +50,7 @@ def test_nothing_moves_beyond_its_price_in_copies(of: Policy) -> None:
     found = attacked_copies(range(6), of)
     _unbroken(found)
     assert found.compared > 200 and found.tally.equal > 0.1 * found.tally.pairs
+    assert found.kinds["carried"] > 0.3 * found.statements if of is CARRYING else not found.kinds["carried"]
 
 
 @pytest.mark.exhaustive
