@@ -44,7 +44,7 @@ def _all(table: Table, tables: Mapping[str, Table], owner: Column) -> Iterator[C
     found: list[Carried] = []
     for place, wanted in enumerate(table.carries):
         other = tables[wanted.table]
-        links = list(_links(table, other, tables, found, owner))
+        links = list(dict.fromkeys(_links(table, other, tables, found, owner)))
         if wanted.by:
             links = [link for link in links if _are_called(link[0], wanted.by)]
         if len(links) != 1:

@@ -65,3 +65,9 @@ def test_what_is_carried_by_the_id_is_its_own_and_by_other_columns_is_not() -> N
 
 def test_copies_are_stale_when_what_they_carry_changes() -> None:
     assert set(copied_from(SHOP)) == {"people", "orders", "zones", "kinds"}
+
+
+def test_a_key_that_is_declared_twice_is_one() -> None:
+    twice = "  carries: [people, zones, kinds]\n  foreign_keys: [{columns: [buyer], references: people(id)}]"
+    orders = as_prepared(policy(TABLES.replace("  carries: [people, zones, kinds]", twice))).tables["orders"]
+    assert orders.copied is not None and [c.table for c in orders.copied.carried] == ["people", "zones", "kinds"]
