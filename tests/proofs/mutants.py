@@ -32,6 +32,7 @@ from tests.mutants.mutations import MUTATIONS, Mutation
 from tests.mutants.run import ROOT
 from tests.proofs import compiled
 from tests.proofs.printed import Printed, Printer
+from tests.proofs.recorded import of_tests
 from tests.proofs.run import of_random_plans
 
 RULES = "dpsql/core/analysis/rules/"
@@ -262,13 +263,13 @@ def shown_plans() -> Iterator[tuple[Plan, Policy]]:
 
 
 def shown_claims() -> list[str]:
-    """Claims of some fixtures and worlds, as the tree at hand makes them."""
+    """Claims of some fixtures and worlds, and of the rules' tests, as the tree at hand makes them."""
     found = of_random_plans(range(40))  # FULL joins and unions of keys show in few worlds
     more = of_random_plans(range(100, 104), replaced=True)
     plans = Printed()
     for plan, own in shown_plans():
         plans.add_releases(plan.tree, own, plan.basis.public)
-    return [claim.text for printed in (found, more, plans) for claim in printed.claims]
+    return [claim.text for printed in (found, more, plans, of_tests()) for claim in printed.claims]
 
 
 def broken_rule(mutation: Mutation, copy: Path, known: set[str]) -> str:
