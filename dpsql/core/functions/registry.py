@@ -23,7 +23,7 @@ from dpsql.core.functions.numbers import arithmetic, bits, clipping, rounding
 from dpsql.core.functions.numbers import real_functions as numeric
 from dpsql.core.functions.signature import as_double, in_doubles, iv_meet, on_ranges
 from dpsql.core.functions.text import concatenation as joining
-from dpsql.core.functions.text import patterns, regular_expressions, strings
+from dpsql.core.functions.text import json_texts, patterns, regular_expressions, strings
 from dpsql.core.functions.value import MISSING, TRUTH, TRUTH_OR_NULL, Domain, Missing, Scalar, Value, type_range
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
@@ -41,7 +41,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Rounding and bounds": (*rounding.FUNCTIONS, *clipping.FUNCTIONS),
         "Numbers": numeric.FUNCTIONS,
         "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
-        "Patterns": (*patterns.FUNCTIONS, *regular_expressions.FUNCTIONS),
+        "Patterns": (*patterns.FUNCTIONS, *regular_expressions.FUNCTIONS, *json_texts.FUNCTIONS),
         "Date parts": dateparts.FUNCTIONS,
         "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET, zones.TIMEZONE),
         "Lists": lists.NAMED,
