@@ -14,7 +14,12 @@ import pytest
 import dpsql
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.core.ledger.ledger import EntryKind
+from dpsql.core.ledger.losses.regions import dearest
 from dpsql.core.numbers.counter_weights import error_of_window, squares, weights
+from dpsql.faces.cli.commands.budgets.budget_plot import as_html
+from dpsql.faces.report.spending import panels
+from dpsql.policy.load import load_policy
+from dpsql.service.accounts.spending_story import SpendingStory
 from dpsql.service.counters import counter_store
 from tests.support.counted_trips import EXACT, PER_DAY, RIDES, Trips, day, make_trips
 
@@ -218,6 +223,37 @@ def test_drop_gives_back_what_is_not_measured_yet(trips: Trips) -> None:
             rows(con)
         con.counter_of(MADE).run()
         assert [spent(con, n) for n in (4, 5)] == [F(1, 25), F(1, 50)]
+
+
+def test_what_is_told_of_spending_is_what_the_ledger_has_after_drop_too(trips: Trips) -> None:
+    """The course over time, which pages draw, and what each day has lost."""
+    trips.close(4)
+    with dpsql.connect(trips.policy, analyst="ana") as con:
+        con.counter_of(MADE).run()
+        con.sql("SELECT COUNT(*) AS n FROM trips WHERE day <= DATE '2026-01-03'").run(rho="0.1")
+        con.drop_counter("rides")
+        ledger, names = con.ledger, load_policy(trips.policy).unit_names
+        story = SpendingStory.of(names, ledger.history())
+        assert dearest(story.trail("trips", None).by_period).rho == F(3, 25)
+        for who in (None, "ana"):
+            trail = story.trail("trips", who)
+            assert trail.by_period == ledger.by_period("trips", who) and trail.spent == ledger.spent("trips", who)
+            assert len(trail.points()) == 3  # COUNTER, the query, and what DROP gave back
+        assert story.charged("ana") == {"trips": ledger.charged("trips", "ana")}
+        (panel,) = panels(con.policy, story, None)
+        days = [(day(1), F(1, 10)), (day(2), F(3, 25)), (day(4), F(1, 50)), (day(5), F(0)), (day(6), F(0))]
+        assert [list(line.periods) for line in panel.lines[:2]] == [days, days] and panel.every == "day"
+        page = as_html("trips", [panel])
+        assert "<h3>By day of the rows</h3>" in page and page.count("<svg") == 2 and ">2026-01-06</span>" in page
+
+
+def test_what_a_tick_stores_is_never_called_older(trips: Trips) -> None:
+    """A counter that is the first thing that this dpsql stores is of its own rules."""
+    trips.close(4)
+    with dpsql.connect(trips.policy, analyst="ana") as con:
+        con.counter_of(MADE).run()
+        done = con.sql("SELECT COUNT(*) AS n FROM trips WHERE day <= DATE '2026-01-03'").run(rho="0.1")
+        assert not any("older dpsql" in note for note in done.notes)
 
 
 def test_a_price_that_does_not_fit_is_refused_and_nothing_is_spent(trips: Trips) -> None:

@@ -48,7 +48,7 @@ def test_units_are_told_by_their_present_names_and_noise_within_a_run_is_not_tol
             Receipt(Entry("kept", "*", {}, "", "", "ACCEPT LEDGER x", kind=EntryKind.ACCEPTANCE), 3, "h", "no time"),
         ],
     )
-    assert story.spent("ana") == {"u": PrivacyLoss(Fraction(1)), "v": PrivacyLoss(Fraction(2))}
+    assert story.charged("ana") == {"u": PrivacyLoss(Fraction(1)), "v": PrivacyLoss(Fraction(2))}
     assert (story.charges, list(story.newest["ana"]), story.accounts("v")) == (1, ["id0"], [None, "ana"])
     assert [receipt.entry.id for receipt in story.changes] == ["kept"] and story.last is not None
     assert story.last.entry.id == "id0"

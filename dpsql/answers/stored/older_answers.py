@@ -18,13 +18,18 @@ from dpsql.diagnostics.note import Note, Rank
 _NOW = f"rules {RULES}"
 
 
+def begun(store: AnswerStore) -> None:
+    """What is stored from now on is of today's rules. Raises CannotOpen."""
+    store.mark(_NOW)
+
+
 def told_once(store: AnswerStore, analyst: str, received: Callable[[], Collection[str]]) -> tuple[Note, ...]:
     """What an analyst is told at his first run under today's rules; nothing later, nor where all that he has is given.
 
     received: the ids of the answers that he has paid for. A store that cannot be written now tells another time.
     """
     try:
-        store.mark(_NOW)
+        begun(store)
         if not store.mark(f"{_NOW}, told {analyst}"):
             return ()
         of_all = store.before(_NOW)

@@ -194,7 +194,9 @@ def budget(
     plot: Annotated[
         str | None,
         typer.Option(
-            "--plot", metavar="FILE", help="Draw what is spent and left, and over time, too: FILE.html or FILE.png."
+            "--plot",
+            metavar="FILE",
+            help="Draw what is spent and left, over time and by period: FILE.html or FILE.png.",
         ),
     ] = None,
     accept_head: Annotated[

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import date
 from fractions import Fraction
+from typing import TypeVar
 
 from dpsql.core.privacy_loss import show_left, show_spent
 from dpsql.faces.report.markup import text
@@ -16,6 +17,7 @@ from dpsql.faces.report.odds import afterwards
 from dpsql.faces.report.spending import Panel, SpendingLine
 from dpsql.faces.report.style import COLOURS
 
+Moment = TypeVar("Moment", bound=date)
 _WIDE, _HIGH = 1000, 400
 """Of a drawing that is stretched to its place: these are no pixels."""
 
@@ -63,10 +65,23 @@ def _bar(at: int, line: SpendingLine, symbol: str) -> str:
 def over_time(panel: Panel) -> str:
     """Steps of what was spent, a line for each account, and a dashed one for each limit, whoever it is of."""
     start, end = panel.lines[0].points[0][0], panel.lines[0].points[-1][0]
+    form = "%Y-%m-%d %H:%M:%S" if f"{start:%Y-%m-%d %H:%M}" == f"{end:%Y-%m-%d %H:%M}" else "%Y-%m-%d %H:%M"
+    return _stepped(panel, "over time", [line.points for line in panel.lines], f"{form} UTC")
+
+
+def by_period(panel: Panel) -> str:
+    """The same over the days of the rows: what those of each have lost. Empty where days have no accounts."""
+    days = [line.periods for line in panel.lines]
+    return _stepped(panel, f"by {panel.every}", days, "%Y-%m-%d") if days[0] else ""
+
+
+def _stepped(panel: Panel, over: str, lines: Sequence[Sequence[tuple[Moment, Fraction]]], form: str) -> str:
+    """Of each line the points; form: of the first and the last moment."""
+    start, end = lines[0][0][0], lines[0][-1][0]
     seconds = max((end - start).total_seconds(), 1.0)
     top = panel.lines[0].limit or max((line.spent for line in panel.lines), default=Fraction(0)) or panel.top
 
-    def across(time: datetime) -> str:
+    def across(time: Moment) -> str:
         return f"{_WIDE * (time - start).total_seconds() / seconds:.1f}"
 
     def up(value: Fraction) -> str:
@@ -81,22 +96,21 @@ def over_time(panel: Panel) -> str:
     for limit, of in limits:
         paths.append(f'<path class="limit {_colour_of(of)}" d="M0 {up(limit)}H{_WIDE}"/>')
     for at, line in panel.shown:  # accounts above the total, which is broader
-        (first, value), *rest = line.points
+        (first, value), *rest = lines[at]
         path = f"M{across(first)} {up(value)}" + "".join(f"H{across(t)}V{up(v)}" for t, v in rest)
         title = f"<title>{text(words(line))}</title>"
         kind = f"curve {colour(at)}" if at else "curve total k0"
         paths.append(f'<path class="{kind}" d="{path}">{title}</path>')
-    form = "%Y-%m-%d %H:%M:%S" if f"{start:%Y-%m-%d %H:%M}" == f"{end:%Y-%m-%d %H:%M}" else "%Y-%m-%d %H:%M"
     for time, place, left in ((start, "first", "0"), (end, "last", "100%"))[
         : 1 + (f"{start:{form}}" != f"{end:{form}}")
     ]:
-        labels.append(f'<span class="x {place}" style="left:{left}">{time:{form}} UTC</span>')
+        labels.append(f'<span class="x {place}" style="left:{left}">{time:{form}}</span>')
     spent = [(colour(at), text(words(line)), False) for at, line in panel.shown]
     dashed = [
         (_colour_of(of), text(f"limit of {', '.join(account(line) for _, line in of)}: {show_left(limit, 4)}"), True)
         for limit, of in limits
     ]
-    return _chart(f"{panel.title} over time", paths, labels) + key([*spent, *dashed])
+    return _chart(f"{panel.title} {over}", paths, labels) + key([*spent, *dashed])
 
 
 def _colour_of(of: Sequence[tuple[int, SpendingLine]]) -> str:

@@ -185,17 +185,20 @@ def _spending(drawn: Sequence[Panel], told: SpendingStory, has_ledger: bool) -> 
         why = f"There is no ledger yet: {nothing}." if not has_ledger else f"{nothing.capitalize()}."
         bars = (f"<h3>{text(panel.title)}</h3>{charts.bars(panel)}" for panel in drawn if panel.part != "delta")
         return section("spent", title, paragraph(why), *bars, *_changed(told))
+    dropped = ", but what a dropped counter will never measure" if any(panel.every for panel in drawn) else ""
     parts = [
         paragraph(
-            "Every query is charged before data are read, and no charge is ever given back. The total counts new "
-            "noise; an account counts also what it was given of answers that others had paid for. The account * is of "
-            "everybody who has none of his own."
+            f"Every query is charged before data are read, and no charge is ever given back{dropped}. The total counts "
+            "new noise; an account counts also what it was given of answers that others had paid for. The account * is "
+            "of everybody who has none of his own."
         )
     ]
     for panel in drawn:
         parts += [f"<h3>{text(panel.title)}</h3>", charts.bars(panel)]
         if panel.part != "delta":
             parts.append(charts.over_time(panel))
+            if by_period := charts.by_period(panel):
+                parts += [f"<h3>{text(panel.title)}, by {panel.every} of the rows</h3>", by_period]
     rows = [
         (f"<b>{text(name)}</b>", f"{count:,}", text(told.last_days[name]))
         for name, count in sorted(told.counts.items())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from dpsql.core.ledger.losses import many_periods
+from dpsql.core.policy.growing import Every
 from dpsql.core.policy.period_ids import ids_of_periods, whose
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table, TableDomain, ValuesDomain
@@ -34,6 +35,7 @@ def whom(policy: Policy) -> str:
         "whom", "Who is protected, and from whom",
         table(("Protected", "What may come or go without being noticed", "Tables"), rows),
         *(paragraph(text(note), kind="warn") for note in (*_row_notes(policy), *_period_notes(policy))),
+        *_over_periods(policy),
         paragraph(
             "<b>From</b> everybody who sees answers: each analyst, all of them together, and whoever they pass answers "
             "on to. It does not matter what else they know or will know: the protection holds even against somebody "
@@ -83,16 +85,37 @@ def _row_notes(policy: Policy) -> Iterator[str]:
 
 
 def _period_notes(policy: Policy) -> Iterator[str]:
-    """Of units that are an id in one period."""
-    totals = policy.caps_for().total
-    for unit, own in ids_of_periods(policy).items():
-        assert own.grows is not None
-        cap, by_period = totals.get(unit), unit in policy.by_period
-        more = f": {many_periods.words(cap, own.grows.every)}" if cap is not None and by_period else ""
-        yield (
-            f"One {whose(own)} is protected. A {own.per} of many {own.grows.every}s is protected less: over d "
-            f"{own.grows.every}s the loss may be d times what this page states{more}."
-        )
+    """Of units that have a budget for each period, what that means for somebody who is in many."""
+    ids = ids_of_periods(policy)
+    for unit, (found, *_) in {**{unit: (own,) for unit, own in ids.items()}, **policy.by_period}.items():
+        assert found.grows is not None
+        every = found.grows.every
+        if unit in ids:
+            yield (
+                f"One {whose(found)} is protected. A {found.per} of many {every}s is protected less: over d {every}s "
+                "the loss may be d times what this page states, and more under δ or ρ."
+            )
+        else:
+            yield (
+                f"The budget of {found.name} is of each {every}. Somebody with a row in each of d {every}s is "
+                f"protected less: the loss may be d times what this page states, and more under δ or ρ."
+            )
+
+
+def _over_periods(policy: Policy) -> Iterator[str]:
+    """Of units with a budget for each period: what it allows of 1, 7, 28 and 365 days, or as many weeks or months."""
+    found: dict[Every, list[tuple[str, ...]]] = {}
+    for unit, (own, *_) in policy.by_period.items():
+        cap = policy.caps_for().total.get(unit)
+        if cap is not None and own.grows is not None:
+            every = own.grows.every
+            whom = f"a {own.per}" if own.per else f"somebody with one row of {own.name} in each"
+            over = (many_periods.over(cap, n) for n in many_periods.PERIODS[every])
+            cells = ("nothing is promised" if loss is None else loss_text(loss) for loss in over)
+            found.setdefault(every, []).append((f"<b>{text(whom)}</b>", *map(text, (loss_text(cap), *cells))))
+    for every, rows in found.items():
+        periods = (f"{n} {every}s" for n in many_periods.PERIODS[every])
+        yield table(("May lose in all", f"1 {every}", *periods), rows)
 
 
 def meaning(policy: Policy, spent: Mapping[str, PrivacyLoss]) -> str:

@@ -1,31 +1,38 @@
 """What was spent over time, as a ledger's story tells it: for drawings of the budget.
 
 One panel for each unit and currency (ε or ρ, and δ where any was spent), one line for the total and one for each
-account.
+account. Of units with a budget for each period, each line over the periods, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
+from dpsql.core.ledger.losses.regions import Region
 from dpsql.core.policy.policy import Policy
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.service.accounts.spending_story import NEVER, SpendingStory
 
 Part = Literal["epsilon", "rho", "delta"]
+LAST: Final = date.max.toordinal()
 SYMBOLS: dict[Part, str] = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingLine:
-    """What one account (None: all together) has spent after each entry. limit: None if no cap is declared."""
+    """What one account (None: all together) has spent after each entry. limit: None if no cap is declared.
+
+    periods: what each day has lost, from the first of its table to one behind the last of which there is anything to
+    say, where it changes; empty where days have no accounts, or nothing was spent.
+    """
 
     account: str | None
     points: tuple[tuple[datetime, Fraction], ...]
     limit: Fraction | None
+    periods: tuple[tuple[date, Fraction], ...] = ()
 
     @property
     def drawn(self) -> bool:
@@ -47,11 +54,12 @@ class SpendingLine:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One unit in one currency."""
+    """One unit in one currency. every: what its periods are called; empty where it has one account."""
 
     unit: str
     part: Part
     lines: tuple[SpendingLine, ...]
+    every: str = ""
 
     @property
     def title(self) -> str:
@@ -97,17 +105,47 @@ def panels(policy: Policy, story: SpendingStory, analyst: str | None) -> list[Pa
         deltas = any(story.trail(unit, who).spent.delta for who in story.accounts(unit))
         parts: tuple[Part, ...] = (main, "delta") if deltas else (main,)
         for part in parts:
-            lines = [_line(None, unit, part, story, policy.caps_for().total.get(unit))]
+            days, every = _days(policy, unit, story)
+            lines = [_line(None, unit, part, story, policy.caps_for().total.get(unit), days)]
             for name in names:
                 limit = policy.caps_for(None if name == "*" else name).analyst.get(unit)
-                lines.append(_line(name, unit, part, story, limit))
-            found.append(Panel(unit, part, tuple(lines)))
+                lines.append(_line(name, unit, part, story, limit, days))
+            found.append(Panel(unit, part, tuple(lines), every))
     return found
 
 
-def _line(account: str | None, unit: str, part: Part, story: SpendingStory, limit: PrivacyLoss | None) -> SpendingLine:
+def _days(policy: Policy, unit: str, story: SpendingStory) -> tuple[tuple[date, ...], str]:
+    """The days on which what the units of a day have lost may change, from their first one on; what a period is called.
+
+    The last of them is behind the last one. Empty where there is nothing to draw.
+    """
+    growing = [table.grows for table in policy.by_period.get(unit, ()) if table.grows is not None]
+    if not growing:
+        return (), ""
+    first = min(grows.first for grows in growing)
+    regions = (story.trail(unit, who).by_period for who in story.accounts(unit))
+    cuts = {cut for region in regions for span in region for cut in span.bounds if first.toordinal() < cut < LAST}
+    begins = sorted({first, *map(date.fromordinal, cuts)}) if story.accounts(unit) else []
+    behind = [min(growing[0].ends(day).toordinal() + 1, LAST) for day in begins[-1:]]
+    return (*begins, *map(date.fromordinal, behind)), growing[0].every
+
+
+def _by_day(region: Region, part: Part, days: tuple[date, ...]) -> tuple[tuple[date, Fraction], ...]:
+    found, at = list[tuple[date, Fraction]](), 0
+    for day in days[:-1]:
+        while at < len(region) and region[at].bounds[1] <= day.toordinal():
+            at += 1
+        begun = at < len(region) and region[at].bounds[0] <= day.toordinal()
+        found.append((day, getattr(region[at].loss, part) if begun else Fraction(0)))
+    return (*found, *((days[-1], spent) for _, spent in found[-1:]))
+
+
+def _line(
+    account: str | None, unit: str, part: Part, story: SpendingStory, limit: PrivacyLoss | None, days: tuple[date, ...]
+) -> SpendingLine:
     trail = story.trail(unit, account)
     points = [(at, getattr(spent, part)) for at, spent in trail.points()]
     total = getattr(trail.spent, part)
     whole = ((story.begins, Fraction(0)), *points, (story.ends, total))
-    return SpendingLine(account, whole, None if limit is None else getattr(limit, part))
+    most = None if limit is None else getattr(limit, part)
+    return SpendingLine(account, whole, most, _by_day(trail.by_period, part, days))

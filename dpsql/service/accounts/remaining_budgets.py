@@ -105,14 +105,16 @@ def lines_by_period(policy: Policy, ledger: Ledger | None, analyst: str | None =
         first = min(t.grows.first for t in (table, *others) if t.grows is not None)
         for days, loss in _runs(spent, first):
             left = "no limit" if limit is None else f"{_left(remaining(limit, loss))} of {limit}"
-            found.append(f"  {days:<25}  spent {loss}, {left}")
+            nothing = "ρ 0" if policy.privacy.accountant == "zcdp" and not loss.rho else str(loss)
+            found.append(f"  {days:<25}  spent {nothing}, {left}")
         if analyst is None and limit is not None:
             what = f"one {whose(table)}" if table.per else f"one row of {table.name}"
             found.append(
                 f"{limit} is what {what} may lose in all. Nothing limits what all periods together tell of all rows."
             )
-            if table.per:
-                found.append(f"A {table.per} of many {table.grows.every}s is protected less: {over(limit, table)}.")
+            every = table.grows.every
+            whom = f"A {table.per} of many {every}s" if table.per else f"Somebody with a row in each of many {every}s"
+            found.append(f"{whom} is protected less: {over(limit, table)}.")
     return found
 
 

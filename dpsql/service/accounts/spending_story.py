@@ -3,7 +3,8 @@
 *Claim.* What a page asks of a story takes no longer for more entries. *Why.* An entry is told once, when it is new;
 kept are counts, the ids of an account's newest entries, and of what was spent over time so many points, of which every
 second one goes when there are twice as many. The last is always there, and exact. *When it would be false.* If
-somebody told an entry twice. *Tested by* tests/service/test_spending_story.py, tests/faces/server/test_long_ledger.py.
+somebody told an entry twice, or began behind the first one: what DROP of a counter gives back is found of what COUNTER
+and its ticks said. *Tested by* tests/service/test_spending_story.py, tests/faces/server/test_long_ledger.py.
 
 Time is the clock's, but never runs backwards: an entry is told no earlier than the one before it.
 """
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Self
 
+from dpsql.core.ledger.counters import CounterBook
 from dpsql.core.ledger.ledger import Cap, EntryKind, Receipt
 from dpsql.core.ledger.losses.regions import BEGIN, END, Region, dearest
 from dpsql.core.ledger.losses.sums import LossSums
@@ -44,6 +46,14 @@ class Trail:
     def add(self, at: datetime, region: Region) -> None:
         """A charge, by period."""
         self._sums.add_anywhere(region)
+        self._now(at)
+
+    def give_back(self, at: datetime, region: Region) -> None:
+        """What nobody will measure any more."""
+        self._sums.give_back(region)
+        self._now(at)
+
+    def _now(self, at: datetime) -> None:
         self._last = at
         if self._seen % self._step == 0:
             self._points.append((at, self.spent))
@@ -55,6 +65,16 @@ class Trail:
     def spent(self) -> PrivacyLoss:
         """In all: in the dearest period, part by part."""
         return self._sums.spent(BEGIN, END)
+
+    @property
+    def charged(self) -> PrivacyLoss:
+        """The sum of what each charge has cost in its dearest period."""
+        return self._sums.charged
+
+    @property
+    def by_period(self) -> Region:
+        """What each period has lost."""
+        return self._sums.by_day()
 
     def points(self, most: int = MOST_POINTS) -> list[Point]:
         """So many of them, at least one, and the last one in any case."""
@@ -74,6 +94,7 @@ class SpendingStory:
 
     def __init__(self, names: UnitNames) -> None:
         self._names = names
+        self._counters = CounterBook("approx_dp", names)  # only what DROP gives back is asked of it
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.last_days: defaultdict[str, str] = defaultdict(str)
         self.newest: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=NEWEST))
@@ -98,6 +119,8 @@ class SpendingStory:
         self.begins, self.ends = at if self.begins == NEVER else self.begins, at
         if entry.kind in (EntryKind.ACCEPTANCE, EntryKind.BUDGET):
             self.changes.append(receipt)
+        for cap, given_back in self._counters.add(receipt.entry):
+            self._trails[cap].give_back(at, given_back)
         if not entry.units:  # noise within a run: when it came would tell how far that was
             return
         self.last = receipt
@@ -119,9 +142,9 @@ class SpendingStory:
         """Of an account, None for all together."""
         return self._trails.get((unit, account)) or Trail()
 
-    def spent(self, account: str) -> dict[str, PrivacyLoss]:
-        """By an account, of each unit of which it has spent anything."""
-        return {unit: trail.spent for (unit, who), trail in self._trails.items() if who == account}
+    def charged(self, account: str) -> dict[str, PrivacyLoss]:
+        """To an account, of each unit of which it has spent anything: as `Ledger.charged`, what ceilings count."""
+        return {unit: trail.charged for (unit, who), trail in self._trails.items() if who == account}
 
     def accounts(self, unit: str) -> Sequence[str | None]:
         """Those that have spent of a unit, all together first."""

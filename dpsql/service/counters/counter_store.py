@@ -22,6 +22,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dpsql.answers.stored.analyst_account import AnalystAccount
+from dpsql.answers.stored.older_answers import begun
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DATE, DOUBLE
 from dpsql.core.ledger.counters import CounterRefused, CounterState, hash_of_numbers, holding
@@ -331,6 +332,7 @@ class CounterStore:
                     account.leaving()
             finally:
                 underway.end()
+        begun(account.store)
         account.store.add(answers)
         with suppress(CounterRefused):  # somebody else's numbers are given: these are thrown away unseen
             give(account.ledger, request, state, day, answers)

@@ -18,8 +18,10 @@ from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.faces.cli.commands.budgets.budget_plot import as_html, panels
 from dpsql.faces.report.spending import Panel
 from dpsql.policy.load import load_policy
+from dpsql.service.accounts.ledgers import open_ledger, place_of
 from dpsql.service.accounts.spending_story import SpendingStory
 from tests.support.command_line import Call, Clinic
+from tests.support.counted_trips import make_trips
 
 COUNT = "SELECT COUNT(*) AS n FROM patients"
 F = Fraction
@@ -128,3 +130,30 @@ def test_each_limit_is_drawn_once_the_totals_too_and_a_moment_has_one_label(clin
     later = receipt(3, "ana", PrivacyLoss(F(1, 4)), "2026-01-02T00:00:09+00:00")
     page = as_html(policy.name, drawn(policy, [*entries, later]))
     assert "2026-01-02 00:00:00 UTC" in page and "2026-01-02 00:00:09 UTC" in page
+
+
+def test_what_days_have_lost_is_drawn_in_both_forms(dpsql: Call, tmp_path: Path) -> None:
+    """Up to the last day that lost anything; of units with one account nothing of days is drawn."""
+    trips = make_trips(tmp_path, accountant="approx_dp", each="{epsilon: 1}")
+    trips.close(6)
+    for days, epsilon in (("BETWEEN DATE '2026-01-02' AND '2026-01-04'", "0.5"), (">= DATE '2026-01-04'", "0.25")):
+        asked = f"SELECT COUNT(*) AS n FROM trips WHERE day {days}"
+        assert dpsql("query", trips.policy, asked, "--analyst", "ana", "--epsilon", epsilon).status == 0
+    html, png = tmp_path / "b.html", tmp_path / "b.png"
+    for file in (html, png):
+        assert dpsql("budget", trips.policy, "--plot", file).status == 0
+    assert "By day of the rows" in html.read_text() and png.read_bytes().startswith(b"\x89PNG")
+    policy = load_policy(trips.policy)
+    with open_ledger(policy, place_of(policy, None)) as ledger:  # type: ignore[arg-type,attr-defined]
+        (panel,) = panels(policy, SpendingStory.of(policy.unit_names, ledger.history()), "ana")
+    found = [(at.day, float(spent)) for at, spent in panel.lines[0].periods]
+    assert found == [(1, 0), (2, 0.5), (4, 0.75), (5, 0.25), (7, 0), (8, 0)]
+    report = tmp_path / "r.html"
+    assert dpsql("policy", "report", trips.policy, "--output", report).status == 0
+    page = report.read_text()
+    assert "trips: ε, by day of the rows" in page and "what a dropped counter will never measure" in page
+    for cell in ("<th scope=col colspan=1>365 days</th>", ">ε 28</td>", ">ε 365</td>", "with one row of trips in each"):
+        assert cell in page
+    assert (
+        "Somebody with a row in each of many days is protected less: 7 days: ε 7" in dpsql("budget", trips.policy).out
+    )

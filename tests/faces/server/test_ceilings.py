@@ -20,6 +20,7 @@ from dpsql.faces.server.statements import Ceilings
 from dpsql.faces.server.workers.ceilings import AccountSpending, ceilings_now, spent_since
 from dpsql.service.open_data import open_data
 from dpsql.service.service import Service
+from tests.support.counted_trips import make_trips
 from tests.support.small_shop import COUNT, make_shop
 
 NOW = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
@@ -186,3 +187,22 @@ def test_a_clock_that_jumped_and_was_put_back_frees_nothing(jump: dt.timedelta) 
     hour = spent_since(charges, NOW - dt.timedelta(hours=1))
     assert hour == {"u": loss("11" if jump > dt.timedelta() else "9")}
     assert [charge.at for charge in charges] == sorted(charge.at for charge in charges if charge.at is not None)
+
+
+def test_a_day_of_asking_is_no_day_of_rows(tmp_path: Path) -> None:
+    """A ceiling counts each entry at its dearest period: what earlier ones cost other periods uses up nothing of it."""
+    trips = make_trips(tmp_path, accountant="approx_dp", each="{epsilon: 1}")
+    trips.close(9)
+    asked = "SELECT COUNT(*) AS n FROM trips WHERE day = DATE '2026-01-0{}'"
+    with Service(*open_data(trips.policy, None, None, None, None)) as service:
+        free = service.session("ana")
+        for n in range(1, 7):  # six days lose 0.5, the account 3 entry by entry
+            free.run(free.plan(asked.format(n), epsilon="0.5"))
+        later, spending = dt.datetime.now(dt.UTC) + dt.timedelta(days=3), AccountSpending(service)
+        assert spending.of("ana")[1] == {"trips": loss("3")}
+        ceilings = ceilings_now(spending, "ana", Ceilings(per_day="0.5"), later)
+        of_today = service.session("ana", None, ceilings)
+        for n in (7, 8):
+            of_today.run(of_today.plan(asked.format(n), epsilon="0.25"))
+        with pytest.raises(BudgetExceeded, match=r"DP413.*per_day.*ε 0.25 asked, 0 left"):
+            of_today.run(of_today.plan(asked.format(9), epsilon="0.25"))

@@ -61,11 +61,14 @@ class AccountSpending:
         self._story = SpendingStory(self.service.policy.unit_names)
 
     def of(self, account: str) -> tuple[list[AccountCharge], Losses]:
-        """All charges of an account until now, in the order of time, and their sum. Raises CannotOpen (DP407)."""
+        """All charges of an account until now, in the order of time, and their sum, whatever periods they read.
+
+        Raises CannotOpen (DP407).
+        """
         own = self.service.policy.account(account)
         with self._lock:
             self._read_on()
-            return list(self._charges.get(own, ())), self._story.spent(own)
+            return list(self._charges.get(own, ())), self._story.charged(own)
 
     def read(self) -> None:
         """All that is there. Raises CannotOpen (DP407)."""

@@ -1,5 +1,5 @@
-"""`dpsql budget --plot`: spent and left as bars, then spending over time against the limits, as one HTML file without
-scripts, or as PNG with matplotlib.
+"""`dpsql budget --plot`: spent and left as bars, then spending over time against the limits, and over the days of the
+rows where these have budgets of their own, as one HTML file without scripts, or as PNG with matplotlib.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def as_html(name: str, drawn: Sequence[Panel]) -> str:
     parts = [f"<main><header><p class=eyebrow>Budget</p><h1>{text(name)}</h1></header>"]
     for number, panel in enumerate(drawn):
         over_time = f"<h3>Over time</h3>{charts.over_time(panel)}" if panel.lines[0].drawn else ""
-        parts.append(section(f"p{number}", text(panel.title), charts.bars(panel), over_time))
+        by_period = charts.by_period(panel)
+        periods = f"<h3>By {panel.every} of the rows</h3>{by_period}" if by_period else ""
+        parts.append(section(f"p{number}", text(panel.title), charts.bars(panel), over_time, periods))
     return document(f"Budget of {name}", style(), "".join([*parts, "</main>"]))
 
 
@@ -69,14 +71,15 @@ def as_html(name: str, drawn: Sequence[Panel]) -> str:
 def _write_png(path: Path, name: str, drawn: Sequence[Panel]) -> None:
     from matplotlib.figure import Figure
 
-    lines = [len(panel.lines) for panel in drawn] or [1]
-    heights = [h for count in lines for h in (0.5 + 0.32 * count, 2.8)]
+    heights = [h for panel in drawn for h in (0.5 + 0.32 * len(panel.lines), *[2.8] * len(_steps(panel)))] or [1.0]
     figure = Figure(figsize=(9, sum(heights) + 0.6), layout="constrained")
     figure.suptitle(f"Budget of {name}", parse_math=False)
     grid: Any = figure.add_gridspec(len(heights), 1, height_ratios=heights)
-    for at, panel in enumerate(drawn):
-        _png_bars(figure.add_subplot(grid[2 * at]), panel)
-        _png_steps(figure.add_subplot(grid[2 * at + 1]), panel)
+    rows = (figure.add_subplot(place) for place in grid)
+    for panel in drawn:
+        _png_bars(next(rows), panel)
+        for lines, over in _steps(panel):
+            _png_steps(next(rows), panel, lines, over)
     figure.savefig(path, format="png", dpi=120)
 
 
@@ -94,23 +97,30 @@ def _png_bars(axes: Any, panel: Panel) -> None:
     axes.tick_params(length=0)
 
 
-def _png_steps(axes: Any, panel: Panel) -> None:
+def _steps(panel: Panel) -> list[tuple[list[Any], str]]:
+    """Of each drawing the points of each line, and what it is over; nothing where no time is known."""
+    lines = panel.lines
+    found: list[tuple[list[Any], str]] = [([line.points for line in lines], "UTC" if lines[0].drawn else "")]
+    return [*found, *([([line.periods for line in lines], f"{panel.every} of the rows")] if lines[0].periods else [])]
+
+
+def _png_steps(axes: Any, panel: Panel, lines: Sequence[Any], over: str) -> None:
     from matplotlib import dates
 
     formatter: Any = dates.ConciseDateFormatter
-    for number, line in panel.shown:
-        times, values = zip(*line.points, strict=True)
+    for number, _ in panel.shown:
+        times, values = zip(*lines[number], strict=True)
         heavy = 2.5 if number == 0 else 1.5
         axes.step(times, [_float(v) for v in values], where="post", color=_color(number), linewidth=heavy)
     for limit, of in panel.limits.items():
         axes.axhline(_float(limit), color=_color(of[0][0]) if len(of) == 1 else "#777777", linestyle="--", linewidth=1)
-    first, last = panel.lines[0].points[0][0], panel.lines[0].points[-1][0]
+    first, last = lines[0][0][0], lines[0][-1][0]
     end = max(last, first + timedelta(seconds=1))
     axes.set_xlim(first, end + (end - first) / 50)  # so that the last step is seen
     axes.set_ylim(0, _float(panel.top) * 1.05)
-    if panel.lines[0].drawn:
+    if over:
         axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
-        axes.set_xlabel("UTC")
+        axes.set_xlabel(over)
     else:
         axes.set_xticks([])
     axes.grid(alpha=0.3)
