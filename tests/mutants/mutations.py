@@ -505,9 +505,17 @@ MUTATIONS = (
             (
                 "parts-of-rows-with-limits",
                 "dpsql/core/analysis/period_parts.py",
-                "if release.threshold is not None or isinstance(release.input, BoundContributions):",
-                "if release.threshold is not None:",
+                "return scan if name is not None and name == ids.get(scan.table) else None",
+                "return scan",
                 "what an id has on another day decides what its rows of a day count for",
+                PARTS,
+            ),
+            (
+                "parts-of-private-keys",
+                "dpsql/core/analysis/period_parts.py",
+                "if scan is None or release.threshold is not None:",
+                "if scan is None:",
+                "whether a key is shown in a part is decided by rows of other parts",
                 PARTS,
             ),
             (
