@@ -1,15 +1,16 @@
-"""The public Python API with its real signatures and docstrings."""
+"""The public Python API with its real parameters, and what a caller needs of its docstrings; `help` prints all."""
 
 from __future__ import annotations
 
 import inspect
+import re
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import dpsql
 from dpsql.service.accounts.remaining_budgets import Budget, Budgets
 from dpsql.service.checks.verify import Checked
-from dpsql.service.privacy_settings import Asked, Options
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "Connection": (
@@ -81,34 +82,32 @@ SHOWN: dict[str, tuple[str, ...]] = {
 }
 
 
+SHORT = frozenset(
+    {"SummaryMade", "CounterMade", "Ticked", "KnownCounter", "KnownSummary", "BatchRelease", "Preparation"}
+)
+"""Values that say what was done: a line of a list each."""
+WITH_EXAMPLE = frozenset({"protect", "Query"})
+"""Those whose example is shown."""
+WHOLE = frozenset({"Query.run", "Query.accuracy", "Release.intervals", "Release.plot"})
+"""Methods whose parameters are told one by one."""
+
+
 def reference() -> str:
     """Functions, then classes with their methods."""
     lines: list[str] = []
     for name in ("connect", "protect", "check", "prepare", "verify_policy", "epsilon_to_rho"):
-        lines += _function(f"dpsql.{name}", getattr(dpsql, name), "##")
+        lines += _function(f"dpsql.{name}", getattr(dpsql, name))
     for name, methods in SHOWN.items():
+        if name not in SHORT:
+            cls = getattr(dpsql, name)
+            lines += [f"## dpsql.{name}", "", _doc(cls, example=name in WITH_EXAMPLE), ""]
+            lines += [*(_member(cls, name, method) for method in methods), ""] if methods else []
+    lines += ["## What is given", ""]
+    for name in (n for n in SHOWN if n in SHORT):
         cls = getattr(dpsql, name)
-        members = [_member(cls, name, method) for method in methods]
-        lines += [f"## dpsql.{name}", "", _doc(cls), ""]
-        small = [line for (line,) in filter(lambda shown: len(shown) == 1, members)]
-        lines += [*small, ""] if small else []
-        lines += [line for shown in members if len(shown) > 1 for line in shown]
-    lines += ["### Checked", "", _doc(Checked), ""]
-    lines += ["## dpsql.Options", "", "Keywords, each of which may be left out. " + _doc(Options), ""]
-    lines += ["```text", *(f"{name}: {kind}" for name, kind in _fields(Options)), "```", ""]
-    lines += ["### Asked", "", "What `execute` takes: " + _doc(Asked), ""]
-    lines += ["```text", *(f"{name}: {kind}" for name, kind in _fields(Asked) if name not in Options.__annotations__)]
-    lines += ["```", ""]
-    lines += [
-        "## Budgets",
-        "",
-        "What `Connection.budget` gives. " + _doc(Budgets),
-        "",
-        "### Budget",
-        "",
-        _doc(Budget),
-        "",
-    ]
+        lines += [f"- `dpsql.{name}`: {_in_one(_doc(cls))}", *(_member(cls, name, m) for m in SHOWN[name])]
+    lines += [f"- `Checked`, of a `Verification`: {_first(Checked)}"]
+    lines += [f"- `Budgets`, of `Connection.budget`: {_first(Budgets)} {_first(Budget)}", ""]
     lines += _driver()
     lines += [
         "## Exceptions",
@@ -119,27 +118,26 @@ def reference() -> str:
     return "\n".join([*lines, "```"])
 
 
-def _member(cls: type, name: str, member: str) -> list[str]:
-    """A section for a method; a line of a list for a property, and for a method that needs no more."""
+def _member(cls: type, name: str, member: str) -> str:
+    """A line of a list: how it is called, and the first thing that is said of it; all of it for the few of WHOLE."""
     found = inspect.getattr_static(cls, member)
     if isinstance(found, classmethod):
         found = found.__func__
     if isinstance(found, property):
-        return [f"- `{name}.{member}`, a property. {_in_one(_doc(found))}"]
-    section = _function(f"{name}.{member}", found, "###")
-    signature, text = section[3], section[6:]
-    if section[4] == "```" and len(text) == 2 and "\n\n" not in text[0] and "\n- " not in text[0]:
-        return [f"- `{signature}`. {_in_one(text[0])}"]
-    return section
+        return f"- `{name}.{member}`: {_first(found)}"
+    head = f"- `{name}.{member}({', '.join(_parameters(found))})`: "
+    if f"{name}.{member}" not in WHOLE:
+        return head + _first(found)
+    return head + _doc(found, example=False).replace("\n\n- ", "\n- ").replace("\n- ", "\n    - ").replace("\n\n", " ")
+
+
+def _first(thing: object) -> str:
+    """What is said first of it, up to what it raises."""
+    return _in_one((inspect.getdoc(thing) or "").split("\n\n")[0].partition(" Raises ")[0].replace("\n- ", " "))
 
 
 def _in_one(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _fields(options: type) -> list[tuple[str, str]]:
-    """The names of a TypedDict and their types, as they are written."""
-    return [(name, kind.__forward_arg__) for name, kind in options.__annotations__.items()]
+    return " ".join(text.replace("\n- ", " ").split())
 
 
 def _driver() -> list[str]:
@@ -164,34 +162,36 @@ def _listed(names: str) -> str:
     return ", ".join(f"`dpsql.{name}`" for name in names.split(", ") if hasattr(dpsql, name))
 
 
-def _function(name: str, function: Callable[..., Any], level: str) -> list[str]:
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Names and defaults; what may be asked of a query is `…`."""
     shown, seen_keyword = [], False
     for p in inspect.signature(function).parameters.values():
         if p.name in ("self", "cls"):
             continue
+        if p.kind is p.VAR_KEYWORD:
+            shown.append("…")
+            continue
         if p.kind is p.KEYWORD_ONLY and not seen_keyword:
             shown.append("*")
             seen_keyword = True
-        shown_name, kind = p.name, str(p.annotation)
-        if p.kind is p.VAR_KEYWORD:
-            shown_name, kind = f"**{p.name}", kind.removeprefix("Unpack[").removesuffix("]")
-        text = shown_name if p.annotation is p.empty else f"{shown_name}: {kind}"
-        shown.append(text if p.default is p.empty else f"{text} = {p.default!r}")
-    result = inspect.signature(function).return_annotation
-    one = f"{name}({', '.join(shown)}) -> {result}"
-    if len(one) > 100:
-        one = f"{name}(\n" + "".join(f"    {part},\n" for part in shown) + f") -> {result}"
-    keywords = [] if "**" not in one else ["Keywords: [dpsql.Options](#dpsqloptions).", ""]
-    return [f"{level} {name}", "", "```text", one, "```", "", _doc(function), "", *keywords]
-
-
-def _doc(thing: object) -> str:
-    """A docstring as Markdown: an indented continuation belongs to the line above it; examples come last."""
-    text, prompt, example = (inspect.getdoc(thing) or "").partition(">>> ")
-    shown = _paragraphs(text.strip())
-    if example:
-        shown += f"\n\n```python skip: tested as docstrings\n{prompt}{example.strip()}\n```"
+        shown.append(p.name if p.default is p.empty else f"{p.name}={p.default!r}")
     return shown
+
+
+def _function(name: str, function: Callable[..., Any]) -> list[str]:
+    one = f"{name}({', '.join(_parameters(function))})"
+    shown = textwrap.fill(one, 100, subsequent_indent="    ", break_long_words=False)
+    return [f"## {name}", "", "```text", shown, "```", "", _doc(function, example=name[6:] in WITH_EXAMPLE), ""]
+
+
+def _doc(thing: object, *, example: bool = False) -> str:
+    """A docstring as Markdown without what it raises: an indented continuation belongs to the line above it."""
+    text, prompt, shown = (inspect.getdoc(thing) or "").partition(">>> ")
+    text = re.sub(r"(?:^|(?<= ))Raises .*?(?=\n\n|\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
+    said = _paragraphs(text.strip())
+    if example and shown:
+        said += f"\n\n```python skip: tested as docstrings\n{prompt}{shown.strip()}\n```"
+    return said
 
 
 def _paragraphs(text: str) -> str:
@@ -203,7 +203,7 @@ def _paragraphs(text: str) -> str:
             found.append(line.strip())
     paragraphs: list[str] = []
     for line in found:
-        if line.startswith(("Raises ", "Returns ")) and found[0] != line:
+        if line.startswith("Returns ") and found[0] != line:
             paragraphs.append("")
         head, colon, _ = line.partition(": ")
         if colon and head.replace(", ", "").replace("_", "").isalnum() and head[:1].islower():

@@ -82,7 +82,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             "README.md",
             "docs/for-boards.md",
             "docs/howto/choose-epsilon.md",
-            "docs/reference/policy-keys.md",
+            "docs/reference/policy.md",
             "docs/reference/settings.md",
             "docs/howto/shell.md",
             "docs/reference/api.md",

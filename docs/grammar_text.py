@@ -144,11 +144,8 @@ def sql_page() -> str:
         "",
         "One query in DuckDB's dialect. GoogleSQL's [privacy clause](dialects.md#the-privacy-clause), Snowflake's",
         "interval functions and [other dialects](dialects.md) are read as well (`dialect=`, `--dialect`).",
-        "A construct that is not on this page is refused by name, with a DP1xx code. What is on this page is *read*;",
-        "whether it is *answered* is decided by the [privacy analysis](../explanation/guarantee.md), which",
-        "[joins, subqueries and the noise](../explanation/joins.md) explains for each operator.",
-        "",
-        "Generated from `grammar/dpsql.lark` and the function registry. The examples are run by the tests.",
+        "What is not in the [grammar](../../grammar/dpsql.lark) is refused by name, with a DP1xx code. What is in it",
+        "is *read*; whether it is *answered* is decided by the [privacy analysis](../explanation/joins.md).",
     ]
     lines += _questions()
     for part in sections():
@@ -156,8 +153,6 @@ def sql_page() -> str:
         lines += [text for comment, _ in part.parts if comment for text in ("", comment)]
         if part.heading in EXAMPLES:
             lines += ["", "```sql", EXAMPLES[part.heading], "```"]
-        rules = "\n\n".join(rule for _, rule in part.parts if rule)
-        lines += ["", "<details><summary>Grammar</summary>", "", "```text", rules, "```", "", "</details>"]
     lines += [
         "",
         "## List of functions",

@@ -19,14 +19,17 @@ _HEADINGS = {
 
 
 def policy_keys() -> str:
-    """Every key of a policy file with what it says, by the part of the file that it stands in."""
+    """Every key of a policy file with what it says, by its part; what is alike in a part stands once."""
     schema = policy_schema()
     parts: dict[str, list[tuple[str, str]]] = {"": []}
     for path, text in _keys(schema, schema["$defs"], "", ()):
         part = max((p for p in _HEADINGS if path.startswith(f"{p}.") or not p), key=len)
         name = path.removeprefix(f"{part}." if part else "")
-        parts.setdefault(part, []).append((f"`{name}`", text))
-    return "\n\n".join(f"## {_HEADINGS[part]}\n\n{table(('key', 'meaning'), rows)}" for part, rows in parts.items())
+        rows = parts.setdefault(part, [])
+        leaf = name.rpartition(".")[2]
+        if not any(text == said and known.strip("`").rpartition(".")[2] == leaf for known, said in rows):
+            rows.append((f"`{name}`", text))
+    return "\n\n".join(f"### {_HEADINGS[part]}\n\n{table(('key', 'meaning'), rows)}" for part, rows in parts.items())
 
 
 def _keys(node: Any, known: dict[str, Any], path: str, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -129,6 +129,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
     tree = without_pivots(trees[0], source)
     if "interval" in source.text.lower():
         tree = _with_lengths(tree)
+    _forget_places_of_defaults(tree, source.text)
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         what = _first_word(source)
         raise misspelt(source) or reject(
@@ -206,6 +207,15 @@ def _with_lengths(tree: exp.Expr) -> exp.Expr:
             node.this.set("this", number)
             node.replace(exp.Interval(this=node.this, unit=exp.Var(this=unit[0].upper()) if unit else None))
     return tree
+
+
+def _forget_places_of_defaults(tree: exp.Expr, text: str) -> None:
+    """`NUMERIC` is read as DECIMAL(18, 3), whose numbers have places in that text, and not in the query."""
+    if "numeric" in text.lower() or "dec" in text.lower():
+        for digits in tree.find_all(exp.DataTypeParam):
+            meta = digits.this.meta
+            if text[meta.get("start", 0) : meta.get("end", -1) + 1] != digits.name:
+                meta.clear()
 
 
 _NEVER_CLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")

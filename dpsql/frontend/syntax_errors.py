@@ -52,7 +52,9 @@ def syntax_error(error: ParseError, source: Source, tokens: Sequence[Token]) -> 
     # sqlglot describes tokens by their Python repr; people want to read where and what.
     description = re.sub(r"<Token .*", "the end of the text", description)
     missing = re.match(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>", description)
-    description = f"incomplete {missing[1].upper()}" if missing else description
+    if missing is not None:
+        word = missing[1].upper()
+        description = f"incomplete {word}" if re.search(rf"\b{word}\b", source.text.upper()) else "something is missing"
     highlight = str(first.get("highlight") or "")
     if description.startswith("Invalid expression") and highlight:
         description = f"{highlight} cannot stand here"

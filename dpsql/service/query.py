@@ -118,7 +118,7 @@ class Query:
 
         epsilon: what the query may spend in all. delta: for private group keys and Gaussian noise; charged only if it
             is used. None: as the session says, else the policy.
-        options: see `Options`.
+        options: the settings of a query, `dpsql.Options`.
         fresh: pay for new noise, whatever is stored; limits that the account has found stay found.
         Gives a UtilityWarning before it spends, where declared numbers alone say that the answer will be noise (DP5xx).
         Raises Rejected, BudgetExceeded, EngineError.

@@ -24,6 +24,13 @@ ITEMS = {
     "x::text": "x",
     "max(x)::int": "max",
     "1::bigint": "int8",
+    "1::numeric(9, 2)": "numeric",
+    "1::float8": "float8",
+    "round(avg(x)::numeric(9, 2), 2)": "round",
+    "sum(x)::numeric(9, 2)": "sum",
+    "interval '1 day'": "interval",
+    "mod(5, 2)": "mod",
+    "5 % 2": "?column?",
     "sum(sum(x)) OVER ()": "sum",
     "(count(*))": "count",
     "stddev(x)": "stddev",
@@ -40,6 +47,12 @@ def test_names_of_an_answer(dialect: str) -> None:
     assert shown_names(f"SELECT {', '.join(ITEMS)} FROM t", dialect, ours) == tuple(ITEMS.values())
 
 
+def test_a_type_without_digits_has_no_place_in_the_text() -> None:
+    """sqlglot reads `NUMERIC` as DECIMAL(18, 3), whose digits are counted from there."""
+    text = "SELECT ROUND(AVG(x)::numeric, 2), sum(x)::numeric FROM t"
+    assert shown_names(text, "duckdb", ["round(avg(x), 2)", "sum(x)"]) == ("round", "sum")
+
+
 def test_ends_of_intervals_follow_their_number() -> None:
     given = ["count(*)", "count(*)_low", "count(*)_high", "g"]
     assert shown_names("SELECT count(*), g FROM t GROUP BY g", "duckdb", given) == (
@@ -48,6 +61,29 @@ def test_ends_of_intervals_follow_their_number() -> None:
         "count_high",
         "g",
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM (SELECT count(*), sum(x) FROM t) AS q",
+        "SELECT * FROM (SELECT * FROM (SELECT count(*), sum(x) FROM t) AS q) AS r",
+    ],
+)
+def test_a_star_shows_the_names_of_the_query_within(text: str) -> None:
+    assert shown_names(text, "duckdb", ["count(*)", "sum(x)"]) == ("count", "sum")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM (SELECT count(*), sum(x) FROM t) AS q(a, b)",
+        "SELECT * FROM (SELECT count(*), sum(x) FROM t) AS q, t",
+        "SELECT * EXCLUDE (x) FROM (SELECT count(*), sum(x), x FROM t) AS q",
+    ],
+)
+def test_a_star_of_anything_else_shows_what_dpsql_calls_its_columns(text: str) -> None:
+    assert shown_names(text, "duckdb", ["count(*)", "sum(x)"]) == ("count(*)", "sum(x)")
 
 
 @pytest.mark.parametrize("text", ["SELECT *, 1 + 1 FROM t", "SELECT t.*, 1 + 1 FROM t", "SELECT", "DESCRIBE t"])

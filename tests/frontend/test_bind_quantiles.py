@@ -380,7 +380,7 @@ def test_what_is_near_is_named(written: str, repair: str) -> None:
         ("MODE() WITHIN GROUP (ORDER BY x, n)", "DP106", "MODE takes one ORDER BY expression"),
         ("MODE(x) WITHIN GROUP (ORDER BY x)", "DP106", "MODE takes one ORDER BY expression"),
         ("MODE()", "DP106", "MODE needs an argument"),
-        ("MODE(x, TRUE)", "DP101", "DETERMINISTIC"),
+        ("MODE(x, TRUE)", "DP101", "another argument of MODE"),
         ("MODE(CLIP(x, AUTO))", "DP106", "not of what MODE counts or compares"),
         ("DP_INTERVAL_LOW(MODE(x))", "DP106", "DP_INTERVAL_LOW of a MODE"),
         ("ARG_MAX(s)", "DP106", "ARG_MAX takes two arguments"),

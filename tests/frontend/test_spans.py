@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sqlglot
 from sqlglot import exp
@@ -109,3 +111,24 @@ def test_diagnostics(marked: str, code: str) -> None:
     assert found.code == code and found.span is not None
     assert text[found.span.start : found.span.end].strip() == text[start:end].strip()
     assert f"^{'^' * (len(text[start:end].strip()) - 1)}" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "condition, said",
+    [
+        ("s #> '{a}' = 'x'", "operator #> is not supported"),
+        ("s #>> '{a}' = 'x'", "operator #>> is not supported"),
+        ("s @> 'x'", "operator @> is not supported"),
+        ("s <@ 'x'", "operator <@ is not supported"),
+        ("s SIMILAR TO 'x'", "SIMILAR TO is outside"),
+        ("(d, d) OVERLAPS (d, d)", "OVERLAPS is outside"),
+        ("array_length(s, 1) = 1", "another argument of ARRAY_LENGTH is outside"),
+        ("date_bin('15 minutes', d, d) = d", "another argument of DATE_BIN is outside"),
+        ("|/ x = 1", "syntax error: something is missing"),
+    ],
+)
+def test_a_refusal_names_what_is_written(condition: str, said: str) -> None:
+    """And no class or argument of the parser's."""
+    with pytest.raises(Rejected, match=re.escape(said)) as refusal:
+        planned(f"SELECT COUNT(*) FROM t WHERE {condition}", POLICY)
+    assert not re.search(r"jsonb_extract|array_contain|EXPRESSION|UNIT|DIV\b", str(refusal.value))

@@ -2488,14 +2488,6 @@ MUTATIONS = (
         "rows that an outer join has no partner for have values",
         ("tests/service/test_computed.py",),
     ),
-    Mutation(
-        "computed-twice",
-        "dpsql/core/printing/computed.py",
-        "if table.copied is None and any(",
-        "if any(",
-        "a copy is read as if it did not hold what was computed, and not what else it holds",
-        ("tests/service/test_computed.py",),
-    ),
     # --- modes ---
     Mutation(
         "mode-replaced-as-added",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
@@ -53,13 +54,13 @@ class BoundRelation:
         """
         kept = [e for e in self.entries if not e.merged]
         names = _distinct([e.name for e in kept])
-        if not alias and [(relation, n, False, "") for n in names] == [
+        if not alias and [(relation, n, False, _called(n)) for n in names] == [
             (e.relation, e.name, e.merged, e.also) for e in self.entries
         ]:
             return self
         schemas = [frozenset if alias else e.schemas for e in kept]
         entries = [
-            VisibleColumn(relation, n, e.column, False, "", within, e.made)
+            VisibleColumn(relation, n, e.column, False, _called(n), within, e.made)
             for n, e, within in zip(names, kept, schemas, strict=True)
         ]
         return BoundRelation(self.node, tuple(entries))
@@ -67,6 +68,15 @@ class BoundRelation:
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(e.name for e in self.entries if not e.merged)
+
+
+_CALL = re.compile(r"(\w+)\([^()]*\)")
+
+
+def _called(name: str) -> str:
+    """What PostgreSQL calls a column that a query within gives no name, and we `count(*)`: by its function alone."""
+    found = _CALL.fullmatch(name)
+    return "" if found is None else found[1].lower()
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

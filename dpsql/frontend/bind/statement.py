@@ -29,7 +29,7 @@ from dpsql.frontend.bind.expressions import clock
 from dpsql.frontend.bind.expressions.clocks import shown
 from dpsql.frontend.bind.expressions.expressions import ExprBinder
 from dpsql.frontend.bind.expressions.replacements import SPINE
-from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.expressions.syntax_arguments import as_written, checked, column_names
 from dpsql.frontend.bind.expressions.unknown_values import Unknowns
 from dpsql.frontend.bind.from_clause.from_clause import Cte, Ctes
 from dpsql.frontend.bind.from_clause.values import bind_values
@@ -126,7 +126,7 @@ class _Binder:
                 return ordered(self.query(args["this"], ctes), args, self._plain("ORDER BY"))
             case exp.Values():
                 return bind_values(tree, self._plain("VALUES"))
-        what = "a join in brackets" if isinstance(tree, exp.Table) else type(tree).__name__.upper()
+        what = "a join in brackets" if isinstance(tree, exp.Table) else as_written(tree, self.source)
         raise reject(
             "DP101", f"{what} is outside the accepted SQL", span=self.span(tree),
             help=["write it as a subquery:  (SELECT … FROM …) AS t"],

@@ -11,6 +11,7 @@ from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.expressions.refusals import written_name
 from dpsql.frontend.parse import parse
+from dpsql.frontend.text.spans import span_of
 
 
 def outputs(tree: exp.Query) -> list[exp.Expr]:
@@ -63,6 +64,8 @@ def output_name(node: exp.Expr) -> str:
             return output_name(node.this)
         case exp.Boolean():
             return "bool"
+        case exp.Interval():
+            return "interval"
         case exp.Func() if not isinstance(node, exp.And | exp.Or):
             return str(node.sql_name()).lower()
     return "?column?"
@@ -72,7 +75,7 @@ def type_of_cast(node: exp.Cast) -> tuple[str, str]:
     """PostgreSQL's name of the type, and the name that an item of this cast bears (its short one)."""
     text = node.to.sql("postgres").lower().replace("pg_catalog.", "").replace('"char"', "char_")
     base = text.removesuffix("[]").split("(")[0]
-    short = {"int": "int4", "smallint": "int2", "bigint": "int8", "boolean": "bool", "char_": "char"}.get(base, base)
+    short = _SHORT.get(base, base)
     full = {
         "int": "integer", "int4": "integer", "int2": "smallint", "int8": "bigint", "bool": "boolean",
         "varchar": "character varying", "char_": '"char"',
@@ -80,6 +83,10 @@ def type_of_cast(node: exp.Cast) -> tuple[str, str]:
     return (full + "[]", short) if text.endswith("[]") else (full, short)
 
 
+_SHORT = {
+    "int": "int4", "smallint": "int2", "bigint": "int8", "boolean": "bool", "char_": "char", "decimal": "numeric",
+    "double precision": "float8", "real": "float4",
+}  # fmt: skip
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
@@ -93,7 +100,7 @@ def shown_names(text: str, dialect: str, names: Sequence[str]) -> tuple[str, ...
         return tuple(names)
     source = Source(text)
     try:
-        items = outputs(parse(source, dialect).tree)
+        items = _shown(parse(source, dialect).tree)
     except Rejected:
         return tuple(names)
     found: list[str] = []
@@ -111,10 +118,28 @@ def shown_names(text: str, dialect: str, names: Sequence[str]) -> tuple[str, ...
 _ENDS = ("_low", "_high")
 
 
+def _shown(tree: exp.Query) -> list[exp.Expr]:
+    """The items of an answer: for `SELECT * FROM (SELECT …) AS t`, those within."""
+    items = outputs(tree)
+    while len(items) == 1 and isinstance(items[0], exp.Star) and not any(items[0].args.values()):
+        select = items[0].find_ancestor(exp.Select)
+        source = None if select is None or select.args.get("joins") else select.args.get("from_")
+        inner = None if source is None else source.this
+        if not isinstance(inner, exp.Subquery) or inner.alias_column_names or inner.args.get("joins"):
+            break
+        items = outputs(inner.this)
+    return items
+
+
 def _written(node: exp.Expr, source: Source) -> str:
-    """A function by its name in the query: the parser gives several one class."""
+    """A function by its name in the query, and a cast by its type there: the parser gives several one class."""
     if isinstance(node, exp.Filter | exp.WithinGroup | exp.Window | exp.Paren | exp.IgnoreNulls):
         return _written(node.this, source)
-    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous | exp.Cast | exp.Case | exp.And | exp.Or):
+    if isinstance(node, exp.Cast):
+        inner = _written(node.this, source)
+        return inner if inner != "?column?" else type_of_cast(node)[1]
+    if isinstance(node, exp.Mod) and re.match(r"mod\b", source.text[span_of(node, source.text).start :], re.IGNORECASE):
+        return "mod"
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous | exp.Case | exp.And | exp.Or):
         return written_name(node, source)
     return output_name(node)

@@ -191,7 +191,7 @@ def qualify(tree: exp.Expr, known: KnownNames) -> tuple[str, ...]:
     made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     for node in list(tree.walk()):
         if not isinstance(node, LISTED):
-            raise NotListed(f"{type(node).__name__.upper()}")
+            raise NotListed(node.sql("postgres")[:40])
         match node:
             case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous() as call) if (
                 schema.name.lower() in SCHEMAS

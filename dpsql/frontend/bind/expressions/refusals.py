@@ -21,8 +21,9 @@ from dpsql.frontend.bind.expressions.replacements import (
     needs_window,
     of_aggregate,
 )
+from dpsql.frontend.bind.expressions.syntax_arguments import as_written
 from dpsql.frontend.bind.from_clause.made_columns import unmade
-from dpsql.frontend.text.spans import query_span, span_of
+from dpsql.frontend.text.spans import code_of, query_span, span_of
 from dpsql.frontend.text.written_again import written_again
 
 
@@ -149,7 +150,7 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         )  # fmt: skip
     if isinstance(node, exp.ArrayOverlaps) and "&&" in source.text[span.start : span.end]:
         return reject("DP105", "operator && is not supported", span=span, help=["write AND"])
-    if isinstance(node, (exp.ArrayOverlaps, exp.ArrayContainsAll)):
+    if isinstance(node, (exp.ArrayOverlaps, exp.ArrayContainsAll)) and _CALLED.match(source.text[span.start :]):
         word = "OR" if isinstance(node, exp.ArrayOverlaps) else "AND"
         return reject(
             "DP105", f"function {written_name(node, source)} is not supported", span=span,
@@ -169,9 +170,11 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         name = written_name(node, source)
         if name in VOLATILE or node.sql_name().lower() in VOLATILE:
             return volatile(name, span)
+        if not _CALLED.match(source.text[span.start : span.end]) and (mark := _OPERATOR.search(_code(node, source))):
+            return reject("DP105", f"operator {mark[0]} is not supported", span=span, help=[LISTED])
         return unknown_function(name, span, source)
     return reject(
-        "DP101", f"{_spaced(type(node).__name__)} is outside the accepted SQL", span=span,
+        "DP101", f"{as_written(node, source)} is outside the accepted SQL", span=span,
         help=[LISTED], mark=Mark.ORDER_WITHIN if isinstance(node, exp.Order) else Mark.LISTED,
     )  # fmt: skip
 
@@ -189,6 +192,9 @@ def written_name(node: exp.Expr, source: Source) -> str:
     return (node.sql_name() if isinstance(node, exp.Func) else type(node).__name__).lower()
 
 
-def _spaced(name: str) -> str:
-    """A class name as words: BitwiseAnd → bitwise and."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+_OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|?]{2,}|[#~@^?]")
+
+
+def _code(node: exp.Expr, source: Source) -> str:
+    span = span_of(node, source.text)
+    return code_of(source.text)[span.start : span.end]

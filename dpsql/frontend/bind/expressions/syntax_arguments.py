@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import reject
-from dpsql.frontend.text.spans import span_of
+from dpsql.frontend.text.spans import code_of, span_of
 
 _CLAUSES = {
     "sample": ("TABLESAMPLE", "ask about all rows: the noise already hides single ones"),
@@ -22,6 +23,7 @@ _CLAUSES = {
     "replace": ("* REPLACE", "name the columns you want"),
     "on": ("DISTINCT ON", "group by these columns instead"),
     "laterals": ("LATERAL", "join the table instead"),
+    "hints": ("a hint for the database", ""),
     "field": ("IN without brackets", "write every value in brackets:  x IN (1, 2),  x IN (?, ?)"),
 }
 """What people write, and what to write instead, for arguments whose names are sqlglot's own."""
@@ -39,7 +41,7 @@ class Arguments(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise reject(
-            "DP010", f"syntax error: incomplete {type(self._node).__name__}",
+            "DP010", f"syntax error: incomplete {as_written(self._node, self._source)}",
             span=span_of(self._node, self._source.text), help=["look for something missing at this place"],
         )  # fmt: skip
 
@@ -55,7 +57,7 @@ def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
                 surplus.append(name)
     if surplus:
         surplus.sort()
-        named = [_CLAUSES.get(name, (name.rstrip("_").upper().replace("_", " "), "")) for name in surplus]
+        named = [_CLAUSES.get(name) or (_called(name, node, source), "") for name in surplus]
         what, repair = ", ".join(clause for clause, _ in named), next((r for _, r in named if r), "leave it out")
         culprit = given[surplus[0]]
         culprit = culprit[0] if isinstance(culprit, list) else culprit
@@ -65,6 +67,33 @@ def checked(node: exp.Expr, source: Source, *allowed: str) -> Arguments:
             help=[repair],
         )  # fmt: skip
     return given
+
+
+def _called(argument: str, node: exp.Expr, source: Source) -> str:
+    """An argument by the words of SQL that it has, else what it stands in."""
+    words = argument.rstrip("_").upper().replace("_", " ")
+    if re.search(rf"\b{words}\b", code_of(source.text).upper()):
+        return words
+    return f"another argument of {as_written(node, source)}"
+
+
+def as_written(node: exp.Expr, source: Source) -> str:
+    """What a node is called in the text: by its word where that is written, a function by its name, else its text."""
+    span = span_of(node, source.text)
+    text = source.text[span.start : span.end]
+    called = re.match(r"(\w+)\s*\(", text)
+    if called is not None:
+        return called[1].upper()
+    names = (
+        node.sql_names() if isinstance(node, exp.Func) else [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)]
+    )
+    written = code_of(source.text).upper()
+    found = (name.upper() for name in names if re.search(rf"\b{re.escape(name.upper())}\b", written))
+    short = " ".join(text.split())
+    return next(found, short if len(short) <= _LONGEST else f"{short[:_LONGEST]}…")
+
+
+_LONGEST = 40
 
 
 def column_names(nodes: Sequence[exp.Expr], source: Source) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from dpsql.diagnostics.diagnostic import Source, Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.frontend.bind.expressions.expressions import ExprBinder, condition
 from dpsql.frontend.bind.expressions.replacements import SPINE
-from dpsql.frontend.bind.expressions.syntax_arguments import checked, column_names
+from dpsql.frontend.bind.expressions.syntax_arguments import as_written, checked, column_names
 from dpsql.frontend.bind.from_clause.joins import WrittenJoin, bind_join, is_comma, written
 from dpsql.frontend.bind.from_clause.lateral import Tied, lateral, require_kind, require_query
 from dpsql.frontend.bind.from_clause.policy_tables import given_relation, scan
@@ -292,7 +292,7 @@ class FromBinder:
                 )  # fmt: skip
             case _:
                 raise reject(
-                    "DP101", f"{type(node).__name__.upper()} cannot be read from", span=self.span(node),
+                    "DP101", f"{as_written(node, self.source)} cannot be read from", span=self.span(node),
                     help=["read a table that the policy lists, a WITH query or a subquery"],
                 )  # fmt: skip
         relation = self._aliased(relation, node, default)
