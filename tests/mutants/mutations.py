@@ -505,9 +505,17 @@ MUTATIONS = (
             (
                 "parts-of-rows-with-limits",
                 "dpsql/core/analysis/period_parts.py",
-                "if release.threshold is not None or isinstance(release.input, BoundContributions):",
-                "if release.threshold is not None:",
+                "return scan if name is not None and name == ids.get(scan.table) else None",
+                "return scan",
                 "what an id has on another day decides what its rows of a day count for",
+                PARTS,
+            ),
+            (
+                "parts-of-private-keys",
+                "dpsql/core/analysis/period_parts.py",
+                "if scan is None or release.threshold is not None:",
+                "if scan is None:",
+                "whether a key is shown in a part is decided by rows of other parts",
                 PARTS,
             ),
             (
@@ -4907,8 +4915,8 @@ MUTATIONS = (
     Mutation(
         "received-counted-nowhere",
         "dpsql/core/ledger/privacy_filter.py",
-        "parts or parts_of(entry.in_account(unit))",
-        "parts or parts_of(loss or NO_LOSS)",
+        "most = total if unit not in entry.received else parts_of(entry.in_account(unit))",
+        "most = total",
         "an analyst's share does not count the answers of others",
         ("tests/core/ledger/test_ledger_contract.py",),
     ),
@@ -5107,6 +5115,22 @@ MUTATIONS = (
         "json.dumps(parts, sort_keys=True)",
         "a stored answer is received in other periods than it was drawn from",
         ("tests/core/ledger/test_paid.py",),
+    ),
+    Mutation(
+        "periods-of-the-total-counted-nowhere",
+        "dpsql/core/ledger/privacy_filter.py",
+        "for analyst in (entry.analyst, None):",
+        "for analyst in (entry.analyst,):",
+        "what periods lose counts in accounts, and not in total",
+        ("tests/core/ledger/test_ledger_contract.py",),
+    ),
+    Mutation(
+        "received-in-its-periods-is-new",
+        "dpsql/core/ledger/privacy_filter.py",
+        "if unit in entry.received or unit not in entry.regions:",
+        "if unit not in entry.regions:",
+        "an account is not charged for the answers that it receives beside new ones",
+        ("tests/core/ledger/test_ledger_contract.py",),
     ),
     Mutation(
         "without-a-region-counted-nowhere",
