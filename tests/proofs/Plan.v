@@ -190,6 +190,22 @@ Definition by_frequency k j s (a b : option nat) : option fact := match k with
   | Full => added (part j (fun x => Nat.max 1 (2 * x)) b) (part s (fun x => Nat.max 1 (2 * x)) a)
   | Semi | Anti => added (Some j) (part s (fun x => x) a) end.
 
+(** A table joined with itself: how many of its rows move, times how many share the values of the columns that are equal. *)
+Fixpoint base (p : plan) : option nat := match p with Scan t => Some t | Filter _ _ i | ByRows _ i => base i | _ => None end.
+Definition same_columns (eqs : list (expr * expr)) : list nat :=
+  flat_map (fun e => match e with (Col a, Col b) => if a =? b then [a] else [] | _ => [] end) eqs.
+Definition moved (t : nat) : option nat := match policy t with
+  | Unchanged => Some 0 | RowUnit k => Some k | IdUnit c => by_promise (promise t) [c] end.
+Definition itself k eqs (l r : plan) : option nat := match k, base l, base r with
+  | Semi, Some t, Some t' | Anti, Some t, Some t' => if t =? t' then match moved t, by_promise (promise t) (same_columns eqs) with
+      | Some m, Some f => Some (Nat.max 1 f * m) | _, _ => None end else None
+  | _, _, _ => None end.
+(** What is derived in two ways holds in both. *)
+Definition better (a : option nat) (b : option fact) : option fact := match a, b with
+  | Some x, Some (Rows y) => Some (Rows (Nat.min x y))
+  | Some x, None => Some (Rows x)
+  | _, _ => b end.
+
 Fixpoint derive (p : plan) : option fact := match p with
   | Scan t => Some (match policy t with Unchanged => Same | RowUnit k => Rows k | IdUnit c => Ids [c] end)
   | Filter _ _ i | Distinct i => derive i
@@ -198,7 +214,7 @@ Fixpoint derive (p : plan) : option fact := match p with
       | Some (Rows k) => Some (Rows (most * k))
       | Some (Ids cs) => some_ids (within (width i) cs)
       | f => f end
-  | Join k eqs _ l r => match derive l, derive r with
+  | Join k eqs _ l r => better (itself k eqs l r) match derive l, derive r with
       | Some Same, Some Same => Some Same
       | Some (Ids cs), Some (Ids ds) => if on_id eqs cs ds then match k with
           | Inner => some_ids (within (width l) cs ++ map (fun d => width l + d) (within (width r) ds))

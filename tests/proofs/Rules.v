@@ -1,4 +1,5 @@
-(** Rules of single files that [Plan.derive] does not use yet: slices, self joins, looked-up groups, frequencies. *)
+(** Rules of single files: slices, looked-up groups and frequencies, which [Plan.derive] does not use; a table joined with
+    itself, which it does (Itself.v). *)
 Require Import List Permutation Arith Lia Bool.
 From Dpsql Require Import Near Ops.
 Import ListNotations.

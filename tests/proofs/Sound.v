@@ -1,6 +1,6 @@
 (** The facts that [derive] finds are true. Statements are in Plan.v; nobody has to read the proof, Coq does. *)
 Require Import List Permutation Arith Lia Bool ZArith.
-From Dpsql Require Import Near Ops Plan Freq.
+From Dpsql Require Import Near Ops Plan Freq Itself.
 Import ListNotations.
 
 Section Sound.
@@ -190,6 +190,8 @@ Qed.
 Lemma some_ids_cons cs f : some_ids cs = Some f -> f = Ids cs /\ exists c, In c cs.
 Proof. destruct cs as [|c cs]; simpl; [congruence |]. intros E; inversion E; subst. split; auto. exists c. now left. Qed.
 
+Lemma better_ids a b cs : better a b = Some (Ids cs) -> b = Some (Ids cs).
+Proof. destruct a, b as [[| |]|]; simpl; congruence. Qed.
 Lemma derive_ids p : forall cs, derive p = Some (Ids cs) -> exists c, In c cs.
 Proof.
   induction p as [t | q pins i IH | es i IH | fl n i IH | k eqs res l IHl r IHr | k l IHl r IHr | i IH | ks a i IH
@@ -198,7 +200,7 @@ Proof.
   - eauto.
   - destruct (derive i) as [[| |ds]|]; try discriminate. now apply some_ids_cons in E as [F [c Hc]]; inversion F; subst; eauto.
   - destruct (derive i) as [[| |ds]|]; try discriminate. now apply some_ids_cons in E as [F [c Hc]]; inversion F; subst; eauto.
-  - destruct (derive l) as [[| |es]|], (derive r) as [[| |fs]|]; try discriminate;
+  - apply better_ids in E. destruct (derive l) as [[| |es]|], (derive r) as [[| |fs]|]; try discriminate;
     try (exfalso; revert E; unfold row_count, by_frequency, added; destruct k;
          repeat match goal with |- context [part ?a ?b ?c] => destruct (part a b c) end; discriminate);
     destruct k; try discriminate;
@@ -216,10 +218,6 @@ Proof.
   - destruct (derive i) as [[| |ds]|], (most i [c]); try discriminate. destruct (mem c ds); discriminate.
 Qed.
 
-Lemma of_cols_key cols a : In a cols -> forall r s, of_cols cols r = of_cols cols s -> at_ a r = at_ a s.
-Proof.
-  unfold of_cols. intros H r s E. induction cols as [|c cols IH]; simpl in *; [tauto |]. inversion E. destruct H as [<- | H]; auto.
-Qed.
 Lemma trunc_stable cols t (d : bool) k L L' : near k L L' -> near ((if d then Nat.max 1 t else 2) * k) (trunc I cols t d L) (trunc I cols t d L').
 Proof.
   apply near_by_steps; [apply trunc_perm |]. intros x l. unfold trunc.
@@ -272,6 +270,13 @@ Proof.
     { intros z y H. etransitivity; [now apply seekers_most |]. apply (most_sound tw aw promise I D C l). now rewrite bare_left. }
     assert (Cb : forall z y, mr = Some y -> partners (matches I eqs res (width l)) z (eval I D' r) <= y).
     { intros z y H. etransitivity; [now apply partners_most |]. apply (most_sound tw aw promise I D' C' r). now rewrite bare_right. }
+    revert E. match goal with |- better _ ?b = _ -> _ => set (derived := b) end. intros E.
+    assert (K : forall g, derived = Some g -> holds (Join k eqs res l r) g).
+    2:{ destruct (itself policy promise k eqs l r) as [n|] eqn:T; [| now apply K].
+      assert (H : near n (eval I D (Join k eqs res l r)) (eval I D' (Join k eqs res l r))) by (eapply itself_sound; eauto).
+      destruct derived as [[|y|ds]|]; simpl in E; inversion E; subst; try (apply K; auto; fail); auto.
+      destruct (Nat.min_spec n y) as [[_ ->] | [_ ->]]; [auto | now apply K]. }
+    unfold derived. clear E. clear derived. clear f. intros f E.
     destruct (derive l) as [fl|]; [| discriminate]. destruct (derive r) as [fr|].
     2:{ destruct fl; discriminate. }
     specialize (IHl fl eq_refl). specialize (IHr fr eq_refl).

@@ -232,7 +232,7 @@ class Printer:
             case Sort() | Limit():
                 if not tree.fact.public:
                     raise NotPrintedError("ORDER BY or LIMIT of private rows, of which there are none")
-                return self.table(id(node), len(output_columns(node)), "Unchanged", [])
+                return self.table(id(node), len(output_columns(node)), "Unchanged", self.kept(node))
             case Release(keys=keys):  # what was released is known, and the same in both databases
                 unique = [(list(range(len(keys))), 1)]
                 return self.table(id(node), len(output_columns(node)), "Unchanged", unique)
@@ -311,6 +311,19 @@ class Printer:
                 given.append((request.columns if isinstance(request, FrequencyOf) else (), number))
         placed = [(tuple(names.get(c.lower(), -1) for c in columns), rows) for columns, rows in given]
         return list(dict.fromkeys(each for each in placed if -1 not in each[0]))
+
+    def kept(self, node: Node) -> list[tuple[tuple[int, ...], int]]:
+        """What is promised of some rows of a public table, and how many a LIMIT leaves."""
+        match node:
+            case Limit(input=below, count=count):
+                return [*([] if count is None else [((), count)]), *self.kept(below)]
+            case Sort(input=below) | Filter(input=below):
+                return self.kept(below)
+            case Scan(table=name, columns=columns):
+                table = self.policy.table(name)
+                assert table is not None
+                return self.promises(table, {c.name.lower(): i for i, c in enumerate(columns)})
+        return []
 
     def table(self, key: object, width: int, changes: str, promises: Iterable[tuple[Sequence[int], int]]) -> str:
         """A reference to a table that is printed once."""

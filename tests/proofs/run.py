@@ -2,8 +2,8 @@
 
 1. All files compile, and what the heads of the core cite rests on nothing else (`Print Assumptions`).
 2. Plans of every operator give the rows that DuckDB gives, and weights what the emitted SQL does (evaluated.py).
-3. Each claim of the fixtures' plans, and of random plans, is covered by what `derive` finds: equal or less. Those that
-   are not stand in refused.txt, each with its reason.
+3. Each claim of the fixtures' plans, of random plans, and of what the rules' tests derive (recorded.py) is covered by
+   what `derive` finds: equal or less. Those that are not stand in refused.txt, each with its reason.
 4. No fewer claims, operators or rules are printed than printed.txt says: a printer of nothing would find no mistake.
 
 --update rewrites both files; a reason that is missing is written as `?`, which the quick test refuses.
@@ -25,6 +25,7 @@ from tests.fixtures.cases import files, outcome_of, policy
 from tests.proofs import compiled, evaluated
 from tests.proofs.heads import cited, heads
 from tests.proofs.printed import Claim, Numbers, Printed, Printer
+from tests.proofs.recorded import of_tests
 from tests.support.operator_databases import operator_world
 from tests.support.operator_oracle import Bench, Seen, Store
 from tests.support.random_plans import Plans
@@ -139,7 +140,7 @@ def _run(update: bool) -> int:
         problems.append("that NULL equals NULL changes no plan's rows")
 
     begun = monotonic()
-    parts = [("fixtures", of_fixtures()), ("random plans", of_random_plans())]
+    parts = [("fixtures", of_fixtures()), ("random plans", of_random_plans()), ("tests of the rules", of_tests())]
     print(f"plans made and printed: {monotonic() - begun:.0f} s", flush=True)
     begun, not_derived = monotonic(), []
     for name, printed in parts:

@@ -9,7 +9,8 @@ and no comma or AS outside of calls and casts. The whole is a primary: in bracke
 atom is a column, or a text that passed by itself: a primary in place of a primary. *When it would be false.* A function
 on the list that is volatile, or reads others' rows or a setting; an engine that reads a text otherwise than its
 settings promise (`standard_conforming_strings`, Spark's escapes); an atom that is no primary. *Tested by*
-tests/core/gate/test_gate.py, tests/core/gate/test_vocabularies.py, tests/deep/core/gate/test_gate_fuzzed.py.
+tests/core/gate/test_gate.py, tests/core/gate/test_vocabularies.py, tests/deep/core/gate/test_gate_fuzzed.py,
+tests/deep/core/gate/read_elsewhere.py.
 """
 
 from __future__ import annotations

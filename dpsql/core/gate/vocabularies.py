@@ -100,6 +100,10 @@ POSTGRES: Final = Vocabulary(
     any=True,
 )
 
+_OF_SPARK: Final = (
+    r"(?:TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(\d+, \d+\)|BOOLEAN|DOUBLE|FLOAT|STRING|DATE|BINARY"
+    r"|TIMESTAMP_NTZ|TIMESTAMP_LTZ|INTERVAL DAY TO SECOND|VOID)"
+)
 SPARK: Final = Vocabulary(
     functions=_all("""
         COALESCE GREATEST LEAST greatest least
@@ -110,10 +114,7 @@ SPARK: Final = Vocabulary(
         year month day quarter weekofyear dayofweek weekday dayofyear hour minute second date_format date_trunc trunc
         datediff unix_micros timestamp_micros date_from_unix_date add_months make_date date_add date_sub last_day
     """),
-    types=_types(
-        r"(?:ARRAY<)*(?:TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(\d+, \d+\)|BOOLEAN|DOUBLE|FLOAT|STRING|DATE|BINARY"
-        r"|TIMESTAMP_NTZ|TIMESTAMP_LTZ|INTERVAL DAY TO SECOND|VOID)>*"
-    ),
+    types=_types(rf"{_OF_SPARK}|ARRAY<{_OF_SPARK}>|ARRAY<ARRAY<{_OF_SPARK}>>"),
     casts=_all("CAST try_cast"),
     typed=_all("DATE TIMESTAMP_NTZ INTERVAL X"),
     operators=_all("+ - * / % || & | ^ div"),

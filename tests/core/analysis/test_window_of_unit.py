@@ -41,6 +41,7 @@ def test_the_first_places_are_few_rows(function: str, most: int, rows: str) -> N
 def test_a_rank_is_no_place_of_its_own() -> None:
     ranked = Window(VISITS, (WindowCall("rank", (), PLACE, (ID,), (SortKey(K),)),))
     assert not facts_of(kept("eq", 1, ranked)).is_key(frozenset({ID.uid}))
+    assert not facts_of(ranked).is_key(frozenset({ID.uid, PLACE.uid}))
 
 
 def test_a_partition_by_an_expression_has_no_key() -> None:

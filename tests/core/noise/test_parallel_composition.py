@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, ProductSum, UnitCount, ValueSum
+from dpsql.core.ir.components import Component, DistinctCount, DistinctSum, ProductSum, RowCount, UnitCount, ValueSum
 from dpsql.core.ir.contributions import Contributing, PerGroup, UnitTotal, Weighing
 from dpsql.core.ir.expressions import Literal
 from dpsql.core.ir.public_facts import PublicFacts
@@ -268,6 +268,15 @@ def test_a_member_of_another_form_is_alone(changed: Contributing | Component) ->
     )
     assert sorted(found) == [(0, 2, 3), (1,), (4,)]
     assert (1,) in parallel_groups(replace(measured.node, threshold=1), measured.contributions)
+
+
+def test_two_counts_under_limits_of_their_own_may_both_be_full() -> None:
+    measured = plan(PAIRS).releases[0].measured
+    limited = (
+        replace(c, contribution=UnitTotal(9)) if isinstance(c, RowCount) else c for c in measured.node.components
+    )
+    found = parallel_groups(replace(measured.node, components=tuple(limited)), measured.contributions)
+    assert sorted(found) == [(0,), (1, 3), (2,), (4,)]
 
 
 def test_each_of_several_units_loses_the_largest_of_its_own_losses() -> None:

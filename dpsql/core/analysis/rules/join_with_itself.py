@@ -5,7 +5,7 @@ Claim: k rows of the table that differ change at most k·f rows of such a join, 
 Why: a row that comes or goes can change only rows with its own values there, itself among them: at most f.
 When it would be false: an equality of two different columns, or of what is computed of one; a side on which several
     rows are made of one of the table's; a frequency made true by truncation.
-Proved by: Rules.self_join_stable
+Proved by: Itself.itself_sound, Rules.self_join_stable
 Tested by: tests/deep/core/analysis/test_operator_tightness.py, tests/deep/core/analysis/test_broken_operator_rules.py,
     tests/core/analysis/test_table_and_itself.py
 
