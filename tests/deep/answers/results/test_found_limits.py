@@ -1,28 +1,14 @@
-"""Answers whose limits were found: they list what the limits were read from, and draw it.
+"""Answers whose limits were found: they list what the limits were read from.
 
 ε is so large that a noisy count differs from the true one with a probability below 1e-12.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib as mpl
-import pytest
-
 from dpsql.api.connection import Connection
 from dpsql.planner.postprocessing.searches.told import Octave
 
 ASKED = "SELECT COUNT(*) AS n FROM visits"
-
-
-@pytest.fixture(autouse=True)
-def pyplot() -> Iterator[None]:
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    yield
-    pyplot.close("all")
 
 
 def test_bounds_and_coverage(shared: Connection) -> None:
