@@ -4713,15 +4713,7 @@ MUTATIONS = (
         "            sql = held(self, sql, known)\n",
         "            pass\n",
         "a cast leaves its interval by DOUBLE's rounding, and guards that rely on it fail for a row",
-        ("tests/core/analysis/test_rounding_of_doubles.py",),
-    ),
-    Mutation(
-        "clip-of-doubles-one-higher",
-        "dpsql/core/printing/grid_integers.py",
-        "WHEN {sql} > {high} THEN {c.hi} END",
-        "WHEN {sql} > {high} THEN {c.hi + 1} END",
-        "one row adds more than the noise covers",
-        ("tests/core/printing/test_grid_integers.py",),
+        ("tests/core/functions/test_registry.py",),
     ),
     Mutation(
         "missing-abs",
@@ -5025,14 +5017,6 @@ MUTATIONS = (
         "    share /= len(rounds)\n",
         "    share *= 1\n",
         "a query with two rounds of searches costs more than its ε",
-        ("tests/service/test_searches.py",),
-    ),
-    Mutation(
-        "rounds-tell-what-other-rows-lost",
-        "dpsql/planner/postprocessing/planning/cut_numbers.py",
-        "        return Shortfall.SOME\n    return found\n",
-        "        return found\n    return found\n",
-        "an interval holds what a limit cut of the rows of a search, not of those of the answer",
         ("tests/service/test_searches.py",),
     ),
     Mutation(
