@@ -140,6 +140,7 @@ def parse(source: Source, dialect: str = "duckdb") -> Parsed:
         raise _without_name(source)
     attach(tree, lifted.calls)
     tree = adapt(tree, dialect, source)
+    _first_as_lists(tree)
     if remember(tree) > MAX_DEPTH:
         raise _too_deep(source)
     return Parsed(tree, source, dialect, lifted.clause, asked)
@@ -179,6 +180,21 @@ def _named(tree: exp.Expr) -> exp.Expr:
             tree = made if node is tree else tree
             node.replace(made)
     return tree
+
+
+def _first_as_lists(tree: exp.Expr) -> None:
+    """x = (SELECT k … LIMIT 1) in a WHERE keeps the rows that x IN (SELECT k … LIMIT 1) keeps."""
+    for node in list(tree.find_all(exp.EQ)):
+        above = node.parent
+        while isinstance(above, (exp.And, exp.Paren)):
+            above = above.parent
+        query = node.expression
+        inner = query.this if isinstance(query, exp.Subquery) else None
+        limit = inner.args.get("limit") if isinstance(inner, exp.Select) else None
+        if isinstance(above, exp.Where) and isinstance(limit, exp.Limit) and limit.expression.name == "1":
+            found = exp.In(this=node.this.copy(), query=query.copy())
+            found.meta.update(node.meta)
+            node.replace(found)
 
 
 def trees_of(tokens: list[Token], text: str, reader: sqlglot.Dialect) -> list[exp.Expr | None]:

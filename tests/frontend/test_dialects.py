@@ -362,3 +362,15 @@ def test_the_clock_in_a_call_is_the_clock_also_where_a_limit_follows(dialect: st
 def test_a_format_that_says_nothing_or_reads_otherwise_is_refused(form: str) -> None:
     code, _ = refused(f"SELECT to_char(at, '{form}') AS v FROM t", "postgres")
     assert code in ("DP106", "DP119")
+
+
+@pytest.mark.parametrize("where", ["s = ({})", "i < 0 AND (s = ({}))"])
+def test_the_value_of_a_first_row_is_a_list_of_it(where: str, one_row: duckdb.DuckDBPyConnection) -> None:
+    for inner, found in {
+        "SELECT s FROM t ORDER BY i LIMIT 1": 1,
+        "SELECT s FROM t WHERE i > 0 ORDER BY i LIMIT 1": 0,
+    }.items():
+        sql = f"SELECT COUNT(*) AS n FROM t WHERE {where.format(inner)}"
+        assert rows(sql, "duckdb", one_row) == [(found,)]
+        with pytest.raises(Rejected):
+            static_plan(Source(f"SELECT COUNT(*) AS n FROM t WHERE NOT s = ({inner})"), POLICY)
