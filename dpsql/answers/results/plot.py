@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -74,9 +74,24 @@ def draw(
             one.set_xticks(range(len(rows)) if len(rows) <= _MOST_LABELS else [])
             if len(rows) <= _MOST_LABELS:
                 one.set_xticklabels([_safe(label) for label in labels], rotation=0 if len(rows) <= 6 else 60)
-    last = made[-1] if len(panels) > 1 else made
+    first, last = (made[0], made[-1]) if len(panels) > 1 else (made, made)
     last.set_xlabel(_safe(" · ".join(keys)))
+    if not first.get_title():
+        first.set_title(_safe(_title(panels, keys, bounds, level)), fontsize="medium")
     return made
+
+
+def _title(
+    panels: Sequence[Box | str],
+    keys: Sequence[str],
+    bounds: Sequence[Mapping[str, Ends | None]],
+    level: float | Fraction,
+) -> str:
+    """What is drawn, and at which confidence: `n by origin, ± at 95 %`."""
+    drawn = ", ".join(panel.of if isinstance(panel, Box) else panel for panel in panels)
+    by = f" by {' · '.join(keys)}" if keys else ""
+    has_ends = any(row.get(panel) is not None for row in bounds for panel in panels if isinstance(panel, str))
+    return f"{drawn}{by}" + (f", ± at {float(level) * 100:.4g} %" if has_ends else "")
 
 
 def _draw(

@@ -192,7 +192,7 @@ BY_CITY = "SELECT city, COUNT(*) AS n, AVG(age) AS age FROM members GROUP BY cit
 def test_bars_with_error_bars(con: dpsql.Connection) -> None:
     answer = con.sql(BY_CITY).run()
     ax = answer.plot(y="n")
-    assert ax.get_ylabel() == "n" and ax.get_xlabel() == "city"
+    assert ax.get_ylabel() == "n" and ax.get_xlabel() == "city" and ax.get_title() == "n by city, ± at 95 %"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["Bonn", "Lyon", "Oslo"]
     assert [bar.get_height() for bar in ax.patches] == [row[1] for row in answer]
     (container,) = [c for c in ax.containers if hasattr(c, "errorbar") and c.errorbar is not None]
@@ -214,6 +214,7 @@ def test_computed_numbers_have_error_bars_where_they_have_intervals(con: dpsql.C
     assert around[0] is not None and around[2] is None
     assert answer.gaps(level)[2] == {"r": "denominator may be 0"}
     ax = answer.plot(kind=kind, level=level)
+    assert ax.get_title().startswith("r by city, ± at")
     (container,) = [c for c in ax.containers if hasattr(c, "errorbar") and c.errorbar] or ax.containers
     (lines,) = getattr(container, "errorbar", container).lines[2]
     drawn = [tuple(segment[:, 1]) for segment in lines.get_segments() if len(segment)]
@@ -225,6 +226,7 @@ def test_computed_numbers_have_error_bars_where_they_have_intervals(con: dpsql.C
 def test_several_measures_are_drawn_one_below_the_other(con: dpsql.Connection) -> None:
     first, second = con.execute(BY_CITY).plot()
     assert (first.get_ylabel(), second.get_ylabel()) == ("n", "age") and first.figure is second.figure
+    assert (first.get_title(), second.get_title()) == ("n, age by city, ± at 95 %", "")
 
 
 def test_points_where_the_key_is_a_number_or_a_date(con: dpsql.Connection, pyplot: object) -> None:

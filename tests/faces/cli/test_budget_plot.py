@@ -120,9 +120,7 @@ def test_names_cannot_become_markup(clinic: Clinic) -> None:
 def test_each_limit_is_drawn_once_the_totals_too_and_a_moment_has_one_label(clinic: Clinic) -> None:
     clinic.change('"*": {epsilon: 0.5, delta: 1e-8}', '"*": {epsilon: 3, delta: 1e-8}')
     policy = load_policy(clinic.policy)
-    entries = [
-        receipt(i, name, PrivacyLoss(F(1, 4)), "2026-01-02T00:00:00+00:00") for i, name in enumerate(("ana", "*"))
-    ]
+    entries = [receipt(i, name, PrivacyLoss(F(2)), "2026-01-02T00:00:00+00:00") for i, name in enumerate(("ana", "*"))]
     (panel,) = drawn(policy, entries)
     page = as_html(policy.name, [panel])
     assert page.count('<path class="limit') == 2 and "limit of total: 10" in page and "limit of *, ana: 3" in page

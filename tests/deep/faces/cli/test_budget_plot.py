@@ -54,6 +54,18 @@ def test_a_page_draws_every_account_against_its_limit(dpsql: Call, clinic: Clini
         ElementTree.fromstring(drawing)
 
 
+def test_what_is_little_of_the_total_is_drawn_large(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
+    """A line at the bottom would say nothing: what lies above the picture is said."""
+    spend(dpsql, clinic)
+    page = tmp_path / "budget.html"
+    assert dpsql("budget", clinic.policy, "--plot", page).status == 0
+    text = page.read_text(encoding="utf-8")
+    assert "limit of total: 10, above the picture" in text and 'class="area"' in text
+    (steps,) = re.findall(r'class="curve total k0" d="M[^V]*V([\d.]+)', text)[:1]
+    assert float(steps) < 300  # the first charge is well above the axis
+    assert "overflow-wrap:anywhere" not in text.replace("td code { overflow-wrap:anywhere }", "")
+
+
 def test_one_analyst_is_drawn_beside_the_total(dpsql: Call, clinic: Clinic, tmp_path: Path) -> None:
     spend(dpsql, clinic)
     page = tmp_path / "ana.htm"
