@@ -4713,7 +4713,7 @@ MUTATIONS = (
         "            sql = held(self, sql, known)\n",
         "            pass\n",
         "a cast leaves its interval by DOUBLE's rounding, and guards that rely on it fail for a row",
-        ("tests/core/functions/test_registry.py",),
+        ("tests/functions/test_registry.py",),
     ),
     Mutation(
         "missing-abs",
