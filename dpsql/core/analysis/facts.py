@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.value_classes import value
+from dpsql.core.values.meaning import evaluate
+from dpsql.core.values.value import Value
 
 Columns = frozenset[int]
 

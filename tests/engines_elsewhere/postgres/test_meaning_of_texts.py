@@ -10,11 +10,12 @@ import duckdb
 import psycopg
 import pytest
 
-from dpsql.core.functions.registry import REGISTRY, apply, literal
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import TIMESTAMPTZ, VARCHAR
 from dpsql.core.numbers.interval import everything
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.functions.registry import REGISTRY, apply
 from dpsql.service.checks.check import static_plan
 from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
-from dpsql.core.functions.registry import REGISTRY
-from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.ir.types import SqlType
 from dpsql.core.value_classes import replace, value
+from dpsql.core.values.value import Scalar, Value
 from dpsql.frontend.aggregates.formula import formula
+from dpsql.functions.registry import REGISTRY
 
 Source = tuple[int, int]
 """A noisy number of each row of a release: the release's place, and the component's."""
