@@ -5869,6 +5869,14 @@ MUTATIONS = (
         ("tests/answers/stored/test_ceiling.py",),
     ),
     Mutation(
+        "looked-at-before-it-waited",
+        "dpsql/answers/stored/resolve.py",
+        "not any(self._read.values()) and not (self._read and self._store.find(self._read))",
+        "not any(self._read.values())",
+        "what somebody stored while a run waited for its names is paid for again",
+        ("tests/answers/stored/test_reuse.py",),
+    ),
+    Mutation(
         "run-where-its-price-is-refused",
         "dpsql/answers/stored/resolve.py",
         "        account.admits(printed.price)\n",
