@@ -59,7 +59,7 @@ def test_probe_one_row_per_id_is_still_known(sensors: Connection) -> None:
 
 
 @pytest.mark.parametrize(("type_", "decided"), [("double", 0), ("bigint", 1)])
-def test_two_forms_of_an_id_decide_nothing(type_: str, decided: int) -> None:
+def test_probe_two_forms_of_an_id_decide_nothing(type_: str, decided: int) -> None:
     tables = (
         f"sensors:\n  unit: {{column: id}}\n  columns: {{id: {{type: {type_}, nullable: false}}, x: {{type: integer}}}}"
     )
