@@ -196,7 +196,7 @@ def budget(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw what is spent and left, over time and by period: FILE.html or FILE.png.",
+            help="Draw what is spent and left, over time and by period: FILE.html.",
         ),
     ] = None,
     accept_head: Annotated[

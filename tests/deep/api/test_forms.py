@@ -239,35 +239,6 @@ def test_points_where_the_key_is_a_number_or_a_date(con: dpsql.Connection, pyplo
 
 
 @pytest.mark.usefixtures("pyplot")
-def test_quantiles_around_a_median_are_boxes(con: dpsql.Connection) -> None:
-    """In the order of their p, whatever the order of the columns; and a group whose numbers are NULL has none."""
-    listed = ", ".join(f"QUANTILE_CONT(age, {p}) AS p{round(100 * p)}" for p in (0.95, 0.25, 0.5, 0.05, 0.75))
-    answer = con.execute(f"SELECT city, {listed}, COUNT(*) AS n FROM members GROUP BY city ORDER BY city")
-    box, bars = answer.plot()
-    assert (box.get_ylabel(), bars.get_ylabel(), bars.get_xlabel()) == ("age", "n", "city")
-    assert box.get_title() == "line p50 · box p25 to p75 · whiskers p5 to p95" and not box.patches
-    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer]
-    middles = [line.get_ydata()[0] for line in box.lines if len(line.get_xdata()) == 2 and line.get_ydata()[0] ==
-               line.get_ydata()[1]]  # fmt: skip
-    for row in rows:
-        assert {row["p5"], row["p50"], row["p95"]} <= set(middles)
-    box.figure.canvas.draw()
-    assert len(answer.plot(kind="bar")) == 6 and answer.plot("p50").patches
-    assert len(answer.plot(["p25", "p75"])) == 2, "no median"
-    three = con.execute(
-        "SELECT QUANTILE_CONT(age, 0.1) AS a, MEDIAN(age) AS b, QUANTILE_CONT(age, 0.9) AS c FROM members"
-    )
-    assert three.plot().get_title() == "line p50 · box p10 to p90"
-    others = con.execute(
-        "SELECT QUANTILE_CONT(age, 0.1) AS a, MEDIAN(age) AS b, QUANTILE_CONT(fee, 0.9) AS c FROM members"
-    )
-    assert len(others.plot()) == 3
-    three_of_none = "SELECT QUANTILE_CONT(age, 0.1) AS a, MEDIAN(age) AS b, QUANTILE_CONT(age, 0.9) AS c"
-    none = con.execute(f"{three_of_none} FROM members WHERE FALSE")
-    none.plot().figure.canvas.draw()
-
-
-@pytest.mark.usefixtures("pyplot")
 def test_a_released_date_is_no_key(con: dpsql.Connection) -> None:
     sql = "SELECT city, COUNT(*) AS n, MEDIAN(joined) AS half FROM members GROUP BY city ORDER BY city"
     assert con.execute(sql).plot().get_xlabel() == "city"
