@@ -242,7 +242,7 @@ def taken(number: int, uid: int, form: Form) -> Form:
 
 
 def unsure(form: Form, sources: Sources) -> Form:
-    """Of rows that are padded with NULL where these noisy numbers leave no row."""
+    """The form of a column that an outer join pads: where these noisy numbers leave no row, it is NULL."""
     if form.exact:
         return replace(form, sources=form.sources | sources)
     return replace(form, settled=form.settled and not sources)

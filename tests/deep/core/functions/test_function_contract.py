@@ -30,6 +30,7 @@ def lab(laboratory: Lab, request: pytest.FixtureRequest) -> Lab:
     return laboratory
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.name)
 def test_every_claim_holds_in_more_calls(lab: Lab, function: Function) -> None:
     """As in tests/core/functions, with twice as many calls, and others."""

@@ -229,6 +229,7 @@ def nothing_differs(odd: Odd, plan: Plan) -> list[dict[Key, list[int]]]:
     return ours
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", [f for f in FUNCTIONS if f not in UNNAMED], ids=lambda f: f.name)
 def test_item_17_and_18_no_row_makes_a_function_fail(odd: Odd, function: Function) -> None:
     """In SELECT, FILTER and below an aggregate: the sum over rows is the sum of the rows' own, and it is answered.
