@@ -6016,6 +6016,22 @@ MUTATIONS = (
         ("tests/planner/postprocessing/test_octaves.py",),
     ),
     Mutation(
+        "octaves-that-go-on",
+        "dpsql/planner/postprocessing/searches/octaves.py",
+        "falls_slowly = before <= _SLOWLY * last",
+        "falls_slowly = False",
+        "where totals thin out slowly, an interval says that nobody has the giant totals that somebody has",
+        ("tests/planner/postprocessing/test_found_cuts.py",),
+    ),
+    Mutation(
+        "octaves-that-end-are-taken-to-go-on",
+        "dpsql/planner/postprocessing/searches/octaves.py",
+        "return falls_slowly and last * min(last, before) < 2 * self.next_threshold * before",
+        "return falls_slowly",
+        "totals of units that are much alike lose the upper end of their interval",
+        ("tests/planner/postprocessing/test_found_cuts.py",),
+    ),
+    Mutation(
         "octaves-that-end-at-a-cap",
         "dpsql/planner/postprocessing/searches/octaves.py",
         "self._capped(key) if len(self.counts) <= MOST else 1 << key",
