@@ -6016,6 +6016,14 @@ MUTATIONS = (
         ("tests/planner/postprocessing/test_octaves.py",),
     ),
     Mutation(
+        "the-only-end-from-zero",
+        "dpsql/planner/postprocessing/intervals/shown_intervals.py",
+        "if form.lost.high and form.nonnegative:",
+        "if form.lost.high:",
+        "a difference is told to be 0 at least, which it need not be",
+        ("tests/planner/postprocessing/test_cut_numbers.py",),
+    ),
+    Mutation(
         "octaves-that-go-on",
         "dpsql/planner/postprocessing/searches/octaves.py",
         "falls_slowly = before <= _SLOWLY * last",
