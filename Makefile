@@ -128,7 +128,7 @@ SPARK_PORT ?= 15002
 spark-server: .venv-engines/spark/.installed .venv-engines/spark-server/.installed
 	@exec .venv-engines/spark/bin/python -W ignore -m tests.engines_elsewhere.spark.servers $(SPARK_PORT)
 
-test-clients: .venv-engines/clients/.installed
+test-clients: .venv-engines/clients/.installed .venv-engines/tools/.installed
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	    echo "no Chromium, so the consoles are not looked at in one; on Debian:  apt-get install chromium"
 	PATH="$(abspath $(BIN)):$$PATH" .venv-engines/clients/bin/python -m pytest -q tests/clients_elsewhere $(PYTEST_ARGS) \
@@ -143,6 +143,11 @@ test-clients: .venv-engines/clients/.installed
 .venv-engines/spark-server/.installed: tests/engines_elsewhere/environment.py | $(VENV)/.installed-dev
 	@echo "making .venv-engines/spark-server"
 	@{ $(BIN)/python -m tests.engines_elsewhere.environment spark-server && touch $@; } || [ "$$DPSQL_ENGINES" != required ]
+
+# ibis and dbt, half a gigabyte: without it, they are left out by name, and the next run tries again.
+.venv-engines/tools/.installed: tests/engines_elsewhere/environment.py | $(VENV)/.installed-dev
+	@echo "making .venv-engines/tools"
+	@$(BIN)/python -m tests.engines_elsewhere.environment tools && touch $@ || echo "ibis and dbt are left out"
 
 test-all: test test-rest
 

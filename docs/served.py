@@ -6,6 +6,7 @@ each time, so `make generate` leaves the picture alone; a test asks again and co
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -28,7 +29,8 @@ INPUTS = (
 PROMPT = "clinic=> "
 WORDS = re.compile(r"\b(SELECT|FROM|GROUP BY|ORDER BY|AS|COUNT|MAX)\b")
 NOISY = re.compile(r"(?<=\| )( *\d+)$")
-WIDE, MARGIN, LINE = 690, 24, 20
+MARGIN, LINE, LETTER = 24, 20, 8.8
+"""LETTER: how wide one is at most, in any of the fonts of STYLE."""
 STYLE = """\
 text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #1f2328 }
 text { white-space: pre } .word { fill: #0550ae } .noise, .notice { fill: #953800 } .error { fill: #cf222e }
@@ -89,7 +91,12 @@ def svg(lines: list[str]) -> str:
         for i, line in enumerate(lines)
         if line
     ]
-    return card(WIDE, high, words, STYLE, texts)
+    return card(wide(lines), high, words, STYLE, texts)
+
+
+def wide(lines: list[str]) -> int:
+    """What no line reaches beyond."""
+    return 2 * MARGIN + math.ceil(LETTER * max(map(len, lines)))
 
 
 def _look(line: str) -> str:

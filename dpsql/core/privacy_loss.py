@@ -69,9 +69,9 @@ class PrivacyLoss:
 
     def __str__(self) -> str:
         """For reading only; parts are rounded up, so that nothing looks cheaper than it is."""
-        parts = [f"ε {show_spent(self.epsilon)}"] if self.epsilon or not self.rho else []
+        parts = [f"ε {show_spent(self.epsilon, plain=True)}"] if self.epsilon or not self.rho else []
         if self.rho:
-            parts.append(f"ρ {show_spent(self.rho)}")
+            parts.append(f"ρ {show_spent(self.rho, plain=True)}")
         if self.delta:
             parts.append(f"δ {show_spent(self.delta)}")
         return " ".join(parts)
@@ -175,14 +175,17 @@ def _ceil(x: Fraction) -> Fraction:
 # Showing numbers ------------------------------------------------------------------------------------------------------
 
 
-def show_spent(x: Fraction, digits: int = 6) -> str:
-    """A non-negative number in at most `digits` significant digits, rounded up: never less than was spent."""
-    return _show(x, digits, ROUND_CEILING)
+def show_spent(x: Fraction, digits: int = 6, *, plain: bool = False) -> str:
+    """A non-negative number in at most `digits` significant digits, rounded up: never less than was spent.
+
+    plain: an ε or ρ, which has no exponent; a δ, which is written as 1e-8, has.
+    """
+    return _show(x, digits, ROUND_CEILING, plain)
 
 
-def show_left(x: Fraction, digits: int = 6) -> str:
+def show_left(x: Fraction, digits: int = 6, *, plain: bool = False) -> str:
     """A non-negative number in at most `digits` significant digits, rounded down: never more than is left."""
-    return _show(x, digits, ROUND_FLOOR)
+    return _show(x, digits, ROUND_FLOOR, plain)
 
 
 def left_text(left: PrivacyLoss | None, *, in_rho: bool | None = None) -> str:
@@ -192,15 +195,15 @@ def left_text(left: PrivacyLoss | None, *, in_rho: bool | None = None) -> str:
     if left is None:
         return "no limit"
     in_rho = bool(left.rho) and not left.epsilon if in_rho is None else in_rho
-    main = f"ρ {show_left(left.rho)}" if in_rho else f"ε {show_left(left.epsilon)}"
+    main = f"ρ {show_left(left.rho, plain=True)}" if in_rho else f"ε {show_left(left.epsilon, plain=True)}"
     return f"{main} δ {show_left(left.delta)}" if left.delta else main
 
 
-def _show(x: Fraction, digits: int, rounding: str) -> str:
+def _show(x: Fraction, digits: int, rounding: str, plain: bool) -> str:
     context = Context(prec=digits, rounding=rounding)
     shown = context.normalize(context.divide(Decimal(x.numerator), Decimal(x.denominator)))
     exponent = shown.adjusted()
-    if not shown or -5 < exponent < 16:
+    if not shown or (-16 if plain else -5) < exponent < 16:
         return f"{shown:f}"
     return f"{context.scaleb(shown, -exponent):f}e{exponent}"
 

@@ -181,6 +181,14 @@ def dialect_of(policy: Policy) -> Dialect:
     return kind_of(policy).dialect
 
 
+def require_usable(policy: Policy) -> None:
+    """That data of DuckDB could be opened with the DuckDB that is installed. Raises CannotOpen (DP006)."""
+    if policy.server is None:
+        from dpsql.engines.duckdb.locked.versions import require_version
+
+        require_version()
+
+
 def open_engine(policy: Policy, options: OpenOptions) -> Engine:
     """A policy's data, locked where it is ours to lock. The caller closes it.
 

@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ JAR = Path("/usr/share/java/postgresql.jar")
 ODBC = "PostgreSQL Unicode"
 NODE = Path(sys.prefix) / "node"
 """Where the environment has Node's packages (`environment.py`)."""
+TOOLS = Path(sys.prefix).with_name("tools") / "bin" / "python"
+"""That of the environment of tools: what they need would take the place of what dpsql needs."""
+IN_TOOLS = "the environment of tools"
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +383,53 @@ def asked_by_node(client: str, address: Address, statements: Sequence[tuple[str,
     return [Seen(**{**one, "rows": [tuple(row) for row in one["rows"]]}) for one in json.loads(done.stdout)]
 
 
+def of_tools(client: str, address: Address, statements: Sequence[str], folder: Path) -> list[Seen]:
+    return [
+        Seen(**{**one, "rows": [tuple(row) for row in one.get("rows", ())]})
+        for one in asked_of_tools(client, address, statements)
+    ]
+
+
+def asked_of_tools(client: str, address: Address, statements: Sequence[str] = ()) -> Any:
+    """What `tool_clients.py` finds, in the environment of tools."""
+    asked = json.dumps({"client": client, "address": asdict(address), "statements": statements})
+    program = [str(TOOLS), str(Path(__file__).with_name("tool_clients.py"))]
+    done = subprocess.run(program, input=asked, text=True, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def of_r(address: Address, statements: Sequence[str], folder: Path) -> list[Seen]:
+    file = folder / "statements"
+    file.write_text("\n\1\n".join(statements), encoding="utf-8")
+    return asked_by_r(address, str(file))
+
+
+def asked_by_r(address: Address, what: str) -> list[Seen]:
+    """What `r_clients.R` finds. Notices come as libpq writes them."""
+    program = ["Rscript", "--vanilla", str(Path(__file__).with_name("r_clients.R"))]
+    done = subprocess.run(
+        [*program, str(address.port), address.user, address.password, address.database, what], text=True,
+        capture_output=True, timeout=600, env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    seen = []
+    for printed, said in zip(done.stdout.split("\4\n")[:-1], done.stderr.split("\4\n"), strict=False):
+        refused = printed.partition("\2")[2]
+        told = re.search(r"\[DP\d+\] .*", refused)
+        rows = [] if refused else [tuple(line.split("\3")) for line in printed.splitlines()]
+        seen.append(Seen(rows, said, "" if not refused else told[0] if told else refused, place=caret(refused)))
+    return seen
+
+
+def _has_r() -> bool:
+    libraries = "for (p in c('RPostgreSQL', 'dplyr', 'dbplyr')) loadNamespace(p)"
+    return (
+        shutil.which("Rscript") is not None
+        and not subprocess.run(["Rscript", "-e", libraries], capture_output=True).returncode
+    )
+
+
 def _has_node() -> bool:
     return shutil.which("node") is not None and (NODE / "node_modules" / "pg").exists()
 
@@ -405,9 +455,10 @@ OF_THE_SYSTEM = {
     "default-jre-headless libpostgresql-jdbc-java": _has_jdbc,
     "unixodbc odbc-postgresql": _has_odbc,
     "nodejs npm": _has_node,
+    "r-base-core r-cran-rpostgresql r-cran-dbplyr": cache(_has_r),
 }
 """Debian's packages → whether what they bring is there."""
-PSQL, JDBC, ODBC_DRIVER, NODEJS = OF_THE_SYSTEM
+PSQL, JDBC, ODBC_DRIVER, NODEJS, OF_R = OF_THE_SYSTEM
 
 CLIENTS = (
     Client("psql", psql, "", PSQL),
@@ -426,6 +477,9 @@ CLIENTS = (
     Client("postgres.js", partial(of_node, "postgres"), "", NODEJS),
     Client("knex", partial(of_node, "knex"), "", NODEJS, shows_notices=False),
     Client("sequelize", partial(of_node, "sequelize"), "", NODEJS, shows_notices=False),
+    Client("dplyr", of_r, "", OF_R, shows_state=False),
+    Client("ibis", partial(of_tools, "ibis"), "", IN_TOOLS),
+    Client("dbt", partial(of_tools, "dbt"), "", IN_TOOLS, shows_state=False, shows_place=False, shows_notices=False),
 )
 
 
@@ -439,4 +493,6 @@ def is_here(client: Client) -> bool:
 
 def missing(package: str) -> bool:
     """Whether what a package brings is not on this machine."""
+    if package == IN_TOOLS:
+        return not TOOLS.exists()
     return bool(package) and not OF_THE_SYSTEM[package]()

@@ -31,3 +31,10 @@ def test_the_picture_holds_what_was_typed_and_a_change_is_noticed() -> None:
     changed = re.sub(r'(class="noise">)[^<]*', r"\g<1>1", kept)
     assert served.without_noise(changed) == served.without_noise(kept)
     assert served.without_noise(kept.replace("left ε 0.4", "left ε 0.3")) != served.without_noise(kept)
+
+
+def test_no_line_of_the_picture_is_cut() -> None:
+    kept = served.TARGET.read_text(encoding="utf-8")
+    lines = [unescape(re.sub(r"<[^>]+>", "", line)) for line in re.findall(r"<text [^>]*>(.*)</text>", kept)]
+    (wide,) = re.findall(r'<svg [^>]*width="(\d+)"', kept)
+    assert int(wide) == served.wide(lines) > served.LETTER * max(map(len, lines)) + served.MARGIN

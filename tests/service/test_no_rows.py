@@ -16,10 +16,10 @@ from dpsql.core.engine import RawTable
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
-from dpsql.engines.fake import FakeEngine
 from dpsql.policy.load import parse_policy
 from dpsql.service.checks.check import check
 from tests.support.club import POLICY
+from tests.support.fake_engine import FakeEngine
 
 FREE = {
     "SELECT * FROM members WHERE 0 = 1": [],

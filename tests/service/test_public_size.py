@@ -12,9 +12,9 @@ from dpsql.core.engine import RawTable
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.diagnostics.errors import EngineError, Rejected
-from dpsql.engines.fake import FakeEngine
 from dpsql.frontend.aggregates.avg import Ratio
 from dpsql.policy.load import parse_policy
+from tests.support.fake_engine import FakeEngine
 
 POLICY = """
 version: 1

@@ -12,13 +12,13 @@ import pytest
 import dpsql
 from dpsql.core.engine import RawTable, engine_failed
 from dpsql.diagnostics.errors import CannotOpen, EngineError, Rejected
-from dpsql.engines.fake import FakeEngine
 from dpsql.policy.issues import dotted
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.policy import Policy
 from dpsql.policy.tools.assumptions import Kind, promises
 from dpsql.service.checks.declared import checks
 from dpsql.service.checks.verify import Checked, Verification, verify, verify_policy
+from tests.support.fake_engine import FakeEngine
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICIES = [

@@ -200,24 +200,16 @@ class Release:
     ) -> Any:
         """Each released number with its interval as an error bar (needs the `plot` extra).
 
-        A median and one or two pairs of quantiles around it, such as those at 0.05, 0.25, 0.75 and 0.95, of the same
-        values, are a box for each row instead, unless a kind is given.
-
         y: the column or columns to show; all released numbers if none is named. Several are drawn one below the other.
         x: the column along the axis; the group keys if none is named.
         kind: bars or points; points if x holds numbers, dates or timestamps, and bars for names.
         level: the confidence of the error bars; what has no interval has none.
         ax: where to draw, for one y; else a new figure.
-        y="bound" (where no column has this name): the limits that were found. For each the counts that it was read
-        from, and what other limits would leave of the total, on linear and on logarithmic scales, in three Axes.
         Returns the Axes; of several y an array of Axes. Raises Rejected DP903 for names that are no such columns.
         """
         from dpsql.answers.results.plot import draw
-        from dpsql.answers.results.plot_bounds import draw_bounds
 
         with frames.extra("plot"):
-            if y == "bound" and y not in self.columns:
-                return draw_bounds(self.plan.found, _confidence(level), ax)
             return draw(self, y, x, kind, level, ax)
 
     def _repr_html_(self) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpsql.answers.results.boxes import Box, boxes, draw_boxes
 from dpsql.answers.results.cell_texts import plain
 from dpsql.core.ir.types import Kind
 from dpsql.diagnostics.errors import reject
@@ -47,36 +46,42 @@ def draw(
         raise reject("DP903", f"unknown kind {kind!r}", help=["use bar or point"])
     keys = [name for name in columns if name not in measures and name not in wanted]
     keys = [x] if x is not None else [name for name in keys if not (name in released and types[name].temporal)]
-    boxed = boxes(release.plan, list(columns), wanted) if kind is None else []
-    within = {name: box for box in boxed for name in box.columns}
-    panels = list(dict.fromkeys(within.get(name, name) for name in wanted))
-    if ax is not None and len(panels) > 1:
+    if ax is not None and len(wanted) > 1:
         raise reject("DP903", "several columns do not fit into one `ax`", help=["name one of them with y="])
     made: Any = ax
     if ax is None:
-        size = (max(4.0, min(12.0, 1.5 + 0.5 * len(release))), 3.2 * len(panels))
-        _, made = pyplot.subplots(len(panels), 1, figsize=size, squeeze=True, sharex=True, layout="constrained")
-    continuous = (
-        not boxed and len(keys) == 1 and (types[keys[0]].numeric or types[keys[0]].kind in (Kind.DATE, Kind.TIMESTAMP))
-    )
+        size = (max(4.0, min(12.0, 1.5 + 0.5 * len(release))), 3.2 * len(wanted))
+        _, made = pyplot.subplots(len(wanted), 1, figsize=size, squeeze=True, sharex=True, layout="constrained")
+    continuous = len(keys) == 1 and (types[keys[0]].numeric or types[keys[0]].kind in (Kind.DATE, Kind.TIMESTAMP))
     places = columns[keys[0]] if continuous else list(range(len(release)))
     rows = [i for i, place in enumerate(places) if place is not None]
     labels = [" · ".join(plain(columns[k][i]) or "NULL" for k in keys) for i in rows]
     shown = [places[i] for i in rows]
-    for panel, one in zip(panels, made if len(panels) > 1 else [made], strict=True):
-        if isinstance(panel, Box):
-            draw_boxes(one, panel, shown, {n: [_float(columns[n][i]) for i in rows] for n in panel.columns})
-        else:
-            found = [_float(columns[panel][i]) for i in rows]
-            _draw(one, shown, found, [bounds[i].get(panel) for i in rows], kind, continuous)
-        one.set_ylabel(_safe(panel.of if isinstance(panel, Box) else panel))
+    for name, one in zip(wanted, made if len(wanted) > 1 else [made], strict=True):
+        found = [_float(columns[name][i]) for i in rows]
+        _draw(one, shown, found, [bounds[i].get(name) for i in rows], kind, continuous)
+        one.set_ylabel(_safe(name))
         if not continuous:
             one.set_xticks(range(len(rows)) if len(rows) <= _MOST_LABELS else [])
             if len(rows) <= _MOST_LABELS:
                 one.set_xticklabels([_safe(label) for label in labels], rotation=0 if len(rows) <= 6 else 60)
-    last = made[-1] if len(panels) > 1 else made
+    first, last = (made[0], made[-1]) if len(wanted) > 1 else (made, made)
     last.set_xlabel(_safe(" · ".join(keys)))
+    if not first.get_title():
+        first.set_title(_safe(_title(wanted, keys, bounds, level)), fontsize="medium")
     return made
+
+
+def _title(
+    names: Sequence[str],
+    keys: Sequence[str],
+    bounds: Sequence[Mapping[str, Ends | None]],
+    level: float | Fraction,
+) -> str:
+    """What is drawn, and at which confidence: `n by origin, ± at 95 %`."""
+    by = f" by {' · '.join(keys)}" if keys else ""
+    has_ends = any(row.get(name) is not None for row in bounds for name in names)
+    return f"{', '.join(names)}{by}" + (f", ± at {float(level) * 100:.4g} %" if has_ends else "")
 
 
 def _draw(

@@ -51,6 +51,16 @@ def in_all(store: AnswerStore) -> tuple[Note, ...]:
     return (note(older),) if older else ()
 
 
+def to_come(store: AnswerStore) -> tuple[Note, ...]:
+    """What a custodian is told before the first run under today's rules, of a store that has answers; then nothing."""
+    try:
+        older = list(store.before(_NOW, or_all=True).values())
+        begun_already = bool(store.before(_NOW)) or not older
+    except CannotOpen:
+        return ()
+    return () if begun_already else (note(older),)
+
+
 def note(older: Collection[datetime]) -> Note:
     """Which answers are not given again, and which are. older: when each was made; not empty."""
     one = len(older) == 1

@@ -21,9 +21,9 @@ from typing import Final
 from dpsql.answers.stored.analyst_account import AnalystAccount
 from dpsql.answers.stored.choosing import ChosenAnswers, Findable, made_with
 from dpsql.answers.stored.day_numbers import DayNumbers, SummedDays, height_of_part
-from dpsql.core.analysis.period_parts import PeriodPart, PeriodParts, row_scan
+from dpsql.core.analysis.period_parts import PeriodPart, PeriodParts, parted_scan
 from dpsql.core.ir.components import RowCount, ValueSum
-from dpsql.core.ir.nodes import BoundContributions, key_sources, keyed_by
+from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ir.periods import DAY, Span, canonical, common, words
 from dpsql.core.ledger.paid import unchanged
 from dpsql.core.ledger.released import StoredAnswer
@@ -228,10 +228,8 @@ class _Looking:
     def summed(self) -> tuple[SummedDays | None, Note | None]:
         """The sum of the periods of a range, where all are held and it errs no more than new noise; what to say."""
         node = self.measured.node
-        scan = row_scan(keyed_by(node).input)
-        if scan is None or scan.periods is None or isinstance(node.input, BoundContributions):
-            return None, None
-        if node.threshold is not None or set(self.measured.contributions) - self.measured.growing.keys():
+        scan = parted_scan(node, self.measured.ids)
+        if scan is None or scan.periods is None or set(self.measured.contributions) - self.measured.growing.keys():
             return None, None
         if not all(isinstance(c, RowCount | ValueSum) for c in node.components):
             return None, None

@@ -52,7 +52,8 @@ def without_days(release: Release, held: Held, key: int | None = None, *, droppe
         below = _keyed(below, key, dropped)
     whole: Node = below
     if isinstance(release.input, BoundContributions):
-        whole = replace(release.input, input=below)
+        gone = grouped.items[key].column if dropped and key is not None else None
+        whole = replace(release.input, input=below, keys=tuple(k for k in release.input.keys if k != gone))
     keys = tuple(k for at, k in enumerate(release.keys) if not (dropped and at == key))
     return replace(release, input=whole, keys=keys)
 

@@ -3,16 +3,17 @@
 *Claim.* A row of a day that is not a part's moves no integer of a group of that part. *Why.* Each row below the release
 is made of one row of one scan and of public rows, has that row's day, and counts in the group of its own keys. One key
 is a function of the day, and a part has whole periods: all in which the key may have one of its values. Nothing weighs
-or keeps a row by what other rows are: no limit of an id, no private keys, no DISTINCT, no window. *When it would be
-false.* If the key were of another column than the one that says a row's period; if a value of it lay in two parts; if a
-part had a piece of a period, in which a row may move. *Tested by* tests/core/analysis/test_period_parts.py,
-tests/deep/answers/stored/test_days_of_streams.py.
+or keeps a row by what rows of another period are: no private keys, no DISTINCT, no window, and no limit but of an id
+that is in one period (core/policy/period_ids.py), whose rows are all in one part. *When it would be false.* If the key
+were of another column than the one that says a row's period; if a value of it lay in two parts; if a part had a piece
+of a period, in which a row may move; if the limit were of a rider and not of his day. *Tested by*
+tests/core/analysis/test_period_parts.py, tests/deep/answers/stored/test_days_of_streams.py.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dpsql.core.ir.components import KeySource
@@ -60,15 +61,12 @@ class PeriodParts:
     parts: tuple[PeriodPart, ...]
 
 
-def period_parts(release: Release) -> PeriodParts | None:
+def period_parts(release: Release, ids: Mapping[str, str]) -> PeriodParts | None:
     """The parts of a release; None if it has none, or they cannot be told. Of several keys that tell a day the one with
-    most values decides.
+    most values decides. ids: see `parted_scan`.
     """
-    if release.threshold is not None or isinstance(release.input, BoundContributions):
-        return None
-    grouped = keyed_by(release)
-    scan = row_scan(grouped.input)
-    if scan is None or scan.periods is None or grouped.sources is None:
+    grouped, scan = keyed_by(release), parted_scan(release, ids)
+    if scan is None or grouped.sources is None:
         return None
     found: PeriodParts | None = None
     for source in grouped.sources:
@@ -76,6 +74,22 @@ def period_parts(release: Release) -> PeriodParts | None:
         if parts is not None and (found is None or len(parts) > len(found.parts)):
             found = PeriodParts(scan, source.positions[0], parts)
     return found
+
+
+def parted_scan(release: Release, ids: Mapping[str, str]) -> Scan | None:
+    """The scan of whose rows a release is made one by one, where nothing looks at rows of several periods; else None.
+
+    ids: growing tables whose unit is an id in one period → the column that is this id.
+    """
+    rows, bounded = keyed_by(release).input, release.input
+    scan = row_scan(rows)
+    if scan is None or release.threshold is not None:
+        return None
+    if isinstance(bounded, BoundContributions):
+        own = of_scan(bounded.id, rows)
+        name = next((c.name for c in scan.columns if c == own), None)
+        return scan if name is not None and name == ids.get(scan.table) else None
+    return scan
 
 
 def row_scan(node: Node) -> Scan | None:

@@ -361,17 +361,16 @@ class CounterBook:
 
     def add(self, entry: Entry) -> list[tuple[Cap, Region]]:
         """Count an entry, in the present names of units; what is given back by it, of whom."""
-        held = _held(entry)
-        if entry.kind is EntryKind.COUNTER:
+        if entry.kind is EntryKind.CHARGE:
+            for id in _held(entry):
+                state = self._states[id]
+                self._states[id] = replace(state, holders=(*state.holders, entry))
+        elif entry.kind is EntryKind.COUNTER:
             self._states[entry.id] = CounterState(entry.id, entry, read_frozen(entry.statement), holders=(entry,))
         elif entry.kind is EntryKind.ACCEPTANCE:
             for state in tuple(self._states.values()):
                 if not state.over:
                     self._states[state.id] = replace(state, over=_FORGOTTEN)
-        elif entry.kind is EntryKind.CHARGE:
-            for id in held:
-                state = self._states[id]
-                self._states[id] = replace(state, holders=(*state.holders, entry))
         elif entry.kind in KINDS:
             said = _said(entry)
             state = self._states[said["counter"]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dpsql.core.ledger.losses.regions import ALWAYS, Days, Region, dearest, everywhere, summed
 from dpsql.core.policy.units import UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, compose, remaining
+from dpsql.core.value_classes import replace, value
 
 if TYPE_CHECKING:
     from dpsql.core.ledger.counters import CounterState
@@ -49,7 +50,7 @@ CHARGING: Final = frozenset({EntryKind.CHARGE, EntryKind.COUNTER, EntryKind.TICK
 """Kinds that may charge somebody."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Entry:
     """A request to charge one query, or something that is kept beside charges (`kind`).
 
@@ -200,7 +201,7 @@ Cap = tuple[str, str | None]
 """Which budget: of a unit, of one analyst's account, or (None) in total."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Receipt:
     """Proof that an entry is durably charged. Only a ledger makes one; `release.run` demands it.
 

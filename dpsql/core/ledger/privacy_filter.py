@@ -34,7 +34,7 @@ from dpsql.core.ledger.failures import read, require_few
 from dpsql.core.ledger.ledger import CHARGING, Account, Cap, Caps, Entry, EntryKind, Failure, Receipt, require_dearest
 from dpsql.core.ledger.losses.fixed_budgets import Fixed, in_force, not_fixed
 from dpsql.core.ledger.losses.regions import ALWAYS, Days, LossSpan, Region, bounds, everywhere, inside, on_grid, words
-from dpsql.core.ledger.losses.sums import LossSums, Parts, parts_of
+from dpsql.core.ledger.losses.sums import LossSums, parts_of, stretches_of
 from dpsql.core.ledger.refusals import CapReached, key, over_budget
 from dpsql.core.policy.units import DEFAULT_UNIT, UnitNames
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss, largest, remaining
@@ -178,13 +178,17 @@ class Book:
             self._sums[cap_of].give_back(region)
         entry = entry if self._names is None else entry.called(self._names)
         for unit in entry.units:
-            loss, known = entry.charges.get(unit), unit in entry.received
-            parts = None if known else parts_of(entry.charges[unit])
-            self._add(entry, unit, entry.analyst, parts or parts_of(entry.in_account(unit)))
-            if loss is not None:
-                self._add(entry, unit, None, parts or parts_of(loss))
+            if unit in entry.received or unit not in entry.regions:
+                self._add(entry, unit)
+            else:
+                most = parts_of(entry.charges[unit])
+                stretches = stretches_of(entry.regions[unit], most)
+                for analyst in (entry.analyst, None):
+                    self._sums_of(unit, analyst).add_stretches(stretches, most)
         if entry.answers:
             self._answers.setdefault(entry.analyst, set()).update(entry.answers)
+        if entry.kind is EntryKind.CHARGE:
+            return
         if entry.kind is EntryKind.DEFINITION:
             self._definitions.append(entry)
         elif entry.kind in (EntryKind.CLOSE, EntryKind.REOPEN):
@@ -194,14 +198,24 @@ class Book:
         elif entry.kind is EntryKind.LOOK:
             self._failures.clear()
 
-    def _add(self, entry: Entry, unit: str, analyst: str | None, dearest: Parts) -> None:
-        sums = self._sums.get((unit, analyst))
-        if sums is None:
-            sums = self._sums[unit, analyst] = LossSums()
-        if unit not in entry.regions and (analyst is None or unit not in entry.received_regions):
-            sums.add_everywhere(dearest)
+    def _add(self, entry: Entry, unit: str) -> None:
+        """What counts in every period, or otherwise in the account than in total."""
+        own, total = self._sums_of(unit, entry.analyst), parts_of(entry.charges.get(unit, NO_LOSS))
+        most = total if unit not in entry.received else parts_of(entry.in_account(unit))
+        if unit in entry.regions or unit in entry.received_regions:
+            own.add(entry.account(unit), most)
         else:
-            sums.add(entry.charged(unit) if analyst is None else entry.account(unit), dearest)
+            own.add_everywhere(most)
+        if unit in entry.regions:
+            self._sums_of(unit, None).add(entry.regions[unit], total)
+        elif unit in entry.charges:
+            self._sums_of(unit, None).add_everywhere(total)
+
+    def _sums_of(self, unit: str, analyst: str | None) -> LossSums:
+        found = self._sums.get((unit, analyst))
+        if found is None:
+            found = self._sums[unit, analyst] = LossSums()
+        return found
 
     @property
     def unnamed(self) -> Sequence[str]:

@@ -61,7 +61,7 @@ def over_budget(limits: Sequence[CapReached]) -> BudgetExceeded | None:
 def _diagnostic(limit: CapReached, repairs: tuple[str, ...]) -> Diagnostic:
     left, word = limit.left, "allowed" if limit.whole or limit.code == "DP405" else "left"
     parts = [
-        f"{symbol} {show_spent(asked)} asked, {show_left(fits)} {word}"
+        f"{symbol} {show_spent(asked, plain=symbol != 'δ')} asked, {show_left(fits, plain=symbol != 'δ')} {word}"
         for symbol, asked, fits in (
             ("ε", limit.asked.epsilon, left.epsilon),
             ("ρ", limit.asked.rho, left.rho),

@@ -57,8 +57,8 @@ class MeasuredRelease:
     private keys. conversion_delta: δ at which the ρ of the whole query is converted to ε, the same in all its releases;
     0 where nothing is converted. empty: no row can be in it, whatever the data hold. reserved_delta: the least that is
     charged for the threshold, where another one may take its place. growing: privacy units with an account for each
-    period → the tables of their rows. in_periods: those that are one id in one period → the id and
-    how long a period is, for words.
+    period → the tables of their rows. in_periods: those that are one id in one period → the id and how long a period
+    is, for words. ids: the tables of such units → the column that is their id.
     """
 
     node: Release
@@ -70,6 +70,7 @@ class MeasuredRelease:
     reserved_delta: Fraction = Fraction(0)
     growing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     in_periods: Mapping[str, tuple[str, Every]] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -114,7 +115,7 @@ class MeasuredRelease:
         where all that reads private rows has accounts by period; found anew from the node at every look.
         """
         (unit,) = self.contributions if len(self.contributions) == 1 else ("",)
-        found = period_parts(self.node) if unit in self.growing else None
+        found = period_parts(self.node, self.ids) if unit in self.growing else None
         return found if found is not None and found.scan.table in self.growing[unit] else None
 
     def losses(self, unit: str, places: Collection[int] | None = None) -> tuple[PrivacyLoss, ...]:

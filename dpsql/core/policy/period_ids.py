@@ -20,6 +20,7 @@ from dpsql.core.policy.computed import Computed
 from dpsql.core.policy.growing import Every
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Column, Table
+from dpsql.core.policy.units import IdUnit
 
 KINDS: Final = frozenset({Kind.INTEGER, Kind.VARCHAR, Kind.UUID})
 """Of ids that are written in one way. A DOUBLE, or a DECIMAL without a scale, is not."""
@@ -60,3 +61,9 @@ def ids_of_periods(policy: Policy) -> Mapping[str, Table]:
     """Units that are one id in one period, each with the first of its tables."""
     tables = ((u.name, policy.tables[u.tables[0]]) for u in policy.units.values() if u.tables)
     return {name: table for name, table in tables if table.per is not None}
+
+
+def columns_of_ids(policy: Policy) -> Mapping[str, str]:
+    """Tables whose unit is one id in one period → their hidden column."""
+    tables = (table for table in policy.tables.values() if table.per is not None)
+    return {t.name: t.protection.column for t in tables if isinstance(t.protection, IdUnit)}

@@ -196,7 +196,7 @@ def budget(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw what is spent and left, over time and by period: FILE.html or FILE.png.",
+            help="Draw what is spent and left, over time and by period: FILE.html.",
         ),
     ] = None,
     accept_head: Annotated[
@@ -389,11 +389,15 @@ def lsp(
 def policy_check(
     file: o.Policy,
     data: Annotated[bool, typer.Option("--data", help="Open the data, too, and compare tables and types.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="VERSION", help="Say what has changed since, e.g. 0.1. Else the ledger tells."),
+    ] = None,
 ) -> int:
-    """Check a policy file; every mistake is reported at once."""
+    """Check a policy file; every mistake is reported at once. After an upgrade it says what changes, and what to do."""
     from dpsql.faces.cli.commands.policies import policy as command
 
-    return command.check(file, data)
+    return command.check(file, data, since)
 
 
 @policy_app.command("schema")

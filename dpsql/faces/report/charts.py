@@ -39,8 +39,10 @@ def short(amount: Fraction) -> str:
 
 def words(line: SpendingLine) -> str:
     """`ana: 0.75 of 3`."""
-    limit = "no limit" if line.limit is None else f"of {show_left(line.limit, 4)}"
-    return f"{account(line)}: {show_spent(line.spent, 4)} {limit}"
+    if line.limit is None:
+        return f"{account(line)}: {show_spent(line.spent, 4)} no limit"
+    spent, limit = show_spent(line.spent, 4), show_left(line.limit, 4)
+    return f"{account(line)}: {limit if line.spent <= line.limit < Fraction(spent) else spent} of {limit}"
 
 
 def bars(panel: Panel) -> str:
@@ -79,7 +81,7 @@ def _stepped(panel: Panel, over: str, lines: Sequence[Sequence[tuple[Moment, Fra
     """Of each line the points; form: of the first and the last moment."""
     start, end = lines[0][0][0], lines[0][-1][0]
     seconds = max((end - start).total_seconds(), 1.0)
-    top = panel.lines[0].limit or max((line.spent for line in panel.lines), default=Fraction(0)) or panel.top
+    top = _top(panel, max((value for points in lines for _, value in points), default=Fraction(0)))
 
     def across(time: Moment) -> str:
         return f"{_WIDE * (time - start).total_seconds() / seconds:.1f}"
@@ -100,6 +102,8 @@ def _stepped(panel: Panel, over: str, lines: Sequence[Sequence[tuple[Moment, Fra
         path = f"M{across(first)} {up(value)}" + "".join(f"H{across(t)}V{up(v)}" for t, v in rest)
         title = f"<title>{text(words(line))}</title>"
         kind = f"curve {colour(at)}" if at else "curve total k0"
+        if at == 0:
+            paths.append(f'<path class="area" d="{path}V{_HIGH}H{across(first)}Z"/>')
         paths.append(f'<path class="{kind}" d="{path}">{title}</path>')
     for time, place, left in ((start, "first", "0"), (end, "last", "100%"))[
         : 1 + (f"{start:{form}}" != f"{end:{form}}")
@@ -110,7 +114,22 @@ def _stepped(panel: Panel, over: str, lines: Sequence[Sequence[tuple[Moment, Fra
         (_colour_of(of), text(f"limit of {', '.join(account(line) for _, line in of)}: {show_left(limit, 4)}"), True)
         for limit, of in limits
     ]
+    dashed += [
+        (
+            "several",
+            text(f"limit of {', '.join(account(line) for _, line in of)}: {show_left(limit, 4)}, above the picture"),
+            True,
+        )
+        for limit, of in panel.limits.items()
+        if limit > top
+    ]
     return _chart(f"{panel.title} {over}", paths, labels) + key([*spent, *dashed])
+
+
+def _top(panel: Panel, most: Fraction) -> Fraction:
+    """What a chart reaches up to: the total's limit, or little above what was spent of it."""
+    limit = panel.lines[0].limit
+    return most * Fraction(5, 4) if limit and 0 < most < limit / 4 else limit or most or panel.top
 
 
 def _colour_of(of: Sequence[tuple[int, SpendingLine]]) -> str:

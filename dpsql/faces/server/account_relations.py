@@ -124,7 +124,7 @@ def with_rows(
     made = [_query(name, found, parameters) for name, found in rows.items()]
     for name, start, end in _places(sql):
         sql = sql[:start] + f"dpsql_{name}".ljust(end - start) + sql[end:]
-    first = next(iter(tokens(sql)), None)
+    first = next((token for token in tokens(sql) if token.kind != "comment"), None)
     begins = 0 if first is None else first.start
     if first is not None and first.upper == "WITH":
         begins, head = first.end, f" {', '.join(made)},"

@@ -11,7 +11,7 @@ from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.ir.nodes import Node
 from dpsql.core.noise.calibration import LossRequest, measure
 from dpsql.core.noise.measurement import MeasuredRelease
-from dpsql.core.policy.period_ids import ids_of_periods
+from dpsql.core.policy.period_ids import columns_of_ids, ids_of_periods
 from dpsql.core.printing.shapes.choose import statements
 from dpsql.core.printing.shapes.release_statement import placeholder
 from dpsql.core.release.planned import PlannedRelease
@@ -56,7 +56,8 @@ def calibrated(stages: Sequence[Stage], tree: FinishedTree, query: QueryToPlan) 
     growing = {unit: tuple(t.name for t in tables) for unit, tables in query.policy.by_period.items()}
     in_periods = {u: (t.per or "", t.grows.every) for u, t in ids_of_periods(query.policy).items() if t.grows}
     if growing or in_periods:
-        measured = tuple(replace(m, growing=growing, in_periods=in_periods) for m in measured)
+        ids = columns_of_ids(query.policy)
+        measured = tuple(replace(m, growing=growing, in_periods=in_periods, ids=ids) for m in measured)
     noisy: dict[Node, str] = {}
     for node in found.nodes(*trees):
         noisy[node] = found.standing_for(node, placeholder(f"r{found.index[node]}"))

@@ -116,7 +116,8 @@ class StoreContract:
         assert store.mark("x") and not store.mark("x") and store.mark("y")
         store.add([answer("n3")])
         assert store.before("x") == store.before("y") == {"n1": NOON, "n2": NOON}
-        assert store.before("z") == {} and list(store.find(["a", "x"])) == ["a"]
+        assert store.before("z") == {} and store.before("x", or_all=True) == store.before("x")
+        assert sorted(store.before("z", or_all=True)) == ["n1", "n2", "n3"] and list(store.find(["a", "x"])) == ["a"]
         store.close()
         assert not store.mark("x") and store.before("x") == {"n1": NOON, "n2": NOON}
 

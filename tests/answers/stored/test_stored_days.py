@@ -263,3 +263,48 @@ def test_months_of_a_table_that_grows_by_month(tmp_path: Path) -> None:
     days = desk.session().sql(by_day).run(epsilon="0.25")
     assert desk.session().sql(by_day).run(epsilon="0.25").rows == days.rows
     assert desk.ledger.spent("trips", None, (day(20), day(20))).epsilon == Fraction(3, 4)
+
+
+RIDERS = """
+  trips:
+    unit: {of: rider_day, column: rider, per: period}
+    grows: {by: day, every: day, from: 2026-01-01}
+    max_rows_per_unit: 1
+    columns:
+      rider: {type: bigint}
+      day: {type: date, nullable: false}
+      station: {type: bigint, domain: [1, 2], nullable: false}
+"""
+
+
+def test_days_of_one_riders_day_are_stored_under_its_limit_and_added_up(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "town.duckdb")) as con:
+        con.execute(
+            "CREATE TABLE trips AS SELECT i // 24 AS rider, DATE '2026-01-01' + (i % 12)::INT AS day, i % 2 + 1 AS "
+            "station FROM range(240) t(i)"
+        )
+        con.execute("CREATE TABLE people AS SELECT i AS person FROM range(10) t(i)")
+    desk = Desk(tmp_path, policy(tables=RIDERS))
+
+    def lost() -> list[Fraction]:
+        return [desk.ledger.spent("rider_day", None, (day(n), day(n))).epsilon for n in range(4, 12)]
+
+    days = desk.session().sql(BY_DAY.format(3)).run(epsilon="0.5")
+    more = desk.session().sql(BY_DAY.format(5)).run(epsilon="0.5")
+    assert lost() == [0, 0] + [HALF] * 5 + [0]
+    assert "3 stored days, cost 0; drawn: 2026-01-06 … 2026-01-07" in more.notes
+    assert rows_of(more, {day(8), day(9), day(10)}) == list(days.rows)
+    alone = SUM.replace("day >= DATE '2026-01-08'", "day = DATE '2026-01-09'")
+    assert [row[1] for row in desk.session().sql(alone).run(epsilon="0.5").rows] == [
+        row[2] for row in days.rows if row[0] == day(9)
+    ]
+    found = desk.session().sql(SUM).run(epsilon="0.0625")
+    sums = [sum(row[2] for row in days.rows if row[1] == station) for station in (1, 2)]  # type: ignore[misc]
+    for row, total in zip(found.rows, sums, strict=True):  # halves are rounded where they are shown
+        assert abs(row[1] - total) <= 2  # type: ignore[operator]
+    assert lost() == [0, 0] + [HALF] * 5 + [0]
+    assert any(note.startswith("sum of 3 stored days, ± ") for note in found.notes)
+    riders = "SELECT day, COUNT(DISTINCT rider) AS n FROM trips WHERE day >= DATE '2026-01-0{}' GROUP BY day"
+    for n in (9, 8):
+        desk.session().sql(riders.format(n)).run(epsilon="0.25")
+    assert lost() == [0, 0, HALF, HALF] + [HALF + QUARTER] * 3 + [0]

@@ -155,9 +155,11 @@ def test_the_command_line_and_the_shell_tell_it(
         return "".join(capsys.readouterr()).count("measured by an older dpsql")
 
     assert told("budget", policy) == 0  # before the first run nobody knows of what version they are
+    assert told("policy", "check", policy) == told("policy", "check", policy) == 1  # looking changes nothing
     query = ("query", policy, make.TILLS, "--analyst", "ana", *asked)
     assert [told(*query), told(*query)] == [1, 0]
     comment = f"/* dpsql: {', '.join(f'{name}={value}' for name, value in old.account.asked.items())} */"
     shell = ("shell", policy, "--analyst", "ben", "-c", f"{comment} {make.TILLS}")
     assert [told(*shell), told(*shell)] == [1, 0]
     assert told("budget", policy) == told("budget", policy) == 1
+    assert told("policy", "check", policy) == 0  # since the first run analysts are told

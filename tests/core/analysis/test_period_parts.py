@@ -11,6 +11,7 @@ from dpsql.core.analysis.period_parts import period_parts, row_scan
 from dpsql.core.ir.nodes import BoundContributions, Join, JoinKind, Scan, keyed_by
 from dpsql.core.ir.periods import Closed, words
 from tests.support.growing_town import Town, town_policy
+from tests.support.rider_town import RiderTown, rider_policy
 
 EACH = "budgets: {each_period: {epsilon: 1000, delta: 1e-3}}"
 
@@ -79,10 +80,26 @@ def test_nor_do_releases_of_limited_ids_or_private_keys() -> None:
     """Found of the node alone: what another row does decides there what a row counts for."""
     (planned,) = town().plan("SELECT day, COUNT(*) FROM trips GROUP BY day").releases
     node = planned.measured.node
-    assert period_parts(node) is not None
-    assert period_parts(replace(node, threshold=0)) is None
-    limited = BoundContributions(node.input, node.keys[0], node.keys, rows=1)
-    assert period_parts(replace(node, input=limited)) is None
+    assert period_parts(node, {}) is not None
+    assert period_parts(replace(node, threshold=0), {}) is None
+    scan = keyed_by(node).input
+    assert isinstance(scan, Scan)
+    for id_ in scan.columns:
+        limited = replace(node, input=BoundContributions(node.input, id_, node.keys, rows=1))
+        for ids, apart in (({}, False), ({"trips": "rider of each day"}, False), ({"trips": id_.name}, True)):
+            assert (period_parts(limited, ids) is not None) == apart  # what the policy calls an id in one period, alone
+        assert period_parts(limited, {"stations": id_.name}) is None
+        assert period_parts(replace(limited, threshold=0), {"trips": id_.name}) is None
+
+
+@pytest.mark.parametrize(("per", "found"), [(True, ["2026-01-05", "2026-01-06", "2026-01-07"]), (False, None)])
+def test_a_limit_of_one_riders_day_is_of_one_day(per: bool, found: list[str] | None) -> None:
+    of = RiderTown(rider_policy(per, limit=2))
+    (planned,) = of.plan("SELECT day, station, COUNT(*), COUNT(DISTINCT rider) FROM trips GROUP BY ALL").releases
+    split = planned.measured.parts
+    assert isinstance(planned.measured.node.input, BoundContributions)
+    assert (None if split is None else [words(p.days) for p in split.parts]) == found
+    of.close()
 
 
 def test_nor_do_rows_that_another_scan_of_them_decides() -> None:

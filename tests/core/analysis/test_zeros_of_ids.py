@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dpsql.api.connection import Connection
+from dpsql.core.ir.nodes import Scan
 from dpsql.core.release.noisy import exact_totals
 from tests.support.checklist_clinic import DELTA, POLICY, Clinic
+from tests.support.planning import derived, policy
 
 SENSORS = (
     POLICY.partition("  patients:")[0]
@@ -54,3 +56,12 @@ def test_probe_one_row_per_id_is_still_known(sensors: Connection) -> None:
     sql = "SELECT COUNT(*) FROM (SELECT id, MAX(x) AS x FROM sensors GROUP BY id) AS q"
     (release,) = sensors.sql(sql).plan(epsilon=1, delta=DELTA).releases
     assert [m.sensitivity.linf for m in release.measured.measurements] == [1]
+
+
+@pytest.mark.parametrize(("type_", "decided"), [("double", 0), ("bigint", 1)])
+def test_probe_two_forms_of_an_id_decide_nothing(type_: str, decided: int) -> None:
+    tables = (
+        f"sensors:\n  unit: {{column: id}}\n  columns: {{id: {{type: {type_}, nullable: false}}, x: {{type: integer}}}}"
+    )
+    (scan,) = (t.fact for t in derived("SELECT x FROM sensors", policy(tables)).walk() if isinstance(t.node, Scan))
+    assert len(scan.by_id) == decided

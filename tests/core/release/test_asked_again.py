@@ -15,8 +15,8 @@ from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.printing.shapes.release_statement import Statement, number
 from dpsql.core.release.drawing import EngineAsk, NoiseDraws, drawn
 from dpsql.diagnostics.errors import EngineError
-from dpsql.engines.fake import FakeEngine
 from tests.core.release.test_two_questions import CHARGED, Doing, Twice, of
+from tests.support.fake_engine import FakeEngine
 
 AGAIN = Statement("SELECT pg_temp.f()", (0,), "direct", functions=(("f", "CREATE FUNCTION pg_temp.f()"),))
 FAILS = Statement("SELECT fails", (0,), "direct", again=AGAIN)

@@ -12,8 +12,8 @@ from dpsql.core.ledger.ledger import Caps, Entry
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.backends import ExactBackend
 from dpsql.core.release.noisy import draw_release
-from dpsql.engines.fake import FakeEngine
 from dpsql.planner.plan import Plan
+from tests.support.fake_engine import FakeEngine
 from tests.support.planning import planned, policy
 
 POLICY = policy(

@@ -23,8 +23,8 @@ from dpsql.core.printing.shapes.release_statement import Statement, number
 from dpsql.core.privacy_loss import PrivacyLoss, compose
 from dpsql.core.release.drawing import TOTAL_CAP, EngineAsk, NoiseDraws, Noisy, drawn
 from dpsql.diagnostics.errors import EngineError
-from dpsql.engines.fake import FakeEngine
 from tests.support.canary import CANARY
+from tests.support.fake_engine import FakeEngine
 
 ONE = Sensitivity(1, 1, Fraction(1), 1)
 HOW_MANY = Statement("SELECT COUNT(*) FROM t", (0,), "direct")

@@ -192,7 +192,7 @@ BY_CITY = "SELECT city, COUNT(*) AS n, AVG(age) AS age FROM members GROUP BY cit
 def test_bars_with_error_bars(con: dpsql.Connection) -> None:
     answer = con.sql(BY_CITY).run()
     ax = answer.plot(y="n")
-    assert ax.get_ylabel() == "n" and ax.get_xlabel() == "city"
+    assert ax.get_ylabel() == "n" and ax.get_xlabel() == "city" and ax.get_title() == "n by city, ± at 95 %"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["Bonn", "Lyon", "Oslo"]
     assert [bar.get_height() for bar in ax.patches] == [row[1] for row in answer]
     (container,) = [c for c in ax.containers if hasattr(c, "errorbar") and c.errorbar is not None]
@@ -214,6 +214,7 @@ def test_computed_numbers_have_error_bars_where_they_have_intervals(con: dpsql.C
     assert around[0] is not None and around[2] is None
     assert answer.gaps(level)[2] == {"r": "denominator may be 0"}
     ax = answer.plot(kind=kind, level=level)
+    assert ax.get_title().startswith("r by city, ± at")
     (container,) = [c for c in ax.containers if hasattr(c, "errorbar") and c.errorbar] or ax.containers
     (lines,) = getattr(container, "errorbar", container).lines[2]
     drawn = [tuple(segment[:, 1]) for segment in lines.get_segments() if len(segment)]
@@ -225,6 +226,7 @@ def test_computed_numbers_have_error_bars_where_they_have_intervals(con: dpsql.C
 def test_several_measures_are_drawn_one_below_the_other(con: dpsql.Connection) -> None:
     first, second = con.execute(BY_CITY).plot()
     assert (first.get_ylabel(), second.get_ylabel()) == ("n", "age") and first.figure is second.figure
+    assert (first.get_title(), second.get_title()) == ("n, age by city, ± at 95 %", "")
 
 
 def test_points_where_the_key_is_a_number_or_a_date(con: dpsql.Connection, pyplot: object) -> None:
@@ -234,35 +236,6 @@ def test_points_where_the_key_is_a_number_or_a_date(con: dpsql.Connection, pyplo
     assert con.execute(sql).plot(kind="bar").patches
     sql = "SELECT DATE_TRUNC('month', joined) AS month, COUNT(*) AS n FROM members GROUP BY 1 ORDER BY 1"
     assert not con.execute(sql).plot().patches
-
-
-@pytest.mark.usefixtures("pyplot")
-def test_quantiles_around_a_median_are_boxes(con: dpsql.Connection) -> None:
-    """In the order of their p, whatever the order of the columns; and a group whose numbers are NULL has none."""
-    listed = ", ".join(f"QUANTILE_CONT(age, {p}) AS p{round(100 * p)}" for p in (0.95, 0.25, 0.5, 0.05, 0.75))
-    answer = con.execute(f"SELECT city, {listed}, COUNT(*) AS n FROM members GROUP BY city ORDER BY city")
-    box, bars = answer.plot()
-    assert (box.get_ylabel(), bars.get_ylabel(), bars.get_xlabel()) == ("age", "n", "city")
-    assert box.get_title() == "line p50 · box p25 to p75 · whiskers p5 to p95" and not box.patches
-    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer]
-    middles = [line.get_ydata()[0] for line in box.lines if len(line.get_xdata()) == 2 and line.get_ydata()[0] ==
-               line.get_ydata()[1]]  # fmt: skip
-    for row in rows:
-        assert {row["p5"], row["p50"], row["p95"]} <= set(middles)
-    box.figure.canvas.draw()
-    assert len(answer.plot(kind="bar")) == 6 and answer.plot("p50").patches
-    assert len(answer.plot(["p25", "p75"])) == 2, "no median"
-    three = con.execute(
-        "SELECT QUANTILE_CONT(age, 0.1) AS a, MEDIAN(age) AS b, QUANTILE_CONT(age, 0.9) AS c FROM members"
-    )
-    assert three.plot().get_title() == "line p50 · box p10 to p90"
-    others = con.execute(
-        "SELECT QUANTILE_CONT(age, 0.1) AS a, MEDIAN(age) AS b, QUANTILE_CONT(fee, 0.9) AS c FROM members"
-    )
-    assert len(others.plot()) == 3
-    three_of_none = "SELECT QUANTILE_CONT(age, 0.1) AS a, MEDIAN(age) AS b, QUANTILE_CONT(age, 0.9) AS c"
-    none = con.execute(f"{three_of_none} FROM members WHERE FALSE")
-    none.plot().figure.canvas.draw()
 
 
 @pytest.mark.usefixtures("pyplot")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import answer, cookbook, found_limits, recording
+from docs import answer, cookbook, recording
 
 
 @pytest.mark.processes
@@ -50,18 +50,6 @@ def test_the_picture_of_an_answer_holds_the_question_and_a_change_is_noticed() -
     first, _ = answer.numbers(kept)[0]
     assert answer.without_noise(kept.replace(f">{first:,g}<", ">1<")) == answer.without_noise(kept)
     assert answer.without_noise(kept.replace("spent ε 0.5", "spent ε 0.4")) != answer.without_noise(kept)
-
-
-def test_the_picture_of_a_found_limit_has_the_words_of_the_program(tmp_path: Path) -> None:
-    """Its numbers are noisy, or follow noisy ones."""
-
-    def words(path: Path) -> list[str]:
-        texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
-        return [text for text in texts if not re.fullmatch(r"[-\d.]+[kMG]?|limit of .* found: .*", text)]
-
-    found_limits.draw(tmp_path / "again.svg")
-    kept = words(found_limits.TARGET)
-    assert words(tmp_path / "again.svg") == kept and len(kept) == 8, "run `python -m docs.found_limits`"
 
 
 def test_the_cookbook_asks_forty_questions_that_are_answered(tmp_path: Path) -> None:

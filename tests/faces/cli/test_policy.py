@@ -47,6 +47,24 @@ def test_what_a_valid_policy_leaves_open_is_told(dpsql: Call, clinic: Clinic) ->
     assert done.status == 0 and "DP007" not in done.err
 
 
+def test_what_a_new_version_changes_is_told_with_what_to_do(
+    dpsql: Call, clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is asked for; test_version_0_1.py has a ledger of an older version, which tells by itself."""
+    assert "has changed" not in dpsql("policy", "check", clinic.policy).out
+    asked = ("policy", "check", clinic.policy, "--since", "0.1")
+    assert "intervals:" not in dpsql(*asked).out  # nobody has more than the limits
+    clinic.change("{rows: 12, nobody_has_more: true}", "40")
+    monkeypatch.setattr(duckdb, "__version__", "1.4.1")
+    done = dpsql(*asked)
+    assert done.status == 0 and "since 0.1 has changed, for this policy:" in done.out
+    found = re.findall(r"^  (\w[\w ]*): .*\n    do: (.+)$", done.out, re.MULTILINE)
+    assert [what for what, _ in found] == ["intervals", "failures", "engine"] and all(to_do for _, to_do in found)
+    assert "visits" in done.out and "pip install 'duckdb>=2.0.1,<2.1'" in done.out
+    done = dpsql("policy", "check", clinic.policy, "--since", "0.0")
+    assert done.status != 0 and done.codes == {"DP903"} and "--since 0.1" in done.err
+
+
 def test_what_auto_would_find_is_told(dpsql: Call, clinic: Clinic) -> None:
     """Where a policy says nothing of searches: a limit of 16 rows or more, and numbers without bounds."""
     clinic.change("{rows: 12, nobody_has_more: true}", "40")

@@ -271,20 +271,6 @@ def test_where_no_answer_goes(dpsql: Call, clinic: Clinic, behind: str, code: st
     assert done.codes == {code} and not clinic.ledger.exists()  # nothing was paid for
 
 
-def test_an_answer_is_crossed_and_costs_what_it_costs(dpsql: Call, clinic: Clinic) -> None:
-    done = dpsql("shell", clinic.policy, stdin=f"{BOTH} \\crosstabview smoker region\n\\crosstabview\n".encode())
-    assert done.status == 0, done.err
-    lines = done.out.splitlines()
-    assert [w.strip() for w in lines[0].split("|")] == ["smoker", "north", "south", "east", "west"]
-    assert [line.split("|")[0].strip() for line in lines[2:4]] == ["false", "true"] and "spent ε 0.5" in lines[4]
-    heads = [[w.strip() for w in line.split("|")] for line in lines]
-    assert ["region", "false", "true"] in heads[5:] and any("spent nothing" in line for line in lines[5:])
-    done = dpsql("shell", clinic.policy, stdin=f"{COUNT} AND false \\crosstabview\n".encode())
-    assert done.status != 0
-    done = dpsql("shell", clinic.policy, stdin=f"{COUNT} \\crosstabview\n\\budget\n".encode())
-    assert done.codes == {"DP903"}
-
-
 @pytest.mark.parametrize(
     ("typed", "same"),
     [

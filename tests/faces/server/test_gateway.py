@@ -258,6 +258,8 @@ def test_budgets_and_tables_are_relations(server: Served) -> None:
     tables = server.ask("SELECT table_name, column_name FROM dpsql.tables WHERE declared LIKE '%bounds%'").rows
     assert tables == [("orders", "amount")]
     assert server.ask("SELECT COUNT(*) AS n FROM dpsql.history", login=Login("new", "new")).rows == [(0,)]
+    said = "/* dpsql: epsilon=0.1 */"  # as dbt writes it before all that it asks
+    assert server.ask(f"{said}\nSELECT COUNT(*) AS n FROM dpsql.history", login=Login("new", "new")).rows == [(0,)]
 
 
 def test_explain_says_what_a_run_would_cost(server: Served, shop: Shop) -> None:

@@ -45,9 +45,11 @@ class MemoryAnswers:
             self._marks[name] = {a.id: a.made_at for stored in self._answers.values() for a in stored}
             return True
 
-    def before(self, name: str) -> Mapping[str, datetime]:
+    def before(self, name: str, *, or_all: bool = False) -> Mapping[str, datetime]:
         """See `AnswerStore.before`."""
-        return self._marks.get(name, {})
+        with self._lock:
+            every = {a.id: a.made_at for stored in self._answers.values() for a in stored} if or_all else {}
+            return self._marks.get(name, every)
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`: all names at once, so that nobody waits for somebody who waits for him."""

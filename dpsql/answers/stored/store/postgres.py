@@ -18,7 +18,7 @@ from datetime import datetime
 
 from dpsql.answers.stored.store.refusals import kept_waiting, unusable
 from dpsql.answers.stored.store.store import Result
-from dpsql.answers.stored.store.stored_rows import COLUMNS, MARKS, answer_of, row_of, row_of_mark
+from dpsql.answers.stored.store.stored_rows import BEHIND_ALL, COLUMNS, MARKS, answer_of, row_of, row_of_mark
 from dpsql.core.ledger.postgres_server import LedgerConnection, LedgerServer, StillLocked, UnknownOutcome
 from dpsql.core.ledger.released import StoredAnswer
 
@@ -26,8 +26,8 @@ _FIND = f"SELECT {COLUMNS} FROM dpsql.answers WHERE address = ANY(%s) ORDER BY n
 _ADD = f"INSERT INTO dpsql.answers ({COLUMNS}) VALUES ({', '.join(['%s'] * 10)})"
 
 _BEFORE = (
-    "SELECT id, made_at FROM dpsql.answers WHERE number < (SELECT number FROM dpsql.answers WHERE id = %s) "
-    "AND NOT starts_with(id, %s) ORDER BY number"
+    "SELECT id, made_at FROM dpsql.answers WHERE number < "
+    "COALESCE((SELECT number FROM dpsql.answers WHERE id = %s), %s) AND NOT starts_with(id, %s) ORDER BY number"
 )
 
 
@@ -70,9 +70,10 @@ class PostgresAnswers:
         self._marked.add(name)
         return written > 0
 
-    def before(self, name: str) -> Mapping[str, datetime]:
+    def before(self, name: str, *, or_all: bool = False) -> Mapping[str, datetime]:
         """See `AnswerStore.before`."""
-        rows = self._server.read(lambda session: session.rows(_BEFORE, (MARKS + name, MARKS)))
+        asked = (MARKS + name, BEHIND_ALL if or_all else 0, MARKS)
+        rows = self._server.read(lambda session: session.rows(_BEFORE, asked))
         return {found: datetime.fromisoformat(made_at) for found, made_at in rows}
 
     def close(self) -> None:

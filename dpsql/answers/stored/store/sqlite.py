@@ -25,7 +25,7 @@ from typing import Literal
 from dpsql.answers.stored.store.locks import alone
 from dpsql.answers.stored.store.refusals import DAMAGED, DISK, unusable
 from dpsql.answers.stored.store.store import Result
-from dpsql.answers.stored.store.stored_rows import COLUMNS, MARKS, answer_of, row_of, row_of_mark
+from dpsql.answers.stored.store.stored_rows import BEHIND_ALL, COLUMNS, MARKS, answer_of, row_of, row_of_mark
 from dpsql.answers.stored.store.stored_text import plain
 from dpsql.core.ledger.files.plain_files import NOFOLLOW, located, oddity
 from dpsql.core.ledger.released import StoredAnswer
@@ -120,11 +120,11 @@ class SqliteAnswers:
         self._marked.add(name)
         return is_new
 
-    def before(self, name: str) -> Mapping[str, datetime]:
+    def before(self, name: str, *, or_all: bool = False) -> Mapping[str, datetime]:
         """See `AnswerStore.before`."""
         if not self.path.exists():
             return {}
-        return self._on_connection(lambda connection: _before(connection, name))
+        return self._on_connection(lambda connection: _before(connection, name, BEHIND_ALL if or_all else 0))
 
     def alone(self, names: Collection[str], action: Callable[[], Result]) -> Result:
         """See `AnswerStore.alone`."""
@@ -253,10 +253,10 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[str, ...]]) -> 
     return True
 
 
-def _before(connection: sqlite3.Connection, name: str) -> dict[str, datetime]:
+def _before(connection: sqlite3.Connection, name: str, without: int) -> dict[str, datetime]:
     rows = connection.execute(
-        "SELECT id, made_at FROM answers WHERE number < (SELECT number FROM answers WHERE id = ?) "
+        "SELECT id, made_at FROM answers WHERE number < COALESCE((SELECT number FROM answers WHERE id = ?), ?) "
         "AND substr(id, 1, ?) <> ? ORDER BY number",
-        (MARKS + name, len(MARKS), MARKS),
+        (MARKS + name, without, len(MARKS), MARKS),
     )
     return {found: datetime.fromisoformat(made_at) for found, made_at in rows.fetchall()}

@@ -35,8 +35,8 @@ class AnswerStore(Protocol):
         """
         ...
 
-    def before(self, name: str) -> Mapping[str, datetime]:
-        """Id → when it was made, of every answer that was stored before the line of this name; none without the line.
+    def before(self, name: str, *, or_all: bool = False) -> Mapping[str, datetime]:
+        """Id → when it was made, of every answer that was stored before the line of this name; without it none, or all.
 
         Raises CannotOpen (DP407).
         """

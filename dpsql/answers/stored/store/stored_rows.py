@@ -46,6 +46,8 @@ def row_of(a: StoredAnswer) -> tuple[str, ...]:
 
 MARKS = "mark: "
 """How the addresses of lines begin that are no answers; those of answers are hashes."""
+BEHIND_ALL = 2**62
+"""The number of no row: it is behind all of them."""
 
 
 def row_of_mark(name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ tests/core/ledger/test_ledger_contract.py, tests/core/ledger/test_regions.py (ag
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -19,6 +20,7 @@ from dpsql.core.privacy_loss import GRID, NO_LOSS, PrivacyLoss
 
 Parts = tuple[int, int, int]
 """ε, δ and ρ, in 1/GRID."""
+Stretch = tuple[int, int, Parts]
 
 
 class LossSums:
@@ -47,32 +49,38 @@ class LossSums:
 
     def add(self, region: Region, most: Parts) -> None:
         """Count an entry that loses this by period. most: in its dearest one."""
-        self._charged = _plus(self._charged, most)
-        for span in region:
-            start, stop = span.bounds
-            parts = most if len(region) == 1 else parts_of(span.loss)
-            epsilon, delta, rho = parts
-            for day, sign in ((start, 1), (stop, -1)):
-                if day < END:
-                    step = self._steps.get(day)
-                    if step is None:
-                        step = self._steps[day] = [0, 0, 0]
-                        self._cut(day)
-                    step[0] += sign * epsilon
-                    step[1] += sign * delta
-                    step[2] += sign * rho
-            for run, part in zip(self._runs or (), parts, strict=False):
-                if part:
-                    for at in range(bisect_left(self._cuts, start), bisect_left(self._cuts, stop)):
-                        run[at] += part
+        self.add_stretches(stretches_of(region, most), most)
 
-    def _cut(self, day: int) -> None:
+    def add_stretches(self, stretches: Sequence[Stretch], most: Parts) -> None:
+        """The same, for several accounts that count it."""
+        self._charged = _plus(self._charged, most)
+        steps = self._steps
+        for start, stop, (epsilon, delta, rho) in stretches:
+            step = steps.get(start) or self._cut(start)
+            step[0] += epsilon
+            step[1] += delta
+            step[2] += rho
+            if stop < END:
+                step = steps.get(stop) or self._cut(stop)
+                step[0] -= epsilon
+                step[1] -= delta
+                step[2] -= rho
+            if self._runs is not None:
+                first, behind = bisect_left(self._cuts, start), bisect_left(self._cuts, stop)
+                for run, part in zip(self._runs, (epsilon, delta, rho), strict=True):
+                    if part:
+                        for at in range(first, behind):
+                            run[at] += part
+
+    def _cut(self, day: int) -> list[int]:
         """A sum changes on one more day: by nothing yet."""
+        step = self._steps[day] = [0, 0, 0]
         if self._runs is not None:
             at = bisect_left(self._cuts, day)
             self._cuts.insert(at, day)
             for run in self._runs:
                 run.insert(at, run[at - 1] if at else 0)
+        return step
 
     def _summed(self) -> tuple[list[int], list[int], list[int]]:
         if self._runs is None:
@@ -120,6 +128,13 @@ class LossSums:
     def charged(self) -> PrivacyLoss:
         """The sum over entries of what each loses in its dearest period."""
         return _loss(self._charged)
+
+
+def stretches_of(region: Region, most: Parts) -> list[Stretch]:
+    """First day and the one behind the last of each of its spans, and what they lose. most: in the dearest one."""
+    if len(region) == 1:
+        return [(*region[0].bounds, most)]
+    return [(*span.bounds, parts_of(span.loss)) for span in region]
 
 
 def parts_of(loss: PrivacyLoss) -> Parts:

@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal[
     "variables", "parameters",
 ]  # fmt: skip
 """How a value is read, by config.py from TOML and by check_settings.py from the command line."""
-OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif", "junit", "gitlab"]
+OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif", "gitlab"]
 """The names of dpsql/faces/check/report/formats."""
 MOST_JOBS: Final = 1024
 

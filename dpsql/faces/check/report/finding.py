@@ -25,7 +25,7 @@ class Report:
     """The result of one run: findings in order of files and places, how much was read, and what could not be read.
 
     `known`: how many findings a baseline holds, which are not among `findings`. `names` are the files that were read,
-    in order, as the user knows them: those without findings, too (the junit format shows them as passed).
+    in order, as the user knows them: those without findings, too.
     """
 
     findings: tuple[Finding, ...]

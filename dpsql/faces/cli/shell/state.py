@@ -28,7 +28,7 @@ class Shell:
     that are shown. fresh: queries pay for new noise. yes: nothing is asked. confirm: how it is asked. last: what
     ran last. query: the last one that was no SET, RESET or SHOW. feed: the input that is being read. depth: how
     many files are open within one another. done: it is to be left. edit: what the next prompt begins with.
-    crossed: the columns by which the answer is to be crossed; None: it is shown as it is. notes: of the last answer.
+    notes: of the last answer.
     """
 
     connection: Connection
@@ -49,7 +49,6 @@ class Shell:
     depth: int = 0
     done: bool = False
     edit: str = ""
-    crossed: list[str] | None = None
     notes: Sequence[Note] = ()
     confirm: Callable[[str], bool] | None = None
 

@@ -86,7 +86,7 @@ def missing_of(
     return tuple(
         Shortfall.OTHERS
         if others
-        else _told(_by_limits(c, node.input, limits, is_counted), release.inputs[0])
+        else _by_limits(c, node.input, limits, is_counted)
         | below
         | _by_inner_limits(c, release.inputs[0], table)
         | _by_found_bounds(c, clips)
@@ -157,13 +157,6 @@ def _by_limits(c: Component, bounding: object, limits: Contribution, is_counted:
             return Shortfall.TOLD
         cut = cut or not b.spare_rows
     return Shortfall.SOME if cut else Shortfall.NOTHING
-
-
-def _told(found: Shortfall, rows: Tagged[Facts]) -> Shortfall:
-    """A search counts rows that depend on another number with a draw of its own: these are not those of the answer."""
-    if found is Shortfall.TOLD and any(isinstance(t.node, Release) for t in rows.walk()):
-        return Shortfall.SOME
-    return found
 
 
 def _by_found_bounds(c: Component, clips: Collection[Call]) -> Shortfall:

@@ -1,9 +1,9 @@
-"""What a search tells beside the limit: its octaves, how much lies above the limit, and totals against other limits.
+"""What a search tells beside the limit: its octaves, and how much lies above the limit.
 
 All of it is computed from released counts. How sure it is rests on one event, whose probability is at least the level:
 no sum of counts from any key upwards is off by more than w. (Lévy's inequality: for independent symmetric Zᵢ,
 P(some |Z_j + … + Z_n| > w) ≤ 2·P(|Z_1 + … + Z_n| > w).) Since it speaks of all keys at once, the limit may be chosen
-by the same counts; and a sum of counts with weights that rise from 0 to a is off by at most w·a, whatever they are.
+by the same counts.
 """
 
 from __future__ import annotations
@@ -49,16 +49,6 @@ class FoundLimit:
     limit: Number | tuple[Number, Number] | None
     beyond: tuple[int, int] | None
     octaves: tuple[Octave, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTotal:
-    """What all units have together if each is cut at `bound`: about so much, and from low to high. In integer units."""
-
-    bound: int
-    low: int
-    about: int
-    high: int
 
 
 def bounds(found: Sequence[SearchResult], level: Fraction = LEVEL) -> tuple[FoundLimit, ...]:
@@ -153,35 +143,6 @@ def beyond(octaves: Octaves, limit: int | tuple[int, int], level: Fraction = LEV
     # Within an octave that the limit lies in, nobody knows: half of it, ± the other half.
     least, most = _beyond(octaves, limit), _beyond(octaves, limit, partly=True)
     return max(0, _rounded((least + most) // 2, octaves)), -(-(width + abs(most - least)) // octaves.weight)
-
-
-def totals(octaves: Octaves, level: Fraction = LEVEL) -> tuple[FoundTotal, ...]:
-    """For each octave's end as the limit, what is left of all totals: what asking with each of them would tell.
-
-    The intervals hold all together. A unit in an octave counts from its low end to its high end, and fully cut if it
-    lies above the bound; w·bound is what noise can do (see above). What is left rises with the bound, and never faster
-    than the bound: each interval is narrowed by its neighbours'.
-    """
-    ends = [octaves.ends(key) for key in octaves.keys]
-    off, seen = _off(octaves, level), octaves.seen
-    tops = [high for _, high in ends]
-    low, about, high = [], [], []
-    for top in tops:
-        low.append(sum(n * min(a + 1, top) for n, (a, _) in zip(octaves.counts, ends, strict=True)) - off * top)
-        high.append(sum(n * min(b, top) for n, (_, b) in zip(octaves.counts, ends, strict=True)) + off * top)
-        about.append(sum(n * min(sum(octaves.ends(key)), 2 * top) for key, n in seen.items()) // 2)
-    for i in range(1, len(tops)):
-        low[i] = max(low[i], low[i - 1])
-        high[i] = min(high[i], -(-high[i - 1] * tops[i] // tops[i - 1]))
-    for i in range(len(tops) - 1, 0, -1):
-        low[i - 1] = max(low[i - 1], low[i] * tops[i - 1] // tops[i])
-        high[i - 1] = min(high[i - 1], high[i])
-    found = []
-    for top, *numbers in zip(tops, low, about, high, strict=True):
-        least, middle, most = (max(0, n) // octaves.weight for n in numbers)
-        most = max(least, most)
-        found.append(FoundTotal(top, least, min(max(middle, least), most), most))
-    return tuple(found)
 
 
 def in_sql(number: int, octaves: Octaves) -> Number:

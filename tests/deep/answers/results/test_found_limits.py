@@ -1,29 +1,14 @@
-"""Answers whose limits were found: they list what the limits were read from, and draw it.
+"""Answers whose limits were found: they list what the limits were read from.
 
 ε is so large that a noisy count differs from the true one with a probability below 1e-12.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib as mpl
-import pytest
-
 from dpsql.api.connection import Connection
-from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.postprocessing.searches.told import Octave
 
 ASKED = "SELECT COUNT(*) AS n FROM visits"
-
-
-@pytest.fixture(autouse=True)
-def pyplot() -> Iterator[None]:
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    yield
-    pyplot.close("all")
 
 
 def test_bounds_and_coverage(shared: Connection) -> None:
@@ -41,20 +26,3 @@ def test_bounds_and_coverage(shared: Connection) -> None:
     assert row.what == "COUNT(DISTINCT hours)"
     (age,) = shared.sql("SELECT SUM(age) AS s FROM members").run(epsilon=400).bounds or [None]
     assert age is None, "nothing was searched"
-
-
-def test_the_picture(shared: Connection) -> None:
-    answer = shared.sql(ASKED).run(epsilon=400, limits="search")
-    counts, linear, log = answer.plot("bound")
-    assert [bar.get_height() for bar in counts.patches] == [0, 0, 0, 1000, 0, 0, 0, 0]
-    assert linear.get_title() and log.get_yscale() == "log"
-    assert answer.plot(y="n").get_ylabel() == "n"
-    with pytest.raises(Rejected, match="do not fit"):
-        answer.plot("bound", ax=log)
-    with pytest.raises(Rejected, match="no limit of this answer was searched"):
-        shared.sql("SELECT COUNT(*) AS n FROM members").run(epsilon=4).plot("bound")
-
-
-def test_a_column_of_that_name_is_meant(shared: Connection) -> None:
-    answer = shared.sql("SELECT COUNT(*) AS bound FROM visits").run(epsilon=400, limits="search")
-    assert answer.plot("bound").get_ylabel() == "bound"

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from dpsql.answers.stored import day_numbers
+from dpsql.answers.stored.address import Addresses
 from dpsql.core.analysis import period_parts
 from dpsql.core.analysis.period_parts import PeriodPart, PeriodParts
 from dpsql.core.ir.periods import DAY, Closed
@@ -31,6 +32,8 @@ from dpsql.planner.plan import Plan
 from dpsql.service.stages_of_a_run import StagesOfARun
 from tests.service.test_budgets_by_period import Desk, day, policy
 from tests.support.growing_town import DAYS, LAST, Town, condition, reads, some_trips, town_policy, trip
+from tests.support.rider_town import DAYS as RIDER_DAYS
+from tests.support.rider_town import RiderTown, Row, rider_policy
 
 EACH = "budgets: {each_period: {epsilon: 1000, delta: 1e-3}}"
 
@@ -107,7 +110,7 @@ def shifted(found: PeriodParts | None) -> PeriodParts | None:
 
 def test_parts_of_other_days_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     true = period_parts.period_parts
-    monkeypatch.setattr(measurement, "period_parts", lambda node: shifted(true(node)))
+    monkeypatch.setattr(measurement, "period_parts", lambda node, ids: shifted(true(node, ids)))
     assert moved(range(4), towns("day"))[0] > 20
 
 
@@ -117,6 +120,82 @@ def test_so_is_a_key_that_is_taken_for_another_one(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(period_parts, "last_of", lambda subject, column: lambda at: max(at, first))
     wrong, *_ = moved(range(10), towns("day"))
     assert wrong > 0
+
+
+# --- the same of one rider's day, whose limits look at the rows of one day alone --------------------------------------
+
+RIDDEN = (
+    "SELECT day, station, COUNT(*), COUNT(DISTINCT rider) FROM trips GROUP BY ALL",
+    "SELECT day, COUNT(*), SUM(CLIP(station, 1, 2)) FROM trips WHERE station < 3 GROUP BY day",
+    "SELECT on_day, SUM(km), AVG(km) FROM walks GROUP BY on_day",
+    "SELECT date_trunc('week', on_day) AS w, COUNT(*) FROM walks GROUP BY w",
+)
+
+
+def of_riders(per: bool, limit: int, ids: dict[str, str] | None = None) -> tuple[int, int, int]:
+    """Of how many (part, rider's day outside of its days) a number moves, how many there are, and how many move inside.
+
+    ids: the columns that are taken for ids in one period, in place of the policy's.
+    """
+    town, wrong, outside, inside = RiderTown(rider_policy(per, limit=limit)), 0, 0, 0
+    for at, sql in enumerate(RIDDEN):
+        (planned,) = (plan := town.plan(sql)).releases
+        split = period_parts.period_parts(planned.measured.node, planned.measured.ids if ids is None else ids)
+        assert split is not None and (ids is not None or split == planned.measured.parts)
+        for seed in range(8):
+            draw = random.Random(seed)
+            rows = [[(draw.choice([1, 2, None]), draw.choice(RIDER_DAYS), draw.choice((1, 2, 3))) for _ in range(9)]
+                    for _ in "tw"]  # fmt: skip
+            neighbours = [rows, *([[r for r in part if r[:2] != (rider, each)] for part in rows]
+                                  for rider in (1, 2) for each in RIDER_DAYS)]  # fmt: skip
+            days = [(rider, each) for rider in (1, 2) for each in RIDER_DAYS]
+            for n, (trips, walks) in enumerate(neighbours):
+                town.put(1000 * at + 10 * seed + n, trips, walks)
+            first = town.integers(plan, 1000 * at + 10 * seed)[0]
+            for n, (_, each) in enumerate(days, 1):
+                found = town.integers(plan, 1000 * at + 10 * seed + n)[0]
+                changed = {k[split.place] for k in {*first, *found} if first.get(k) != found.get(k)}
+                for part in split.parts:
+                    differs = bool(changed & set(part.keys))
+                    if reads(part.days, each):
+                        inside += differs
+                    else:
+                        outside, wrong = outside + 1, wrong + differs
+    town.close()
+    return wrong, outside, inside
+
+
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")
+@pytest.mark.parametrize("limit", [1, 2])
+def test_no_riders_day_moves_a_number_of_another_day(limit: int) -> None:
+    wrong, outside, inside = of_riders(True, limit)
+    assert wrong == 0 and outside > 200 and inside > 60
+
+
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")
+def test_a_limit_of_all_of_a_riders_days_is_noticed() -> None:
+    """One day less lifts his others: where a rider is taken for an id in one period, parts read other days."""
+    assert of_riders(False, 1, {"trips": "rider", "walks": "rider"})[0] > 20
+
+
+@pytest.mark.filterwarnings("ignore::dpsql.diagnostics.errors.UtilityWarning")
+def test_a_riders_day_of_many_has_the_numbers_and_the_address_of_the_day_alone() -> None:
+    """Under limits, too; and a range that is added up has those of its days."""
+    town = RiderTown(rider_policy(limit=2))
+    trips: list[Row] = [(rider, each, station) for rider in (1, 2, 3) for each in RIDER_DAYS for station in (1, 1, 2)]
+    town.put(0, trips, [])
+    many = town.plan("SELECT day, station, COUNT(*), COUNT(station) FROM trips GROUP BY ALL")
+    alone = town.plan("SELECT station, COUNT(*), COUNT(station) FROM trips WHERE day = DATE '2026-01-06' GROUP BY ALL")
+    split = many.releases[0].measured.parts
+    assert split is not None
+    part = next(p for p in split.parts if p.days[0][0] == RIDER_DAYS[1])
+    base, days = Addresses(many, town.policy).of_part(0, part.days, part)
+    own = Addresses(alone, town.policy).of(0)
+    components = [each.releases[0].measured.node.components for each in (many, alone)]
+    assert [base.on(days, c) for c in components[0]] == [own.address(c) for c in components[1]]
+    of_many, of_one = (town.integers(plan, 0)[0] for plan in (many, alone))
+    assert {k[1:]: v for k, v in of_many.items() if k[0] == RIDER_DAYS[1]} == of_one and len(of_one) == 2
+    town.close()
 
 
 # --- what an account has seen, it has paid for ------------------------------------------------------------------------
@@ -227,8 +306,8 @@ def test_days_that_are_given_without_being_received_are_noticed(
 def test_so_are_ids_whose_price_is_of_other_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = period_parts.period_parts
 
-    def of_the_first(node: Any) -> PeriodParts | None:
-        found = true(node)
+    def of_the_first(node: Any, ids: Any) -> PeriodParts | None:
+        found = true(node, ids)
         first = None if found is None else found.parts[0].days
         return found and replace(found, parts=tuple(PeriodPart(first or (), p.keys, p.constant) for p in found.parts))
 

@@ -12,10 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
-from xml.etree import ElementTree
 
 import jsonschema
-import xmlschema
 
 HERE = Path(__file__).resolve().parent
 OFFICIAL = "c3b4bb2d6093897483348925aaa73af03b3e3f4bd4ca38cef26dcb4212a2682e"  # SHA-256 of OASIS's file, errata 01
@@ -84,25 +82,6 @@ def find(value: Any, key: str) -> list[Any]:
 
 
 @cache
-def junit_schema() -> xmlschema.XMLSchema:
-    return xmlschema.XMLSchema(HERE / "junit.xsd")
-
-
-def read_junit(text: str) -> ElementTree.Element:
-    """The suite, whose numbers are those of its cases."""
-    assert text.isascii()
-    tree = ElementTree.fromstring(text.encode())
-    junit_schema().validate(tree)
-    (suite,) = tree
-    cases = suite.findall("testcase")
-    for element in (tree, suite):
-        assert int(element.attrib["tests"]) == len(cases)
-        assert int(element.attrib["failures"]) == len(suite.findall("testcase/failure"))
-        assert int(element.attrib["errors"]) == len(suite.findall("testcase/error"))
-    return suite
-
-
-@cache
 def gitlab_schema() -> jsonschema.protocols.Validator:
     return jsonschema.Draft202012Validator(json.loads((HERE / "gitlab.schema.json").read_text(encoding="utf-8")))
 
@@ -154,7 +133,6 @@ def bytes_of(uri: str) -> bytes:
 READERS: dict[str, Callable[[str], Any]] = {
     "json": read_json,
     "sarif": read_sarif,
-    "junit": read_junit,
     "gitlab": read_gitlab,
     "github": read_github,
 }

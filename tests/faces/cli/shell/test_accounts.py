@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.core.privacy_loss import PrivacyLoss
 from dpsql.faces.cli.shell.commands.all_commands import run_command
 from dpsql.faces.cli.shell.commands.run_statement import cost, run_statement
-from dpsql.faces.cli.shell.commands.running import Cancelled
+from dpsql.faces.cli.shell.commands.running import Cancelled, left_words
 from dpsql.faces.cli.shell.input.items import InputPlace, Meta
 from dpsql.faces.cli.shell.start import confirmed
 from dpsql.faces.cli.shell.state import Shell
@@ -179,3 +181,19 @@ def test_the_line_of_a_question_ends(
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     assert confirmed("Run it?") is agreed
     assert capsys.readouterr().out == f"Run it? [y/N] {written}"
+
+
+@pytest.mark.parametrize(
+    ("price", "left", "words"),
+    [
+        (PrivacyLoss(Fraction("0.1")), PrivacyLoss(Fraction("0.499")), "ε 0.49"),
+        (PrivacyLoss(Fraction("0.499")), PrivacyLoss(Fraction("0.499")), "ε 0.499"),
+        (PrivacyLoss(Fraction(1, 3)), PrivacyLoss(Fraction(1, 3)), "ε 0.333334"),
+        (PrivacyLoss(rho=Fraction("1e-7")), PrivacyLoss(rho=Fraction("2e-7")), "ρ 0.0000002"),
+        (PrivacyLoss(Fraction("1e-9"), Fraction("1e-8")), PrivacyLoss(Fraction(1), Fraction("1e-8")), "ε 1.00 δ 1e-8"),
+    ],
+)
+def test_what_is_left_never_looks_less_than_a_price_that_fits(
+    price: PrivacyLoss, left: PrivacyLoss, words: str
+) -> None:
+    assert left_words(price, left) == words

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from dpsql.faces.check.report.finding import Report
-from dpsql.faces.check.report.formats import concise, full, github, gitlab, json, junit, sarif
+from dpsql.faces.check.report.formats import concise, full, github, gitlab, json, sarif
 
 Formatter: TypeAlias = Callable[[Report], str]
 
@@ -19,7 +19,6 @@ FORMATS: Final[dict[str, Formatter]] = {
     "json": json.render,
     "github": github.render,
     "sarif": sarif.render,
-    "junit": junit.render,
     "gitlab": gitlab.render,
 }
 """Name of `--output-format` → its function."""

@@ -28,9 +28,13 @@ _MOST: Final = 4
 """Things that are named in one line."""
 
 
-def check(file: str, data: bool) -> int:
+def check(file: str, data: bool, since: str | None = None) -> int:
     """Raises CannotOpen with every mistake; with `data`, also where policy and data disagree, or the ledger
-    cannot be used; with it a word, too, where policy and ledger say different budgets."""
+    cannot be used; with it a word, too, where policy and ledger say different budgets. since: the version that was
+    used before; without it the ledger tells. Raises Rejected DP903 for one that is none.
+    """
+    from dpsql.faces.cli.commands.policies.policy_upgrade import changes
+
     policy: Policy = understood(load_policy(file))
     told: list[str] = []
     if data:
@@ -38,7 +42,7 @@ def check(file: str, data: bool) -> int:
     if warnings := unsaid(policy):
         complain(warnings)
     print(f"{file}: {summary(policy)}" + (", and the data agrees" if data else ""))
-    for line in (*told, *_unasked(policy)):
+    for line in (*told, *_unasked(policy), *changes(policy, since)):
         print(line)
     return 0
 

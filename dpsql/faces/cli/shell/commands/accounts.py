@@ -82,6 +82,6 @@ def short(amount: Fraction) -> str:
     """Two decimals, rounded down; more where they would show nothing."""
     step = Decimal("0.01")
     if amount and amount < Fraction(1, 100):
-        return show_left(amount)
+        return show_left(amount, plain=True)
     shown = Decimal(int(amount * 100)) * step
     return str(shown.quantize(step, rounding=ROUND_FLOOR))

@@ -74,7 +74,6 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
     "Input": (
         Command(("\\g",), "[FILE]", "Run what was typed, or the last query; to a new file.", asking.go, 1, True),
         Command(("\\gx",), "[FILE]", "As \\g, one line for each value.", asking.go_expanded, 1, True),
-        Command(("\\crosstabview",), "[COLUMN …]", "As \\g: one column down, one across.", asking.go_crossed, 3),
         Command(("\\e", "\\edit"), "[FILE]", "Edit what was typed, the last query or a copy of FILE.", asking.edit),
         Command(("\\p", "\\print"), "", "Show what was typed, or the last query.", asking.show_pending, 0),
         Command(("\\r", "\\reset"), "", "Forget what was typed.", asking.reset, 0),

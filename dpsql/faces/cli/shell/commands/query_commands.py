@@ -17,7 +17,7 @@ from dpsql.faces.cli.shell.commands import batch_commands as batches
 from dpsql.faces.cli.shell.commands import run_statement as statements
 from dpsql.faces.cli.shell.commands import running
 from dpsql.faces.cli.shell.input.items import InputPlace
-from dpsql.faces.cli.shell.input.meta_words import unquoted, words
+from dpsql.faces.cli.shell.input.meta_words import words
 from dpsql.faces.cli.shell.output.output import TerminalOutput, open_new
 from dpsql.faces.cli.shell.output.pager import edited
 from dpsql.faces.cli.shell.state import Shell
@@ -66,15 +66,6 @@ def go_expanded(shell: Shell, arguments: list[str]) -> None:
         go(shell, arguments)
     finally:
         shell.looks = before
-
-
-def go_crossed(shell: Shell, arguments: list[str]) -> None:
-    """As `go`, the answer crossed by two of its columns."""
-    shell.crossed = [unquoted(word) for word in arguments]
-    try:
-        go(shell, [])
-    finally:
-        shell.crossed = None
 
 
 def _current(shell: Shell, before: tuple[str, InputPlace] | None) -> tuple[str, InputPlace]:

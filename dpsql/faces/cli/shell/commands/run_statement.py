@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Final
 
 from dpsql.answers.results.answer import Release
@@ -21,8 +20,6 @@ from dpsql.faces.cli.answer_text import (
     WITH_WIDTHS,
     Style,
     answer_text,
-    cells_text,
-    columns_and_cells,
     footer_of,
 )
 from dpsql.faces.cli.commands.queries.query import account_remark, left_after
@@ -42,7 +39,6 @@ from dpsql.faces.cli.shell.commands import (
 )
 from dpsql.faces.cli.shell.commands.running import Cancelled, agreed, left_for, left_words, located, percent, run
 from dpsql.faces.cli.shell.input.items import InputPlace
-from dpsql.faces.cli.shell.output import crosstab
 from dpsql.faces.cli.shell.output.output import line_width
 from dpsql.faces.cli.shell.state import Shell
 from dpsql.frontend.text.batch_statement import batch_statement
@@ -160,8 +156,6 @@ def _batch(shell: Shell, sql: str, place: InputPlace) -> Batch:
 def _query(shell: Shell, sql: str) -> None:
     try:
         plan = shell.connection.planned(WrittenQuery(sql, dialect=shell.dialect), shell.asked)
-        if shell.crossed is not None:
-            crosstab.places([column.name for column in plan.columns], shell.crossed)  # before anything is paid for
         against = shell.connection.warnings(plan, fresh=shell.fresh)
         _complain(against)
         may_run = agreed(shell, plan, bool(against))
@@ -186,16 +180,8 @@ def show(shell: Shell, release: Release) -> None:
     format = looks.format
     if looks.expanded and format in (Format.TABLE, Format.BOX, Format.UNALIGNED):
         format = Format.VERTICAL
-    if shell.crossed is None:
-        text = answer_text(release, format, style, level, out.stream)
-    else:
-        text = _crossed(shell, release, format, style, level)
-    if (
-        shell.crossed is None
-        and looks.expanded is None
-        and format in (Format.TABLE, Format.BOX)
-        and _too_wide(text, out.columns)
-    ):
+    text = answer_text(release, format, style, level, out.stream)
+    if looks.expanded is None and format in (Format.TABLE, Format.BOX) and _too_wide(text, out.columns):
         text = answer_text(release, Format.VERTICAL, style, level, out.stream) if release.rows else text
     remarks = tuple(r for r in (account_remark(shell.connection, shell.analyst),) if r)
     shell.notes = in_order((*remarks, *release.notes))
@@ -211,15 +197,6 @@ def show(shell: Shell, release: Release) -> None:
     out.write(text, looks.pager, below)
     if format not in FOR_PEOPLE and footer and not shell.quiet:
         exits.say(footer)
-
-
-def _crossed(shell: Shell, release: Release, format: Format, style: Style, level: Fraction) -> str:
-    """The answer by two of its columns, as a table for people."""
-    header, rows = columns_and_cells(release, style, level)
-    assert shell.crossed is not None
-    crossed = crosstab.crossed(header, rows, crosstab.places(release.columns, shell.crossed))
-    text = inert(cells_text(*crossed, format if format in WITH_WIDTHS else Format.TABLE, style))
-    return f"{text}\n" if text else ""
 
 
 def _too_wide(text: str, columns: int | None) -> bool:

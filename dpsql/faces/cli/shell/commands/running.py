@@ -10,7 +10,7 @@ from typing import Final
 
 from dpsql.answers.results.answer import Release
 from dpsql.api.session_statements import in_full
-from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.privacy_loss import PrivacyLoss, show_left, show_spent
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Error
 from dpsql.faces.cli import exits
@@ -45,8 +45,18 @@ def left_for(shell: Shell, plan: Plan) -> PrivacyLoss | None:
 
 
 def left_words(price: PrivacyLoss, left: PrivacyLoss) -> str:
-    """`ε 2.35`, in ρ where the price is."""
-    return f"ρ {accounts.short(left.rho)}" if price.rho else f"ε {accounts.short(left.epsilon)}"
+    """`ε 2.35`, in ρ where the price is; with δ where that is what the price takes most of. Never below what fits."""
+    parts = [("ρ", price.rho, left.rho) if price.rho else ("ε", price.epsilon, left.epsilon)]
+    if price.delta and left.delta and price.delta / left.delta >= accounts.share(price, left):
+        parts.append(("δ", price.delta, left.delta))
+    return " ".join(f"{sign} {_left(asked, rest, plain=sign != 'δ')}" for sign, asked, rest in parts)
+
+
+def _left(asked: Fraction, rest: Fraction, *, plain: bool) -> str:
+    for text in (accounts.short(rest) if plain else show_left(rest), show_left(rest, plain=plain)):
+        if not rest >= asked > Fraction(text):
+            return text
+    return show_spent(asked, plain=plain)
 
 
 def percent(share: Fraction) -> str:

@@ -1,7 +1,7 @@
 """From lines to what is to be done: statements that a semicolon ends, and meta-commands, in their order.
 
 A meta-command is a line that begins with a backslash, where that backslash is no part of a string or a comment; or what
-follows a semicolon. `\\g`, `\\gx`, `\\crosstabview` and `\\watch` may also stand behind a statement in the place of its
+follows a semicolon. `\\g`, `\\gx` and `\\watch` may also stand behind a statement in the place of its
 semicolon. A line that begins with a dot and a word, where no statement has begun, is one of another shell's.
 """
 
@@ -18,7 +18,7 @@ from dpsql.frontend.parse import MAX_LENGTH
 from dpsql.frontend.text.split import TextStatement, lead_of, split_statements
 from dpsql.frontend.text.unfinished import Looked, ends_outside, is_empty, scan
 
-_GO: Final = re.compile(r"\\(?:gx?|crosstabview|watch)(?:[ \t][^\\]*)?$")
+_GO: Final = re.compile(r"\\(?:gx?|watch)(?:[ \t][^\\]*)?$")
 DOTTED: Final = re.compile(r"[ \t]*\.[A-Za-z]+\b")
 """A command as DuckDB's and SQLite's shells have it: no statement begins so."""
 

@@ -193,9 +193,9 @@ def test_others_commands_at_a_prompt(shell: Terminal) -> None:
     assert "\\? all" in help_ and "\\conninfo" not in help_ and "\\conninfo" in shell.ask("\\? all")
 
 
-def test_an_answer_is_crossed_or_kept_in_a_file_at_a_prompt(shell: Terminal, folder: Path) -> None:
+def test_an_answer_is_kept_in_a_file_at_a_prompt(shell: Terminal, folder: Path) -> None:
     both = "SELECT region, smoker, COUNT(*) AS n FROM patients GROUP BY ALL"
-    assert re.search(r"region +\| +false +\| +true", shell.ask(f"{both} \\crosstabview"))
+    shell.ask(f"{both};")
     assert "spent" not in shell.ask("\\g crossed.txt") and "(8 rows)" in (folder / "crossed.txt").read_text(
         encoding="utf-8"
     )
