@@ -147,11 +147,38 @@ def test_a_query_that_can_read_nothing_is_refused(closed: dt.date | None, where:
     assert (found.code, found.message) == ("DP017", message) and found.help
 
 
-def test_a_note_says_what_is_not_closed(town: Town) -> None:
-    said = "of trips 2026-01-08 … 2026-01-10 is read; what is later than 2026-01-10 is not closed: not read"
-    assert said in town.plan("SELECT COUNT(*) FROM trips WHERE day >= DATE '2026-01-08'").notes
-    early = town.plan("SELECT COUNT(*) FROM trips WHERE day = DATE '2026-01-08'").notes
-    assert "of trips 2026-01-08 is read" in early
+CLOSED_ONLY = "what is later than 2026-01-10 is not closed: not read"
+KEPT_ONLY = "what is earlier than 2026-01-08 is kept no longer: not read"
+NOT_BEFORE = "what is earlier than 2026-01-01 is before the first period: not read"
+
+
+@pytest.mark.parametrize(
+    ("keep", "where", "read", "missing"),
+    [
+        (None, "day >= DATE '2026-01-08'", "2026-01-08 … 2026-01-10", [CLOSED_ONLY]),
+        (None, "day BETWEEN DATE '2026-01-08' AND '2026-01-11'", "2026-01-08 … 2026-01-10", [CLOSED_ONLY]),
+        (None, "day BETWEEN DATE '2026-01-08' AND '2026-01-10'", "2026-01-08 … 2026-01-10", []),
+        (None, "day = DATE '2026-01-08'", "2026-01-08", []),
+        (None, "day = DATE '2026-01-08' OR day > DATE '2026-02-01'", "2026-01-08", [CLOSED_ONLY]),
+        (None, "day > last_closed('trips') - 2", "2026-01-09 … 2026-01-10", [CLOSED_ONLY]),
+        (None, "day <= last_closed('trips')", "2026-01-01 … 2026-01-10", []),
+        (None, "day BETWEEN DATE '2025-12-24' AND '2026-01-02'", "2026-01-01 … 2026-01-02", [NOT_BEFORE]),
+        (3, "TRUE", "2026-01-08 … 2026-01-10", [KEPT_ONLY, CLOSED_ONLY]),
+        (3, "day >= DATE '2026-01-05' AND day < DATE '2026-01-10'", "2026-01-08 … 2026-01-09", [KEPT_ONLY]),
+        (3, "day >= DATE '2026-01-08' AND day < DATE '2026-01-10'", "2026-01-08 … 2026-01-09", []),
+    ],
+)
+def test_a_note_says_which_of_the_days_that_are_asked_for_are_missing(
+    keep: int | None, where: str, read: str, missing: list[str]
+) -> None:
+    plan = Town(town_policy(keep=keep), Closed(day(10))).plan(f"SELECT COUNT(*) FROM trips WHERE {where}")
+    assert [n for n in plan.notes if n.startswith("of trips")] == ["; ".join([f"of trips {read} is read", *missing])]
+
+
+def test_a_note_says_so_of_a_month_of_which_a_part_is_closed() -> None:
+    months = Town(town_policy(every="month"), Closed(dt.date(2026, 3, 30)))
+    (said,) = [n for n in months.plan("SELECT COUNT(*) FROM trips").notes if n.startswith("of trips")]
+    assert said == "of trips 2026-01-01 … 2026-02-28 is read; what is later than 2026-02-28 is not closed: not read"
 
 
 def test_a_check_says_what_it_does_not_know() -> None:

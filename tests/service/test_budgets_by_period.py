@@ -221,17 +221,6 @@ def test_a_policy_that_means_something_else_is_refused(budgets: str, tables: str
         parse_policy(policy(budgets, tables), "town.yaml")
 
 
-def test_a_row_that_two_tables_read_as_two_units_is_refused(tmp_path: Path) -> None:
-    """A view of the same rows, by another date: the data is looked at when it is opened."""
-    with duckdb.connect(str(tmp_path / "town.duckdb")) as con:
-        con.execute("CREATE TABLE trips (day DATE, station BIGINT)")
-        con.execute("CREATE VIEW arrivals AS SELECT day + 1 AS day, station FROM trips")
-    two = TRIPS + TRIPS.replace("trips:", "arrivals:")
-    (tmp_path / "town.yaml").write_text(policy("{each_period: {epsilon: 1}}", two))
-    with pytest.raises(CannotOpen, match="the same rows would have two budgets"):
-        open_data(str(tmp_path / "town.yaml"), None, None, None, None)
-
-
 def test_more_may_be_given_to_one_unit(tmp_path: Path) -> None:
     text = policy("{each_period: {epsilon: 1}, units: {trips: {epsilon: 3}}}")
     caps = parse_policy(text, "t.yaml").caps_for()

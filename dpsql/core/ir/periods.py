@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 from typing import Literal as OneOf
 
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
@@ -26,13 +27,14 @@ class ReadPeriods:
     """by: the column whose value says of which period a row is. days: whole periods, as `canonical` has them.
 
     reopened: how often any of these days was opened again, so that an answer of before is another one. every: how long
-    a period is.
+    a period is. missing: what the query asks for beside, and why it is not read, for messages alone.
     """
 
     by: str
     days: tuple[Span, ...]
     reopened: int = 0
     every: OneOf["day", "week", "month"] = "day"
+    missing: tuple[str, ...] = field(default=(), compare=False)
 
     def condition(self, columns: Sequence[Column]) -> Expr:
         """What a row of the scan with these columns has to satisfy."""

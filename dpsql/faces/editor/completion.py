@@ -272,6 +272,8 @@ class _Offer:
             *((n, a.signature, a.summary, "aggregate") for n, a in words.WINDOWS.items() if clause in _WINDOWED),
             *((n, f.signature, f.summary, "function") for n, f in REGISTRY.items() if not f.operator),
         ]
+        if any(table.grows for table in self.policy.tables.values()):
+            called.append(("last_closed", words.LAST_CLOSED.signature, words.LAST_CLOSED.summary, "function"))
         for name, signature, summary, kind in called:
             written = name if self.lower else name.upper()
             if self._fits(name):

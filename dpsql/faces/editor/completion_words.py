@@ -126,3 +126,10 @@ WINDOWS: Mapping[str, AggregateWords] = {
     name: AggregateWords(f.signature, f.summary) for name, f in WINDOW_FUNCTIONS.items() if " " not in name
 }
 """Functions that need OVER (…)."""
+
+LAST_CLOSED = AggregateWords(
+    "last_closed('table') → date",
+    "The last closed day of a table that grows, as the ledger has it: not known here. A constant of each query, so "
+    "that the text of a tile need not change.",
+)
+"""What asks the ledger."""

@@ -144,6 +144,8 @@ def _function(at: Token, plan: _Plan) -> list[str]:
     aggregate = words.AGGREGATES.get(name) or words.QUANTILES.get(name) or words.WINDOWS.get(name)
     if aggregate is not None:
         return [f"```\n{aggregate.signature}\n```", aggregate.summary, *plan.aggregate(at)]
+    if name == "last_closed":
+        return [f"```\n{words.LAST_CLOSED.signature}\n```", words.LAST_CLOSED.summary]
     function = lookup(name)
     if function is None:
         return []
@@ -230,10 +232,15 @@ class _Plan:
                 lines.append(f"- groups by {keys}: private keys, shown above a threshold")
             else:
                 lines.append(f"- groups by {keys}: keys of " + markdown(" × ".join(s.origin for s in sources)))
+        by_period = {unit for release in self.plan.releases for unit in release.measured.growing}
         costs = [
-            f"{loss} of each {markdown(unit)}" for unit, loss in self.plan.cost.items() if loss.epsilon or loss.rho
+            f"{loss} of each {markdown(unit)}{' of the periods that are read' * (unit in by_period)}"
+            for unit, loss in self.plan.cost.items()
+            if loss.epsilon or loss.rho
         ]
-        return ["\n".join([*lines, f"- cost: {', '.join(costs) or 'nothing, only public data'}"])]
+        growing = {n.table: None for n, _ in self._nodes() if isinstance(n, Scan) and n.periods is not None}
+        unknown = [f"- which periods of {markdown(name)} are closed is not known here" for name in growing]
+        return ["\n".join([*lines, f"- cost: {', '.join(costs) or 'nothing, only public data'}", *unknown])]
 
 
 def _code(text: str) -> str:

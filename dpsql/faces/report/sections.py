@@ -110,8 +110,7 @@ def _over_periods(policy: Policy) -> Iterator[str]:
         if cap is not None and own.grows is not None:
             every = own.grows.every
             whom = f"a {own.per}" if own.per else f"somebody with one row of {own.name} in each"
-            over = (many_periods.over(cap, n) for n in many_periods.PERIODS[every])
-            cells = ("nothing is promised" if loss is None else loss_text(loss) for loss in over)
+            cells = (many_periods.told(cap, n) for n in many_periods.PERIODS[every])
             found.setdefault(every, []).append((f"<b>{text(whom)}</b>", *map(text, (loss_text(cap), *cells))))
     for every, rows in found.items():
         periods = (f"{n} {every}s" for n in many_periods.PERIODS[every])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -21,7 +21,7 @@ from dpsql.core.ir.components import (
 from dpsql.core.ir.contributions import SATURATED, UnitTotal
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of, walk
 from dpsql.core.ir.nodes import BoundContributions, Join, Release, Scan, key_sources, keyed_by
-from dpsql.core.ir.periods import Closed, words
+from dpsql.core.ir.periods import words
 from dpsql.core.ir.short_text import expression, identifier
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
@@ -81,21 +81,19 @@ def copies_read(releases: Sequence[Tagged[Facts]], policy: Policy) -> Iterator[N
         )
 
 
-def periods_read(releases: Sequence[Tagged[Facts]], closed: Mapping[str, Closed]) -> Iterator[Note]:
-    """Which days of growing tables are read, and whether later ones are not, because they are not closed."""
+def periods_read(releases: Sequence[Tagged[Facts]]) -> Iterator[Note]:
+    """Which days of growing tables are read, and which others that the query asks for are not."""
     for release in releases:
         for below in release.walk():
             node = below.node
             if isinstance(node, Scan) and node.periods is not None:
                 days = node.periods.days
-                through = closed[node.table].through if node.table in closed else None
-                last = days[-1][1]
-                if last is None:
+                if days[-1][1] is None:
                     unknown = f"{node.table}: which periods are closed is not known here; only these are read"
                     yield Note(unknown, Rank.SOURCE)
                     continue
-                later = f"; what is later than {last} is not closed: not read" if last == through else ""
-                yield Note(f"of {node.table} {words(days)} is read{later}", Rank.SOURCE)
+                missing = "".join(f"; {said}" for said in node.periods.missing)
+                yield Note(f"of {node.table} {words(days)} is read{missing}", Rank.SOURCE)
 
 
 def pairs_counted(releases: Iterable[Tagged[Facts]]) -> Iterator[Note]:

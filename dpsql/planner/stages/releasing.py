@@ -69,7 +69,7 @@ class Releasing(Stage):
         yield from pairs_counted(noise.found.distinct)
         yield from joined_releases(noise.found.distinct)
         yield from copies_read(noise.found.distinct, query.policy)
-        yield from periods_read(noise.found.distinct, query.ctx.public.read)
+        yield from periods_read(noise.found.distinct)
 
 
 def _warnings(noise: NoiseOfStages, query: QueryToPlan) -> tuple[Diagnostic, ...]:

@@ -7,14 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.ledger.losses.many_periods import over, words
+from dpsql.core.ledger.losses.many_periods import over, told, words
 from dpsql.core.privacy_loss import PrivacyLoss
 
 
 def test_of_each_accountant() -> None:
     assert over(PrivacyLoss(Fraction(1, 10)), 28) == PrivacyLoss(Fraction(28, 10))
-    zcdp = over(PrivacyLoss(Fraction(0), Fraction(1, 10**6), Fraction(1, 100)), 7)
-    assert zcdp == PrivacyLoss(Fraction(0), Fraction(7, 10**6), Fraction(49, 100))
+    assert over(PrivacyLoss(rho=Fraction(1, 100)), 7) == PrivacyLoss(rho=Fraction(49, 100))
     found = over(PrivacyLoss(Fraction(1, 2), Fraction(1, 10**6)), 7)
     assert found is not None and found.epsilon == Fraction(7, 2)
     true = 7 * math.exp(3) * 1e-6
@@ -41,3 +40,19 @@ def test_as_text() -> None:
     assert words(PrivacyLoss(Fraction(1, 10)), "day") == "7 days: ε 0.7, 28 days: ε 2.8, 365 days: ε 36.5"
     assert words(PrivacyLoss(Fraction(1, 10)), "week", most=5) == "4 weeks: ε 0.4, 5 weeks: ε 0.5"
     assert "nothing is promised" in words(PrivacyLoss(Fraction(1), Fraction(1, 10**5)), "month")
+
+
+def test_beside_rho_no_delta_is_bounded() -> None:
+    """A key that one row shows with probability δ is shown by rows of seven days far more often than 7·δ."""
+    rho, delta, days = 0.01, 1e-6, 7
+    sigma = math.sqrt(1 / (2 * rho))
+    threshold = 1 + sigma * 4.753424  # one row passes it with δ
+
+    def shown(rows: int) -> float:
+        return math.erfc((threshold - rows) / sigma / math.sqrt(2)) / 2
+
+    assert abs(shown(1) / delta - 1) < 0.01 and shown(days) > 5 * days * delta
+    assert told(PrivacyLoss(Fraction(0), Fraction(1, 10**6), Fraction(1, 100)), days) == (
+        "ρ 0.49, and a δ that nothing bounds"
+    )
+    assert told(PrivacyLoss(Fraction(0), Fraction(1), Fraction(1, 100)), days) == "ρ 0.49"

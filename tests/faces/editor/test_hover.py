@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsql.faces.editor.completion import complete
 from dpsql.faces.editor.hover import hover
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
+from tests.support.growing_town import town_policy
 
 POLICIES = Path(__file__).parents[2] / "fixtures" / "policies"
 CLINIC, FLIGHTS = load_policy(POLICIES / "clinic.yaml"), load_policy(POLICIES / "flights.yaml")
@@ -129,3 +131,21 @@ def test_names_are_no_markdown(name: str) -> None:
         assert found is not None
         bare = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", found.text)
         assert name in found.text and name not in bare and "`" not in bare
+
+
+TOWN = town_policy("budgets: {each_period: {epsilon: 1, delta: 1e-3}}")
+
+
+def test_what_the_ledger_alone_knows_is_said_to_be_unknown() -> None:
+    """An editor opens no ledger: which days are closed, and so which are charged."""
+    text = "SELECT day, COUNT(*) FROM trips WHERE day > last_closed('trips') - 7 GROUP BY day"
+    for word in ("SELECT", "GROUP BY"):
+        found = hover(text, text.index(word), TOWN)
+        assert found is not None
+        assert "cost: ε 1 of each trips of the periods that are read\n" in found.text
+        assert found.text.endswith("- which periods of trips are closed is not known here")
+    found = hover(text, text.index("last_closed"), TOWN)
+    assert found is not None and "as the ledger has it: not known here" in found.text
+    text = "SELECT COUNT(*) FROM trips WHERE day > last_"
+    for policy, offered in ((TOWN, True), (CLINIC, False)):
+        assert ("last_closed(" in [candidate.text for candidate in complete(text, len(text), policy)]) == offered

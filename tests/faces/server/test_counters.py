@@ -89,6 +89,24 @@ def test_a_counter_is_priced_made_ticked_at_closing_and_read_by_any_query(server
     assert list(server.ask(mixed, login=ANA, settings=PLAIN).rows) == [(1, 8)]
 
 
+def test_a_front_without_data_describes_what_the_ledger_alone_knows(server: Served) -> None:
+    """It plans before any period is closed, and for ever; whoever asks is told by a worker, which looks each time."""
+    sql = "SELECT day, COUNT(*) AS n FROM trips WHERE day > last_closed('trips') - 2 GROUP BY day ORDER BY day"
+    shape = server.do(lambda: server.gateway.describe(ANA, sql, PLAIN))
+    assert [name for name, _ in shape.columns or ()] == ["day", "n"]
+    spending = replace(PLAIN, rho="0.5")
+    with pytest.raises(Refused, match="no period is closed yet"):
+        server.ask(sql, login=ANA, settings=spending)
+    for n in (3, 5):  # the same text, of other days
+        close(server, n)
+        answer = server.ask(sql, login=ANA, settings=spending)
+        assert [row[0] for row in answer.rows] == [day(n - 1), day(n)]
+        told = [str(note) for note in answer.notices]
+        assert f"last_closed('trips') is {day(n)}: a constant of this query" in told
+        assert any(f"what is later than {day(n)} is not closed: not read" in each for each in told)
+        assert not any("not known here" in each for each in told)
+
+
 def test_each_tick_is_a_run_of_its_own(server: Served) -> None:
     """TICK stands before its TICKED, one after the other: no second one is charged while the first is not given."""
     server.ask(MADE, login=ANA, settings=PLAIN)

@@ -12,7 +12,7 @@ Example:
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsql.core.analysis.expression_values import evaluate
@@ -109,7 +109,8 @@ def _periods(table: Table, grows: Growth, days: Sequence[Days], span: Span | Non
     found = common(grows.whole(common(days, ((grows.first, None),))), readable)
     found = common(found, ctx.only.get(table.name, ALL))
     if found:
-        return ReadPeriods(grows.by, found, 0 if closed is None else closed.times(found), grows.every)
+        times = 0 if closed is None else closed.times(found)
+        return ReadPeriods(grows.by, found, times, grows.every, tuple(_missing(days, readable, grows)))
     if not readable:
         raise reject(
             "DP017", f"{table.name}: no period is closed yet", span=span, help=[close_first(table.name)]
@@ -118,6 +119,18 @@ def _periods(table: Table, grows: Growth, days: Sequence[Days], span: Span | Non
         "DP017", f"{table.name}: the query reads no closed period", span=span,
         help=[f"closed and kept are  {words(readable)}:  WHERE {grows.by} >= DATE '{readable[0][0]}'"],
     )  # fmt: skip
+
+
+def _missing(asked: Sequence[Days], readable: Sequence[Days], grows: Growth) -> Iterator[str]:
+    """What a query asks for outside of the days that may be read. Before the first period only what it names."""
+    (first, _), (_, last) = readable[0], readable[-1]
+    early = [day for day, _ in asked if day < first]
+    if first > grows.first and early:
+        yield f"what is earlier than {first} is kept no longer: not read"
+    elif any(day > dt.date.min for day in early):
+        yield f"what is earlier than {first} is before the first period: not read"
+    if last is not None and any(end is None or end > last for _, end in asked):
+        yield f"what is later than {last} is not closed: not read"
 
 
 # --- one condition ----------------------------------------------------------------------------------------------------
