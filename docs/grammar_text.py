@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from dpsql.core.functions.registry import describe_registry
 from dpsql.core.printing.windows import AGGREGATES, WINDOW_FUNCTIONS
+from dpsql.functions.registry import describe_registry
 from dpsql.spelling import postgres_functions, spark_functions
 from dpsql.spelling.postgres_functions import POSTGRES
 from dpsql.spelling.spark_functions import SPARK

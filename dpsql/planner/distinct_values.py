@@ -17,9 +17,6 @@ from math import prod
 
 from dpsql.core.analysis.facts import Columns, Facts
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.functions.function import null_if_any_is_null
-from dpsql.core.functions.registry import lookup
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, columns_of, larger_than
 from dpsql.core.ir.fingerprint import fingerprint
@@ -39,6 +36,9 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.values.value import Value
+from dpsql.functions.function import null_if_any_is_null
+from dpsql.functions.registry import lookup
 
 _NOT_STRICT = frozenset({"and", "or", "list_contains"})
 """`TRUE OR NULL` is TRUE, and a list may hold NULL or not."""

@@ -181,7 +181,7 @@ class Plan:
 
     @property
     def is_part(self) -> bool:
-        """Whether it measures a part of a batch or summary, and is answered by no other one."""
+        """Whether it measures a part of a batch or summary. Answers of other plans do not answer it."""
         return self.stage(PartOfBatch) is not None
 
     def with_releases(self, releases: Sequence[PlannedRelease]) -> Plan:

@@ -78,8 +78,8 @@ def held(
 
     *Claim.* When its answer comes depends on no private row and on no other query. *Why.* It is made of numbers that
     the account has and of public tables; it waits for no name, not for `running`, and not for the engine where no table
-    is read. *When it would be false.* If it were looked for where other queries run: public tables are read over the
-    engine's one connection. A server asks a process in which none does. *Tested by* tests/service/test_held.py.
+    is read. *When it would be false.* If another query used the engine's one connection, over which public tables are
+    read: a server gives it a process in which no query runs. *Tested by* tests/service/test_held.py.
 
     refusing: whether a price that no limit has room for is refused here, as a run would.
     Raises BudgetExceeded, CannotOpen.

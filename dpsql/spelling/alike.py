@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 
-from dpsql.core.functions.dates.zones import FIRST, LAST
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.numbers.clipping import clip_bounds
-from dpsql.core.functions.signature import comparison_types, is_null, stored
-from dpsql.core.functions.text.concatenation import JOINED
-from dpsql.core.functions.text.strings import FAR, is_near, replace_room
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import DOUBLE, INTEGER, VARCHAR, Kind, SqlType
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.printing.conversions import as_type, known_to
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
+from dpsql.core.values.value import Args, Value, is_null, stored
+from dpsql.functions.dates.zones import FIRST, LAST
+from dpsql.functions.numbers.clipping import clip_bounds
+from dpsql.functions.signature import comparison_types
+from dpsql.functions.text.concatenation import JOINED
+from dpsql.functions.text.strings import FAR, is_near, replace_room
 
 
 def each(d: Dialect, sql: Sequence[str], args: Args, target: SqlType) -> list[str]:

@@ -1,24 +1,24 @@
 """How DuckDB spells the functions of numbers, conditions and choices; those of texts and dates lie in a file beside.
 
-A spelling holds the guards that make it total; what it may say NULL of is the function's own rule (`core/functions`).
+A spelling holds the guards that make it total; what it may say NULL of is the function's own rule (`dpsql/functions`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.dates.date_arithmetic import is_dated
-from dpsql.core.functions.domains.octaves import LAST
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.numbers.arithmetic import may_be_zero
-from dpsql.core.functions.numbers.real_functions import log_base
-from dpsql.core.functions.numbers.rounding import outward, places
-from dpsql.core.functions.signature import decimal_for, stored
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind, decimal
+from dpsql.core.numbers.interval import outward
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import Dialect, Spelling
 from dpsql.core.printing.dialects.duckdb import DuckDB, tried
+from dpsql.core.values.value import Args, Value, stored
+from dpsql.functions.dates.date_arithmetic import is_dated
+from dpsql.functions.domains.octaves import LAST
+from dpsql.functions.numbers.arithmetic import may_be_zero
+from dpsql.functions.numbers.real_functions import log_base
+from dpsql.functions.numbers.rounding import places
+from dpsql.functions.signature import decimal_for
 from dpsql.spelling.alike import ALIKE, bits, each
 from dpsql.spelling.duckdb_texts_and_dates import TEXTS_AND_DATES, shifted
 
@@ -189,6 +189,6 @@ FUNCTIONS: Mapping[str, Spelling] = {
     **ALIKE,
     **TEXTS_AND_DATES,
 }
-"""By the first name of the function: `core/functions/registry.py`."""
+"""By the first name of the function: `functions/registry.py`."""
 
 DUCKDB = DuckDB(FUNCTIONS)

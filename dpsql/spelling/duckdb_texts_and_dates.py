@@ -5,20 +5,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.dates.date_arithmetic import MOST_DAYS, step_is_safe, which_is_dated
-from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
-from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
-from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
-from dpsql.core.functions.dates.zones import zone_of
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.text.concatenation import JOINED
-from dpsql.core.functions.text.regular_expressions import replaced_room
-from dpsql.core.functions.text.strings import FAR, is_near, replace_room
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import safe
 from dpsql.core.printing.dialect import Dialect, Spelling
 from dpsql.core.printing.dialects.duckdb import tried
+from dpsql.core.values.value import Args, Value
+from dpsql.functions.dates.date_arithmetic import MOST_DAYS, step_is_safe, which_is_dated
+from dpsql.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
+from dpsql.functions.dates.dates import CALENDAR, FIXED, unit_of
+from dpsql.functions.dates.time_buckets import starts_in_calendar, width
+from dpsql.functions.dates.zones import zone_of
+from dpsql.functions.text.concatenation import JOINED
+from dpsql.functions.text.regular_expressions import replaced_room
+from dpsql.functions.text.strings import FAR, is_near, replace_room
 from dpsql.spelling.alike import between_zones, counted
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.dates.date_arithmetic import DAY_US, MOST_DAYS, which_is_dated
-from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
-from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
-from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
-from dpsql.core.functions.dates.zones import zone_of
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.numbers import interval as iv
 from dpsql.core.printing.conversions import as_time, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.postgres_casts import bound, once
+from dpsql.core.values.calendar_years import DAY_US
+from dpsql.core.values.value import Args, Value
+from dpsql.functions.dates.date_arithmetic import MOST_DAYS, which_is_dated
+from dpsql.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
+from dpsql.functions.dates.dates import CALENDAR, FIXED, unit_of
+from dpsql.functions.dates.time_buckets import starts_in_calendar, width
+from dpsql.functions.dates.zones import zone_of
 from dpsql.spelling.alike import between_zones
 
 BACK = 1_720_000

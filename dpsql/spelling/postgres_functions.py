@@ -9,19 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.core.functions.dates.date_arithmetic import is_dated
-from dpsql.core.functions.domains.octaves import LAST
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.numbers.arithmetic import may_be_zero
-from dpsql.core.functions.numbers.real_functions import log_base
-from dpsql.core.functions.numbers.rounding import places
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, UBIGINT, Kind
 from dpsql.core.printing.conversions import as_type
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_casts import bound, half_away, once
 from dpsql.core.printing.dialects.postgres_doubles import last, over, over_constant, plus, times, times_constant
+from dpsql.core.values.value import Args, Value
+from dpsql.functions.dates.date_arithmetic import is_dated
+from dpsql.functions.domains.octaves import LAST
+from dpsql.functions.numbers.arithmetic import may_be_zero
+from dpsql.functions.numbers.real_functions import log_base
+from dpsql.functions.numbers.rounding import places
 from dpsql.spelling.alike import ALIKE, bits, each
 from dpsql.spelling.postgres_dates import DATES, shifted
 from dpsql.spelling.postgres_texts import TEXTS
@@ -307,7 +306,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "octave": _octave,
     "signed_octave": _signed_octave,
 }
-"""By the first name of the function: `core/functions/registry.py`."""
+"""By the first name of the function: `functions/registry.py`."""
 
 POSTGRES = Postgres(FUNCTIONS)
 

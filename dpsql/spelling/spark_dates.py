@@ -9,17 +9,17 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from dpsql.core.functions.dates.date_arithmetic import DAY_US, MOST_DAYS, step_is_safe, which_is_dated
-from dpsql.core.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
-from dpsql.core.functions.dates.dates import CALENDAR, FIXED, unit_of
-from dpsql.core.functions.dates.time_buckets import starts_in_calendar, width
-from dpsql.core.functions.dates.zones import zone_of
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, VARCHAR, Kind
 from dpsql.core.printing.conversions import as_time, known_to, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.spark_casts import bound, once, tried
+from dpsql.core.values.calendar_years import DAY_US
+from dpsql.core.values.value import Args, Value
+from dpsql.functions.dates.date_arithmetic import MOST_DAYS, step_is_safe, which_is_dated
+from dpsql.functions.dates.date_parts import BY_NAME, DatePart, is_epoch, named_part
+from dpsql.functions.dates.dates import CALENDAR, FIXED, unit_of
+from dpsql.functions.dates.time_buckets import starts_in_calendar, width
+from dpsql.functions.dates.zones import zone_of
 from dpsql.spelling.alike import between_zones
 
 

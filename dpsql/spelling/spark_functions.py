@@ -15,13 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.core.functions.dates.date_arithmetic import is_dated
-from dpsql.core.functions.domains.octaves import LAST
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.numbers.arithmetic import may_be_zero
-from dpsql.core.functions.numbers.rounding import places
-from dpsql.core.functions.signature import decimal_for, stored
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, UBIGINT, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.interval import Interval
@@ -30,6 +23,12 @@ from dpsql.core.printing.dialect import CannotSpell, Dialect, Spelling
 from dpsql.core.printing.dialects.duckdb_total import TOTAL
 from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.dialects.spark_casts import LARGEST, bound, half_away, once, tried
+from dpsql.core.values.value import Args, Value, stored
+from dpsql.functions.dates.date_arithmetic import is_dated
+from dpsql.functions.domains.octaves import LAST
+from dpsql.functions.numbers.arithmetic import may_be_zero
+from dpsql.functions.numbers.rounding import places
+from dpsql.functions.signature import decimal_for
 from dpsql.spelling.alike import ALIKE, bits, each
 from dpsql.spelling.spark_dates import DATES, shifted
 from dpsql.spelling.spark_texts import TEXTS
@@ -323,7 +322,7 @@ FUNCTIONS: Mapping[str, Spelling] = {
     "octave": _octave,
     "signed_octave": _signed_octave,
 }
-"""By the first name of the function: `core/functions/registry.py`."""
+"""By the first name of the function: `functions/registry.py`."""
 
 SPARK = Spark(FUNCTIONS, attempted)
 

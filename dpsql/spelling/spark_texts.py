@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.signature import is_null
-from dpsql.core.functions.text.concatenation import JOINED
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BOOLEAN, INTEGER
 from dpsql.core.printing.dialect import Dialect, Spelling
 from dpsql.core.printing.dialects.spark_casts import bound, once
+from dpsql.core.values.value import Args, Value, is_null
+from dpsql.functions.text.concatenation import JOINED
 from dpsql.spelling.alike import counted, near, replace, substring
 from dpsql.spelling.letters import in_lower_case, lowered, partners, raised
 

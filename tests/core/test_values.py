@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 
 import pytest
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Literal
 from dpsql.core.ir.nodes import Limit, Values
 from dpsql.core.ir.types import BIGINT, BOOLEAN, value_range
@@ -16,6 +15,7 @@ from dpsql.core.ir.walk import kinds
 from dpsql.core.numbers.interval import Interval, interval
 from dpsql.core.value_classes import replace as quick
 from dpsql.core.value_classes import value
+from dpsql.core.values.value import Value
 
 
 @value(frozen=True, slots=True)

@@ -17,8 +17,6 @@ import pytest
 
 import dpsql
 from dpsql.core.engine import Engine
-from dpsql.core.functions.registry import FAMILIES, REGISTRY, apply
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import (
     BIGINT,
@@ -41,9 +39,11 @@ from dpsql.core.ir.types import (
 )
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.printing.dialects.duckdb import DuckDB
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines import open as opening
+from dpsql.functions.registry import FAMILIES, REGISTRY, apply
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.load import load_policy

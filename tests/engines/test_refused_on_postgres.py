@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import dpsql
-from dpsql.core.functions.registry import FAMILIES
 from dpsql.faces.cli.main import main
+from dpsql.functions.registry import FAMILIES
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.spelling.postgres_functions import FUNCTIONS, LIMITS, POSTGRES
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Aggregate
 from dpsql.core.ir.types import INTEGER
 from dpsql.core.ir.walk import walk
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Diagnostic, Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.aggregates.searched_clips import is_auto, searched_in
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.google.privacy_clause import Clause
 from dpsql.frontend.parse import parse
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.settings.privacy_clause import with_clause
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.policy.policy import Policy

@@ -10,9 +10,9 @@ import pytest
 
 import dpsql
 from dpsql.answers.results.answer import unique_names
-from dpsql.core.functions.text import patterns
 from dpsql.core.ir import step_count as steps
 from dpsql.diagnostics.errors import TooLarge
+from dpsql.functions.text import patterns
 from tests.support.checked_files import policy
 from tests.support.checklist_clinic import Attack
 

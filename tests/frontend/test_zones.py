@@ -11,12 +11,13 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.core.functions.registry import REGISTRY, apply, literal
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import TIMESTAMPTZ, VARCHAR
 from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.numbers.interval import everything
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Value
+from dpsql.functions.registry import REGISTRY, apply
 from dpsql.spelling.postgres_functions import POSTGRES
 from dpsql.spelling.spark_functions import SPARK
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from dpsql.answers.stored.address import Addresses
-from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.ir.components import Component, RowCount
 from dpsql.core.ir.contributions import SATURATED
 from dpsql.core.noise.mechanisms import DiscreteGaussian
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.diagnostic import Source
+from dpsql.functions.domains.octaves import LAST
 from dpsql.planner.compile import compile_query
 from dpsql.planner.explain.explain_text import as_text
 from dpsql.planner.plan import Plan

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.types import HUGEINT
 from dpsql.core.privacy_loss import PrivacyLoss
+from dpsql.core.values.value import Domain, Value
 from dpsql.diagnostics.errors import BudgetExceeded, Rejected
 from dpsql.planner.batch.classes import _listed
 from tests.support.built_once import build

@@ -16,13 +16,13 @@ import pytest
 
 from dpsql.core.analysis.facts import ColumnFact, Facts
 from dpsql.core.analysis.rules import private_aggregate
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column, Expr, Literal
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import Kind
 from dpsql.core.measures.all_measures import rule
 from dpsql.core.numbers.interval import Interval, everything, interval
+from dpsql.core.values.value import Value
 from dpsql.planner.rewrites.bounds import bound_contributions, choose_grids, rows_that_count
 from dpsql.planner.rewrites.releases import cut_slices
 

@@ -10,11 +10,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.functions.function import Function
-from dpsql.core.functions.registry import evaluate
-from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.printing.dialect import Dialect
+from dpsql.core.values.value import Scalar, Value
+from dpsql.functions.function import Function
+from dpsql.functions.registry import evaluate
 from tests.support.function_rows import as_python, fetch, typed
 
 

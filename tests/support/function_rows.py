@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from dpsql.core.functions.domains.domains import DateRange, TimestampRange
-from dpsql.core.functions.value import Domain, Scalar, Value, type_range
 from dpsql.core.ir.types import (
     BIGINT,
     BOOLEAN,
@@ -37,6 +35,8 @@ from dpsql.core.ir.types import (
     value_range,
 )
 from dpsql.core.numbers.interval import interval
+from dpsql.core.values.domains import DateRange, TimestampRange
+from dpsql.core.values.value import Domain, Scalar, Value, type_range
 
 ROWS = 260
 EPOCH = dt.date(1970, 1, 1)

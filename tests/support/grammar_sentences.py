@@ -18,8 +18,8 @@ from lark import Lark
 from lark.grammar import Rule, Symbol, Terminal
 from lark.lexer import PatternStr
 
-from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.printing.windows import WINDOW_FUNCTIONS
+from dpsql.functions.registry import REGISTRY
 from dpsql.policy.policy import Policy
 from grammar.read import ACCEPTED, OUTSIDE
 

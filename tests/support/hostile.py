@@ -15,11 +15,6 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from dpsql.core.analysis.expression_values import call, evaluate
-from dpsql.core.functions.cast import cast
-from dpsql.core.functions.function import Function, SignatureError
-from dpsql.core.functions.registry import FAMILIES, check, literal
-from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.types import (
     BOOLEAN,
@@ -34,9 +29,15 @@ from dpsql.core.ir.types import (
     parse_type,
 )
 from dpsql.core.ir.types import INTERVAL as SPAN
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Scalar, Value
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
-from tests.core.functions.test_function_contract import LITERALS
+from dpsql.functions.cast import cast
+from dpsql.functions.expression_values import call, evaluate
+from dpsql.functions.function import Function, SignatureError
+from dpsql.functions.registry import FAMILIES, check
+from tests.functions.test_function_contract import LITERALS
 from tests.support.function_rows import COLUMNS
 
 FUNCTIONS = [f for family in FAMILIES.values() for f in family if DIALECT.spells(f.name)]

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dpsql.core.analysis.facts import ColumnFact, Facts
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of, walk
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.short_text import expression as shown
 from dpsql.core.ir.types import BIGINT, INTEGER, Kind, SqlType
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb import DIALECT
 from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, unwanted

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.types import BOOLEAN, INTEGER, Kind, SqlType
 from dpsql.core.numbers import interval as iv
 from dpsql.core.printing import expressions as printing
 from dpsql.core.printing.expressions import Names, spell
 from dpsql.core.value_classes import replace
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected
 from tests.support.hostile import Hostile, Made

@@ -14,8 +14,6 @@ from itertools import count
 from typing import Any
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.registry import literal
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr, Literal
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -33,6 +31,8 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, parse_type
 from dpsql.core.ir.walk import Tagged
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import Rejected
 from dpsql.engines.duckdb.locked.optimizers import ALLOWED, disable, unwanted
 from tests.support import random_databases as tables

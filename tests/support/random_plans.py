@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, transform, walk
 from dpsql.core.ir.nodes import (
     Aggregate,
@@ -34,6 +32,8 @@ from dpsql.core.ir.nodes import (
     output_columns,
 )
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, parse_type
+from dpsql.core.values.value import Value, type_range
+from dpsql.functions.expression_values import evaluate
 from tests.support.operator_databases import Databases
 
 Accepts = Callable[[Node], bool]

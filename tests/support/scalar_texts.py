@@ -10,10 +10,6 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dpsql.core.functions.cast import cast
-from dpsql.core.functions.function import Function, SignatureError
-from dpsql.core.functions.registry import FAMILIES, apply, literal
-from dpsql.core.functions.value import Scalar, Value, type_range
 from dpsql.core.ir.types import (
     BLOB,
     DATE,
@@ -28,8 +24,13 @@ from dpsql.core.ir.types import (
     parse_type,
 )
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Scalar, Value, type_range
 from dpsql.diagnostics.errors import Rejected
-from tests.core.functions.test_function_contract import LITERALS, TARGETS, VARIADIC
+from dpsql.functions.cast import cast
+from dpsql.functions.function import Function, SignatureError
+from dpsql.functions.registry import FAMILIES, apply
+from tests.functions.test_function_contract import LITERALS, TARGETS, VARIADIC
 from tests.support.function_rows import COLUMNS, constants
 
 FUNCTIONS = [f for family in FAMILIES.values() for f in family]

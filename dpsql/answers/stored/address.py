@@ -35,7 +35,6 @@ from dpsql.core.analysis.facts import Columns
 from dpsql.core.analysis.period_parts import PeriodPart, row_scan
 from dpsql.core.analysis.releases_of_plan import Releases, releases_of
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.components import Component, KeySource, ListChoice
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue
@@ -59,6 +58,7 @@ from dpsql.core.ir.periods import Span
 from dpsql.core.ir.slice_sets import before
 from dpsql.core.ir.walk import walk, with_inputs
 from dpsql.core.policy.policy import Policy
+from dpsql.core.values.key_lists import LazyKeys
 from dpsql.planner.exclusive_conditions import are_disjoint, cases_of
 from dpsql.planner.plan import Plan
 

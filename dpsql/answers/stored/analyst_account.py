@@ -94,7 +94,9 @@ class AnalystAccount:
         return known
 
     def names(self, plan: Plan) -> set[str]:
-        """What a run holds until what it draws is stored: who asks for the same groups of the same rows waits."""
+        """The names that a run holds until its numbers are stored. Another run that needs one of them waits, so that
+        nobody pays twice for the same groups of the same rows.
+        """
         first = plan.first
         own = (at for at, r in enumerate(first.releases) if wanted(r.measured, GivenAnswers()))
         return {self.addresses(first).of(at).name for at in own}

@@ -8,12 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Hint
-from dpsql.core.functions.domains.domains import DateRange, TimestampRange
-from dpsql.core.functions.domains.key_lists import ListedKeys
-from dpsql.core.functions.registry import position
-from dpsql.core.functions.value import Domain, Value, type_range
 from dpsql.core.ir.expressions import Column, Expr, columns_of
 from dpsql.core.ir.nodes import Scan
 from dpsql.core.ir.public_facts import KeysOf
@@ -22,6 +17,11 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Exact, Interval, everything, exact
 from dpsql.core.policy.tables import Bound, Table, TableDomain, ValuesDomain
 from dpsql.core.policy.tables import Column as Declared
+from dpsql.core.values.constants import position
+from dpsql.core.values.domains import DateRange, TimestampRange
+from dpsql.core.values.key_lists import ListedKeys
+from dpsql.core.values.meaning import evaluate
+from dpsql.core.values.value import Domain, Value, type_range
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.words import number
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.expressions import Call, Expr, columns_of
 from dpsql.core.ir.nodes import (
@@ -42,6 +41,7 @@ from dpsql.core.ir.nodes import (
     key_sources,
 )
 from dpsql.core.ir.step_count import take
+from dpsql.core.values.meaning import evaluate
 
 
 def no_rows(node: Node, below: Sequence[Facts]) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.types import SqlType
 from dpsql.core.numbers.cap import ONE, Cap, Finite, smaller
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.value_classes import value
+from dpsql.core.values.meaning import evaluate
+from dpsql.core.values.value import Value
 
 Columns = frozenset[int]
 
@@ -132,9 +132,9 @@ class Facts:
         is NULL only for rows that are nobody's. Empty: the rows of every unit are counted.
     keys: column sets unique in every neighbouring database, counting NULL as a value.
     frequency: column set → most rows that agree on it under `=`.
-    padding: column set → unit → how much may change, for each row that looks its partners up by some of these columns
-        in a LEFT join, in all of the partners and the padded row that stands for none; where it is better than 2 for
-        each row that differs.
+    padding: column set → unit → most rows of a LEFT join by these columns that may change for each row on its left:
+        its partners and the padded row, which stands where it has none. Kept where it is less than 2 for each row here
+        that differs.
     by_id: columns whose value is a function of the id.
     hops: foreign keys of the unit path that still tell the row's owner.
     promised_keys: of the private tables whose rows are part of the row, so that a foreign key can name them.

@@ -162,9 +162,9 @@ class AggregateCall:
 
     `summed`: the integers that a sum of DOUBLEs over private rows is made of, where the aggregate stays private. Of a
     sum whose column is a HUGEINT: their exact total is the aggregate's value, in units of its grid, 0 for no row.
-    per_group: what one id may add to one group: rows of a count, ends of a sum's total. by_row: the rows of a sum weigh
-    what they do in a COUNT(*). end: `low` or `high` for that end of its interval. second: the x of `corr(y, x)`. p: the
-    share of values up to a quantile; descending: 1 - p was written. written: its name if not `function`.
+    per_group: what one id may add to one group: rows of a count, ends of a sum's total. by_row: each row of a sum
+    weighs what it weighs in a COUNT(*). end: `low` or `high` for that end of its interval. second: the x of
+    `corr(y, x)`. p: the share of values up to a quantile; descending: 1 - p was written. written: its name in the text.
     """
 
     function: str

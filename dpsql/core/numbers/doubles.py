@@ -6,16 +6,18 @@
 `-`, `*`, `/` and `√`, worked out exactly at the corners and rounded outwards, holds every value that is computed, also
 where a sum cancels: `x + 1e19 - 1e19` of [1, 2049] lies in [0, 4096], and not in [1, 2049]. Beyond 2¹⁰⁰⁰, where values
 may be infinite, an end is open. *When it would be false.* Ends that are rounded to nearest, or that move inwards; an
-engine that computes in fewer bits (FLOAT: `core/functions/cast.py`). *Tested by* tests/core/numbers/test_doubles.py,
-tests/core/functions/test_function_contract.py.
+engine that computes in fewer bits (FLOAT: `functions/cast.py`). *Tested by* tests/core/numbers/test_doubles.py,
+tests/functions/test_function_contract.py.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.core.numbers.interval import Exact, Interval, exact, quotient
+from dpsql.diagnostics.diagnostic import Reason
 
 HUGE = 2**1000
 """A DOUBLE whose real value stays below this is finite whatever the rounding (the largest DOUBLE is near 2¹⁰²⁴)."""
@@ -54,3 +56,19 @@ def loosened(i: Interval, bits: int = 40) -> Interval:
         return end + sign * (abs(quotient(end, 2**bits)) + Fraction(1, 2**1000)) if end else end
 
     return Interval(moved(i.lo, -1), moved(i.hi, 1), i.why)
+
+
+def _end(f: Callable[[float], float], x: Exact | None) -> Fraction | None:
+    """f at an end; None where the end is open or f leaves the range of DOUBLE."""
+    if x is None:
+        return None
+    try:
+        y = f(float(x))
+    except (OverflowError, ValueError):
+        return None
+    return Fraction(y) if math.isfinite(y) else None
+
+
+def monotone(f: Callable[[float], float], i: Interval, *why: Reason) -> Interval:
+    """The image of `i` under a function that never falls but for a library's errors; open ends stay open."""
+    return loosened(Interval(_end(f, i.lo), _end(f, i.hi), (*i.why, *why)))

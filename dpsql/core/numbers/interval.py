@@ -196,3 +196,23 @@ def least(a: Interval, b: Interval) -> Interval:
 def greatest(a: Interval, b: Interval) -> Interval:
     """{max(x, y)}: an open lower end is closed by the other side."""
     return neg(least(neg(a), neg(b)))
+
+
+def iv_meet(a: Interval, b: Interval) -> Interval:
+    """The intersection of two valid claims; `b` if they contradict each other (no row can reach this place)."""
+    lo = b.lo if a.lo is None else a.lo if b.lo is None or a.lo >= b.lo else b.lo
+    hi = b.hi if a.hi is None else a.hi if b.hi is None or a.hi <= b.hi else b.hi
+    why = () if lo is not None and hi is not None else (*a.why, *b.why)
+    if lo is a.lo and hi is a.hi and why == a.why:
+        return a
+    if lo is not None and hi is not None and lo > hi:
+        return b
+    return Interval(lo, hi, why)
+
+
+def outward(i: Interval, places: int) -> Interval:
+    """Every value moves by less than one unit of the last place kept, and never past the next such place."""
+    step = Fraction(10) ** -places
+    lo = None if i.lo is None else i.lo // step * step
+    hi = None if i.hi is None else -(-i.hi // step) * step
+    return Interval(lo, hi, i.why)

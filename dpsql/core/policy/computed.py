@@ -6,7 +6,7 @@ equal have equal values in it, and what the policy declares of its values is enf
 neither clock nor chance. It is printed by us where the table is read (core/printing/computed.py); the custodian's text
 never reaches an engine. So neighbours of the data are neighbours of what is read, also where an id, a key or a hop is
 computed. *When it would be false.* If a function read other rows, or failed. *Tested by*
-tests/deep/policy/test_computed_neighbours.py, tests/core/functions/test_function_contract.py.
+tests/deep/policy/test_computed_neighbours.py, tests/functions/test_function_contract.py.
 """
 
 from __future__ import annotations

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 
-from dpsql.core.functions.dates.date_arithmetic import is_safe
-from dpsql.core.functions.signature import is_null
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, TIMESTAMP, Kind, SqlType, integer_type_of
 from dpsql.core.numbers import interval as iv
 from dpsql.core.numbers.doubles import above, below
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.values.calendar_years import is_safe
+from dpsql.core.values.value import Value, is_null, type_range
 
 
 def as_type(d: Dialect, sql: str, a: Value, target: SqlType) -> str:

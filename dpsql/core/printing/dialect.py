@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import DOUBLE, SqlType
 from dpsql.core.numbers.interval import Interval
+from dpsql.core.values.value import Args, Value
 
 Typed = tuple[str, SqlType]
 """A printed value and its type."""

@@ -12,21 +12,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from dpsql.core.analysis.expression_values import call
-from dpsql.core.functions.cast import cast
-from dpsql.core.functions.registry import REGISTRY, literal
-from dpsql.core.functions.signature import iv_meet
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.gate.grammar import admitted
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers import interval as iv
-from dpsql.core.numbers.interval import Interval
+from dpsql.core.numbers.interval import Interval, iv_meet
 from dpsql.core.printing.conversions import typed_constant
 from dpsql.core.printing.dialect import CannotSpell, Dialect
 from dpsql.core.value_classes import value
+from dpsql.core.values.constants import literal
+from dpsql.core.values.meaning import call, meaning
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 
@@ -96,7 +94,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
         case Cast(arg=arg, type=target):
             inner, known = spell(arg, names)
             try:
-                sql, known = names.dialect.convert(inner, known, target), cast(known, target)
+                sql, known = names.dialect.convert(inner, known, target), meaning().cast(known, target)
             except CannotSpell as refusal:
                 raise cannot_compute("cast", names.dialect, expr.span, str(refusal)) from None
             sql = admitted(sql, (inner,), names.dialect.name, expr.span)
@@ -109,7 +107,7 @@ def _part(expr: Expr, names: Names) -> tuple[str, Value, Interval]:
                 printed = typed_constant(names.dialect, result.constant, result.type)  # type: ignore[arg-type]
                 take(1 + len(printed) // 16, expr.span)
                 return admitted(printed, (), names.dialect.name, expr.span), result, result.interval
-            name = REGISTRY[name].name
+            name = meaning().first_name(name)
             try:
                 parts = [s for s, _, _ in spelled]
                 printed = names.dialect.call(name, parts, values, result)

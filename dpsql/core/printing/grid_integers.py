@@ -12,8 +12,6 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.analysis.expression_values import call, evaluate
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Comoment, Factor, OnGrid, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType, decimal
@@ -22,6 +20,8 @@ from dpsql.core.printing.expressions import Names
 from dpsql.core.printing.forms.clip import clipped, within
 from dpsql.core.printing.forms.every_row import filled
 from dpsql.core.printing.waist import Level, apart, text
+from dpsql.core.values.meaning import call, evaluate
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.errors import Rejected, reject
 
 LARGEST_POWER = Fraction(2**1000)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import (
@@ -44,6 +43,7 @@ from dpsql.core.printing.forms.key_lists import OfGroups, member
 from dpsql.core.printing.group_by import grouped
 from dpsql.core.printing.windows import private_order, sort_term, spell_window
 from dpsql.core.value_classes import replace
+from dpsql.core.values.value import Value
 
 _KINDS = {
     JoinKind.INNER: "JOIN",

@@ -23,7 +23,6 @@ import re
 from collections.abc import Callable
 from enum import IntEnum
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.step_count import take
@@ -31,6 +30,7 @@ from dpsql.core.ir.types import VARCHAR
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.expressions import Block, Names, spell
 from dpsql.core.printing.repeated_parts import RepeatedParts
+from dpsql.core.values.value import Value
 
 
 class Level(IntEnum):

@@ -5,9 +5,9 @@ it; and the account is charged for all but what an entry of its own names. No nu
 *Why.* `price` states the loss of exactly those components that are not given, and `draw_release` draws noise for
 exactly those; a plan is a value that anybody can edit, so what it says about its cost is not asked. What is given is
 looked up in the ledger's own entries (`core/ledger/paid.py`), whoever chose it: an answer that is new to the account is
-priced at the loss that its id states. Releases that are made after others were drawn are paid for by the entry before
-the first of these, at the price of all; an entry that names their noise is made only where all that was drawn since,
-with what follows, costs no more than that, and once. *When it would be false.* If a run were measured with other given
+priced at the loss that its id states. A run of several releases pays for all of them before the first is drawn. A
+later entry names the noise of a later release. It is made once, and only where what was drawn since that payment,
+with what is still to come, costs no more than it. *When it would be false.* If a run were measured with other given
 answers than it was charged with; if what is reserved served two runs. One address standing for two questions makes
 wrong numbers, not less private ones. *Tested by* tests/core/release/test_charge.py, tests/core/release/
 test_reserved.py, tests/answers/stored/test_reuse.py, tests/deep/answers/stored/test_equal_addresses.py,

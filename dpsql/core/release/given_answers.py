@@ -63,7 +63,7 @@ class NoisyRelease:
 
 @dataclass(frozen=True, slots=True)
 class NoisySource:
-    """Numbers that are each the sum of `copies` stored ones, no stored one in two of them, with this noise in each."""
+    """Sums of `copies` stored numbers each. A stored number has this noise, and is in one of the sums."""
 
     mechanism: Additive
     copies: int

@@ -14,9 +14,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.noise.integer_columns import Integers
+from dpsql.core.values.key_lists import LazyKeys
 
 Key = tuple[LiteralValue, ...]
 Places = NDArray[np.intp]

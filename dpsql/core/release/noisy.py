@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.engine import Engine
-from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import key_sources
@@ -37,6 +36,7 @@ from dpsql.core.release.histograms import Entries, Histograms
 from dpsql.core.release.key_matching import Key as Key
 from dpsql.core.release.key_matching import KeyColumns, columns_of, numbered, places
 from dpsql.core.release.planned import PlannedRelease
+from dpsql.core.values.key_lists import LazyKeys
 
 NOTHING_GIVEN = GivenAnswers()
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.policy.policy import Policy
 from dpsql.faces.editor import completion_words as words
 from dpsql.faces.editor.describe import column_text
@@ -26,6 +25,7 @@ from dpsql.faces.editor.text_scope import (
 )
 from dpsql.frontend.text.lexer import RESERVED, Group, Token, grouped, statement_at, tokens
 from dpsql.frontend.text.quoted_names import MARKS, quoted
+from dpsql.functions.registry import REGISTRY
 from dpsql.policy.tools.show import promises, whose_rows
 
 Kind = Literal["column", "alias", "relation", "table", "function", "aggregate", "option", "type", "keyword"]

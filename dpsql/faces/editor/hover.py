@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.core.functions.registry import lookup
 from dpsql.core.ir.nodes import Join, Node, Scan, key_sources
 from dpsql.core.ir.recipes import Output
 from dpsql.core.measures.all_measures import rule
@@ -23,6 +22,7 @@ from dpsql.faces.editor.describe import bounds_text, keys_text, type_text
 from dpsql.faces.editor.text_scope import JOIN_WORDS, CursorPlace, QueryColumn, QueryRelation, place_at
 from dpsql.frontend.text.lexer import Token, grouped, statement_at, tokens
 from dpsql.frontend.text.split import split_text
+from dpsql.functions.registry import lookup
 from dpsql.planner.costs.expected_error import output_error, scale
 from dpsql.planner.explain.components import component_name
 from dpsql.planner.explain.multiples import Multiples

@@ -7,19 +7,19 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts
-from dpsql.core.functions.registry import EPOCH
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr, Literal, columns_of, larger_than, walk
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.types import DOUBLE, Kind, SqlType, decimal, integer_type_of
 from dpsql.core.ir.walk import arguments
 from dpsql.core.numbers.interval import Exact
+from dpsql.core.values.constants import EPOCH
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason, Span
 from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.words import number
+from dpsql.functions.expression_values import evaluate
 
 CLIP = "bound it in the query:  CLIP(…, lower, upper)"
 LONGEST = 100

@@ -16,12 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.registry import EPOCH
 from dpsql.core.ir.components import Component, QuantileChoice
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.types import BIGINT, DOUBLE, VARCHAR, Kind, SqlType
 from dpsql.core.measures.quantile import cells_of, histograms
+from dpsql.core.values.constants import EPOCH
 from dpsql.frontend.aggregates.aggregate import AggregateFunction, Shared
 from dpsql.frontend.aggregates.arguments import bounded, declared_interval
 from dpsql.frontend.aggregates.formula import Bounds, Formula

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.registry import position
-from dpsql.core.functions.value import Missing
 from dpsql.core.ir.components import Component, DistinctSum, ValueSum
 from dpsql.core.ir.contributions import PerGroup, Weighing
 from dpsql.core.ir.expressions import Call, columns_of
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import DOUBLE, HUGEINT, Kind, SqlType, decimal
+from dpsql.core.values.constants import position
+from dpsql.core.values.value import Missing
 from dpsql.frontend.aggregates.aggregate import AggregateFunction, Shared
 from dpsql.frontend.aggregates.arguments import bound, bounded
 from dpsql.frontend.aggregates.count import Count, counted
 from dpsql.frontend.aggregates.weighted_sum import WeightedSum
+from dpsql.functions.expression_values import evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from dpsql.core.analysis.expression_values import Env
-from dpsql.core.functions.domains.domains import ENUMERABLE
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, children, columns_of, walk
 from dpsql.core.ir.types import Kind
+from dpsql.core.values.domains import ENUMERABLE
+from dpsql.core.values.meaning import Env
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.batch.members import Member

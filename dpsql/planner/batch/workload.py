@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from dpsql.core.analysis.expression_values import Env
 from dpsql.core.ir.expressions import Call, Expr, LiteralValue, columns_of
+from dpsql.core.values.meaning import Env
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.batch.classes import Class, ValueClasses
 from dpsql.planner.batch.members import Member

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.domains.domains import ENUMERABLE
-from dpsql.core.functions.domains.key_lists import whole
-from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.types import Kind
 from dpsql.core.value_classes import replace
+from dpsql.core.values.domains import ENUMERABLE
+from dpsql.core.values.value import Domain, Value
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.domains.made_domains import whole
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.group_keys.compute import Condition, Unknown, computation
 from dpsql.planner.group_keys.narrow import listed, narrowed
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from dpsql.core.analysis.expression_values import Env, call
-from dpsql.core.functions import registry
-from dpsql.core.functions.cast import cast, converted
-from dpsql.core.functions.function import Function, SignatureError
-from dpsql.core.functions.registry import literal
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, LiteralValue, columns_of
 from dpsql.core.ir.types import SqlType
+from dpsql.core.values.constants import literal
+from dpsql.core.values.meaning import Env
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions import registry
+from dpsql.functions.cast import cast, converted
+from dpsql.functions.expression_values import call
+from dpsql.functions.function import Function, SignatureError
 
 Row = Mapping[int, LiteralValue]
 """Column number → its value."""

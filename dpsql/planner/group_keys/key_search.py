@@ -6,10 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.domains.domains import ENUMERABLE
-from dpsql.core.functions.domains.key_lists import whole
-from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, LiteralValue, columns_of, walk
 from dpsql.core.ir.expressions import transform as transform_expr
@@ -19,7 +15,11 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.policy.tables import TableDomain
 from dpsql.core.value_classes import replace
+from dpsql.core.values.domains import ENUMERABLE
+from dpsql.core.values.value import Domain, Value
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.domains.made_domains import whole
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.group_keys.closed import told
 from dpsql.planner.group_keys.compute import Computation, Condition, Unknown, computation, decided_by
 from dpsql.planner.group_keys.key_tables import KeyTable, by_variable, combined, without_null

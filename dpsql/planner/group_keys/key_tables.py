@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from dpsql.core.analysis.expression_values import Env
-from dpsql.core.functions.domains.domains import ENUMERABLE
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.step_count import take
+from dpsql.core.values.domains import ENUMERABLE
+from dpsql.core.values.meaning import Env
 from dpsql.planner.group_keys.compute import Condition, decided_by
 
 Tuple = tuple[LiteralValue, ...]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil, floor
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.cast import converted
-from dpsql.core.functions.domains.domains import ENUMERABLE, from_keys
-from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, children, columns_of, walk
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers.interval import Interval
+from dpsql.core.values.domains import ENUMERABLE, from_keys
+from dpsql.core.values.value import Domain, Value
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.cast import converted
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.group_keys.compute import Condition
 from dpsql.planner.group_keys.ranges import RANGED, is_number, ranged
 

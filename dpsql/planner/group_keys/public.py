@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 from math import prod
 
-from dpsql.core.functions.domains.domains import from_keys
-from dpsql.core.functions.domains.key_lists import ends, lazy_keys, united
-from dpsql.core.functions.value import Domain
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Column, Expr, LiteralValue, columns_of
 from dpsql.core.ir.nodes import Node, SetKind, SetOperation
+from dpsql.core.values.domains import from_keys
+from dpsql.core.values.key_lists import lazy_keys
+from dpsql.core.values.value import Domain
+from dpsql.functions.domains.made_domains import ends, united
 from dpsql.planner.group_keys.key_search import KeyPart, KeySearch, TooLong
 from dpsql.planner.group_keys.row_origins import Origin, Padding, RelationRows, rows_of
 from dpsql.planner.rewrites.rewrite_context import RewriteContext

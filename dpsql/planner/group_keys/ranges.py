@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.functions.domains.domains import DAY, DateRange, TimestampRange
-from dpsql.core.functions.value import Domain, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, LiteralValue
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers.interval import Interval
+from dpsql.core.values.domains import DAY, DateRange, TimestampRange
+from dpsql.core.values.value import Domain, Value
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)

@@ -14,7 +14,6 @@ from typing import assert_never
 from dpsql.core.analysis.context import Derivation
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.empty_relations import never
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr
 from dpsql.core.ir.expressions import transform as transform_expr
@@ -41,6 +40,7 @@ from dpsql.core.ir.nodes import (
 )
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.value_classes import replace, value
+from dpsql.core.values.value import Value
 
 Padding = frozenset[int]
 """Columns of one side of an outer join: where it pads, all of them are NULL at once."""

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.ir.components import Component, DistinctCount, KeySource, RowCount, ValueSum
 from dpsql.core.ir.contributions import SATURATED, Norm
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
@@ -48,6 +47,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
 from dpsql.frontend.aggregates.count import Count
+from dpsql.functions.domains.octaves import LAST
 
 WORD: Final = 2**62
 """Squares of totals are added up in two parts, above and below this, so that no sum of them leaves 128 bits."""

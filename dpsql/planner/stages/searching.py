@@ -231,8 +231,8 @@ def error_of_limits(plan: Plan) -> float:
     """Σ ln of the mean size of all noise, as far as public facts tell it before limits are found: with limits of 1 on
     sums, and of 1/⁴√n on roots of squares over n groups.
 
-    The sum of an id's totals is between once and √n times their root; it is taken for the mean of the two, ⁴√n times,
-    so that whoever has ids in one group each loses about as many times as others gain.
+    The sum of an id's totals is between 1 and √n times their root. It is taken for ⁴√n times, the geometric mean: where
+    each id is in one group this is too much, where each is in all it is too little, by the same factor.
     """
     measured = ((m, r.measured.contribution) for r in plan.releases for m in r.measured.measurements)
     each = ((m, c) for m, c in measured if m.known is None and isinstance(m.mechanism, Additive))

@@ -15,10 +15,10 @@ from itertools import combinations
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.nodes import Node, Scan, output_columns
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.policy.policy import Policy
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Diagnostic, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.text.lexer import tokens

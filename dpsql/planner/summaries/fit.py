@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import Component, ProductSum, RowCount, ValueSum
 from dpsql.core.ir.contributions import Weighing
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, LiteralValue, columns_of
@@ -37,6 +36,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.types import Kind
 from dpsql.core.noise.measurement import MeasuredRelease
 from dpsql.core.release.noisy import public_keys
+from dpsql.core.values.value import Value
 from dpsql.planner.batch.classes import constants_of, parts_by_column, unlisted_pieces
 from dpsql.planner.batch.marginal_shares import residual
 from dpsql.planner.batch.workload import MOST_CELLS, Marginal, Number, conjuncts, subsets

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final
 
 from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.recipes import Output
@@ -29,6 +28,7 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.diagnostics.words import about
 from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.quantile import QuantileFormula
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.costs.expected_error import expected_error, output_error
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.planner.warnings.declared_sizes import DeclaredSizes, Most, declared_sizes

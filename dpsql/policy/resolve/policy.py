@@ -8,13 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dpsql.core.functions.dates.zones import known_zone
 from dpsql.core.policy import serving
 from dpsql.core.policy.policy import IN_MEMORY, Privacy
 from dpsql.core.policy.positions import Loc, Places
 from dpsql.core.policy.serving import Serving
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import CannotOpen
+from dpsql.functions.dates.zones import known_zone
 from dpsql.policy.file.file_format import PolicyFile, ServeFile
 from dpsql.policy.file.form import check_form, digest, normalised
 from dpsql.policy.issues import Issue, Issues

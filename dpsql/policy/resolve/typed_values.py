@@ -9,11 +9,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.functions.numbers.clipping import FARTHEST
 from dpsql.core.ir.types import Kind, SqlType, value_range
 from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import Bound, DomainValue
 from dpsql.diagnostics.words import number
+from dpsql.functions.numbers.clipping import FARTHEST
 from dpsql.policy.file.scalars import exact
 from dpsql.policy.issues import shown
 

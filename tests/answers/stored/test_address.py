@@ -13,11 +13,11 @@ import pytest
 
 from dpsql.answers.stored import address
 from dpsql.answers.stored.address import Addresses, Rows, digest
-from dpsql.core.functions.domains.domains import DateRange
-from dpsql.core.functions.domains.key_lists import LazyKeys
-from dpsql.core.functions.value import Domain
 from dpsql.core.ir.components import ProductSum, ValueSum
 from dpsql.core.release.noisy import GivenAnswers, wanted
+from dpsql.core.values.domains import DateRange
+from dpsql.core.values.key_lists import LazyKeys
+from dpsql.core.values.value import Domain
 from dpsql.planner.plan import Plan
 from dpsql.policy.policy import Policy
 from tests.support.planning import planned, policy

@@ -15,7 +15,6 @@ import pytest
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive
-from dpsql.core.functions.domains.octaves import LAST
 from dpsql.core.ir.components import Component, KeySource, RowCount, ValueSum
 from dpsql.core.ir.contributions import SATURATED, UnitTotal, Weighing
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
@@ -26,6 +25,7 @@ from dpsql.core.ir.types import BIGINT, BOOLEAN, HUGEINT, INTEGER, SqlType
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.aggregates.count import Count
+from dpsql.functions.domains.octaves import LAST
 from dpsql.service.planning.public_facts import FactStore
 from tests.core.printing.test_unit_totals import ALL, BY_G, SMALL, Cell, Ids, by_definition, some_rows
 from tests.support.neighbour_oracle import Vector, exact, plan_of, violations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.gate.grammar import admitted, is_scalar
 from dpsql.core.gate.vocabularies import DUCKDB, POSTGRES, SPARK, Vocabulary
 from dpsql.core.ir.types import BIGINT
 from dpsql.core.printing.dialects.duckdb import DuckDB
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_again import PostgresAgain
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.errors import Rejected
 from dpsql.spelling.postgres_functions import POSTGRES as SPELLED
 from tests.support.planning import planned, policy

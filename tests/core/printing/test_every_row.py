@@ -15,10 +15,10 @@ import duckdb
 import pytest
 
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Expr
 from dpsql.core.printing import grid_integers
 from dpsql.core.printing.forms import clip
+from dpsql.core.values.value import Value
 from tests.support.planning import planned, policy
 
 ROWS = policy(

@@ -13,7 +13,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import Component, ProductSum, ValueSum
 from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import Release
@@ -21,6 +20,7 @@ from dpsql.core.ir.types import INTEGER
 from dpsql.core.printing.expressions import Block, Names
 from dpsql.core.printing.grid_integers import counted_rows, quantized
 from dpsql.core.printing.waist import waist
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.settings.query_settings import QuerySettings

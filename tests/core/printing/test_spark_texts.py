@@ -13,8 +13,6 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.core.functions.registry import REGISTRY, apply
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.public_facts import PublicFacts
 from dpsql.core.ir.types import (
@@ -35,8 +33,10 @@ from dpsql.core.ir.types import (
 )
 from dpsql.core.numbers.interval import interval
 from dpsql.core.printing.dialect import CannotSpell
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.registry import REGISTRY, apply
 from dpsql.planner.compile import compile_query
 from dpsql.planner.settings.query_settings import QuerySettings
 from dpsql.spelling.spark_functions import SPARK

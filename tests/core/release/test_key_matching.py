@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.core.functions.domains.key_lists import LazyKeys
-from dpsql.core.functions.value import Domain
 from dpsql.core.noise.integer_columns import Integers
 from dpsql.core.release import key_matching as matching
 from dpsql.core.release.key_matching import KeyColumns, columns_of, numbered, places
+from dpsql.core.values.key_lists import LazyKeys
+from dpsql.core.values.value import Domain
 
 SMALL = st.integers(-4, 4)
 HUGE = st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, -(1 << 100), 0])

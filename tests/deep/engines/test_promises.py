@@ -34,6 +34,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_like_counting_by_hand(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     children, parents, grands = draw(Random(seed))

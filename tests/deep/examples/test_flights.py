@@ -194,6 +194,7 @@ def test_every_query_has_a_truth_or_a_code() -> None:
     assert len(TRUTHS) >= 12 and len(REFUSED) >= 4
 
 
+@pytest.mark.sampled(3)
 @units
 @answered
 def test_the_bounded_truth(name: str, unit: str, sessions: Sessions, flights_tables: duckdb.DuckDBPyConnection) -> None:

@@ -119,6 +119,7 @@ def frame(flights_folder: Path) -> Iterator[Data]:
 CASES = [(name, q) for name in ("travel", "shop", "frame") for q in questions(name)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:warning.DP508")  # of durations it is told how to ask for less noise
 @pytest.mark.parametrize(("name", "question"), CASES, ids=[f"{n}: {q.sql}" for n, q in CASES])
 def test_a_question(request: pytest.FixtureRequest, name: str, question: Question) -> None:

@@ -86,6 +86,7 @@ def grids(plan: Plan) -> set[Fraction]:
     return {c.grid for release in plan.releases for c in release.measured.node.components}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::dpsql.UtilityWarning")
 @pytest.mark.parametrize(("policy", "name"), ALL)
 def test_the_numbers_are_the_same(policy: str, name: str, sessions: Sessions) -> None:

@@ -184,6 +184,7 @@ def data(folder: Path) -> Iterator[dict[str, Data]]:
 CASES = [(name, q) for name in NAMES for q in questions(name)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "question"), CASES, ids=[f"{n}: {q.sql}" for n, q in CASES])
 def test_it_is_answered_as_written(data: dict[str, Data], name: str, question: Question) -> None:
     if question.refused is None:
@@ -225,6 +226,7 @@ def held(con: dpsql.Connection, sql: str, level: float) -> list[bool]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "question"), CASES, ids=[f"{n}: {q.sql}" for n, q in CASES])
 def test_intervals_hold_what_limits_leave(bounded: dict[str, dpsql.Connection], name: str, question: Question) -> None:
     """At a level that one number in 10⁹ misses."""

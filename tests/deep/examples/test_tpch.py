@@ -85,6 +85,7 @@ def test_most_queries_are_answered_for_a_customer() -> None:
     assert sum(said in ("answered", "exact") for name, said in SAID["tpch"].items() if "-" not in name) >= 15
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "policy"), ALL)
 def test_the_tables_are_true(name: str, policy: str, sessions: Sessions) -> None:
     """Every query is planned, or refused with the code in the README, a place and a repair; nothing is spent."""

@@ -22,8 +22,6 @@ from lark.exceptions import LarkError
 from sqlglot import exp
 
 import dpsql
-from dpsql.core.functions import lists
-from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.ir.expressions import Call, walk
 from dpsql.core.ir.nodes import Node, Project
 from dpsql.core.printing.windows import WINDOW_FUNCTIONS
@@ -33,6 +31,8 @@ from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.google.privacy_clause import CallBounds, Clause, bounds_of
 from dpsql.frontend.parse import Parsed, parse
+from dpsql.functions import lists
+from dpsql.functions.registry import REGISTRY
 from dpsql.policy.load import load_policy
 from dpsql.policy.policy import Policy
 from grammar.read import ACCEPTED, lark, parser

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from dpsql.core.analysis.context import Context
-from dpsql.core.analysis.expression_values import Env
-from dpsql.core.functions.value import Domain
 from dpsql.core.ir.expressions import Call, Expr
 from dpsql.core.ir.nodes import Join, JoinKind, key_sources
+from dpsql.core.values.meaning import Env
+from dpsql.core.values.value import Domain
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys import compute, key_tables, public, ranges
 from dpsql.planner.group_keys import row_origins as rows

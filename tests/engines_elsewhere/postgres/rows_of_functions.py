@@ -11,16 +11,16 @@ from typing import Any
 
 import psycopg
 
-from dpsql.core.functions.function import Function, SignatureError
-from dpsql.core.functions.registry import apply
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import FLOAT, HUGEINT, Kind, SqlType
 from dpsql.core.printing.dialect import CannotSpell
 from dpsql.core.printing.dialects.postgres_casts import type_name
+from dpsql.core.values.value import Value
+from dpsql.functions.function import Function, SignatureError
+from dpsql.functions.registry import apply
 from dpsql.spelling.duckdb_functions import DUCKDB
 from dpsql.spelling.postgres_functions import POSTGRES
-from tests.core.functions.test_function_contract import FUNCTIONS, Lab
 from tests.engines_elsewhere.postgres.bare import Bare
+from tests.functions.test_function_contract import FUNCTIONS, Lab
 from tests.support.function_checker import Argument
 from tests.support.function_rows import COLUMNS, ROWS, fetch
 

@@ -13,13 +13,12 @@ import pytest
 
 import dpsql
 from dpsql.core.engine import RawTable
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value
 from dpsql.core.policy.server_address import parse_server
 from dpsql.core.printing.dialect import Dialect
 from dpsql.core.printing.dialects import postgres_again
 from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.noisy import _fetch
+from dpsql.core.values.value import Args, Value
 from dpsql.diagnostics.errors import EngineError
 from dpsql.engines.postgres import asking_again
 from dpsql.engines.postgres.asking_again import OF_VALUES, WITHOUT

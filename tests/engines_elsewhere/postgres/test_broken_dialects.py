@@ -9,12 +9,12 @@ from unittest import mock
 import psycopg
 import pytest
 
-from dpsql.core.functions.registry import REGISTRY
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType
 from dpsql.core.printing.dialect import Typed
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_doubles import times
+from dpsql.core.values.value import Value
+from dpsql.functions.registry import REGISTRY
 from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines import test_dialect_contract as contract
 from tests.engines_elsewhere.postgres.bare import Bare

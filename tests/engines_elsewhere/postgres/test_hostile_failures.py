@@ -13,13 +13,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Literal
 from dpsql.core.ir.types import DOUBLE, Kind, decimal
 from dpsql.core.printing.dialects import postgres_again
 from dpsql.core.printing.dialects.duckdb_total import _always
 from dpsql.core.printing.dialects.postgres_again import PostgresAgain
 from dpsql.core.printing.expressions import Names, spell
+from dpsql.core.values.value import Value
 from dpsql.spelling.postgres_functions import POSTGRES
 from tests.engines_elsewhere.postgres.bare import Bare
 from tests.engines_elsewhere.postgres.rows_of_functions import Both

@@ -9,10 +9,10 @@ from unittest import mock
 import pytest
 from pyspark.errors import PySparkException
 
-from dpsql.core.functions.registry import REGISTRY
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType
 from dpsql.core.printing.dialect import Typed
 from dpsql.core.printing.dialects.spark import Spark
+from dpsql.functions.registry import REGISTRY
 from dpsql.spelling.spark_functions import SPARK
 from tests.engines import test_dialect_contract as contract
 from tests.engines_elsewhere.spark import test_dialect_contract as own

@@ -1,6 +1,6 @@
 """Every function that Spark spells gives DuckDB's value, to the bit, on every row of the function contract.
 
-That DuckDB's value is that of the Python twin, and within all that is claimed, is tests/core/functions' to show. What
+That DuckDB's value is that of the Python twin, and within all that is claimed, is tests/functions' to show. What
 is not spelled is refused by name.
 """
 
@@ -11,16 +11,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.core.functions.cast import cast
-from dpsql.core.functions.function import Function, SignatureError
 from dpsql.core.ir.types import parse_type
 from dpsql.core.printing.dialect import CannotSpell
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.cast import cast
+from dpsql.functions.function import Function, SignatureError
 from dpsql.spelling.duckdb_functions import DUCKDB
 from dpsql.spelling.spark_functions import SPARK
-from tests.core.functions.test_function_contract import FUNCTIONS, TARGETS
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.rows_of_functions import Both, Call
+from tests.functions.test_function_contract import FUNCTIONS, TARGETS
 
 CALLS = int(os.environ.get("FUNCTION_CALLS", "30"))
 NESTED = 4 * CALLS

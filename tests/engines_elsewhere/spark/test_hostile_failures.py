@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.types import Kind
 from dpsql.core.printing.dialects.spark import Spark
 from dpsql.core.printing.expressions import Names
+from dpsql.core.values.value import Value
 from dpsql.spelling.spark_functions import SPARK
 from tests.engines_elsewhere.spark.bare import Bare
 from tests.engines_elsewhere.spark.rows_of_functions import Both, held

@@ -20,13 +20,13 @@ Example:
 from __future__ import annotations
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.join_by_frequency import join_by_frequency
 from dpsql.core.analysis.rules.join_multiplicity import joined_columns, keys_and_frequencies, most_matches, same_type
 from dpsql.core.analysis.rules.join_same_unit import join_same_unit, joins_same_unit
 from dpsql.core.analysis.rules.join_with_public import join_with_public
 from dpsql.core.ir.nodes import Join
+from dpsql.core.values.meaning import evaluate
 from dpsql.diagnostics.errors import reject
 
 

@@ -25,13 +25,13 @@ from dataclasses import dataclass, replace
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts
-from dpsql.core.functions.value import MISSING
 from dpsql.core.ir.expressions import Column, Expr
 from dpsql.core.ir.nodes import Aggregate, Equality, Filter, Item, Join, JoinKind, Node, Project, Scan, Values
 from dpsql.core.ir.public_facts import FrequencyOf, RowsOf
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.numbers.cap import ONE, Cap, Finite, Unbounded, finite, larger, smaller, times
+from dpsql.core.values.value import MISSING
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import reject
 

@@ -31,20 +31,19 @@ from fractions import Fraction
 from math import sqrt
 
 from dpsql.core.analysis.context import Derivation
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.policy_limits import policy_limits
 from dpsql.core.analysis.rules.project import with_columns
-from dpsql.core.functions.numbers.real_functions import monotone
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.types import HUGEINT, Kind
 from dpsql.core.numbers.cap import Cap, Finite, finite, smaller, times
-from dpsql.core.numbers.doubles import loosened, rounded
+from dpsql.core.numbers.doubles import loosened, monotone, rounded
 from dpsql.core.numbers.interval import Exact, Interval, interval, mul, point, quotient
 from dpsql.core.value_classes import replace
+from dpsql.core.values.meaning import evaluate
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from dpsql.core.analysis.empty_relations import no_rows
 from dpsql.core.analysis.facts import ColumnFact, Facts
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, Limit, Sort, Window, output_columns
 from dpsql.core.ir.short_text import identifier
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Mark
 from dpsql.diagnostics.errors import reject
 

@@ -23,12 +23,12 @@ from __future__ import annotations
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.facts import ColumnFact, Contribution, Facts, most_changed
 from dpsql.core.analysis.public_groups import groups_of_an_id, released_groups
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.nodes import GroupKeys, Release, Scan, keyed_by
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.walk import walk
 from dpsql.core.numbers.cap import Cap, Finite, Unbounded
 from dpsql.core.value_classes import replace
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Diagnostic, Reason
 from dpsql.diagnostics.errors import Rejected, reject
 

@@ -35,8 +35,6 @@ from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.declared_columns import column_fact, reads_measured_keys
 from dpsql.core.analysis.facts import Columns, Facts, HopFact
 from dpsql.core.analysis.rules.filter import filter_
-from dpsql.core.functions.domains.domains import DateRange, from_keys
-from dpsql.core.functions.value import Domain
 from dpsql.core.ir.nodes import Filter, Scan
 from dpsql.core.ir.periods import ReadPeriods, covers
 from dpsql.core.numbers.cap import ONE, Cap, Unbounded, finite, smaller
@@ -45,6 +43,8 @@ from dpsql.core.policy.period_ids import of_functions
 from dpsql.core.policy.tables import Table
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.core.value_classes import replace
+from dpsql.core.values.domains import DateRange, from_keys
+from dpsql.core.values.value import Domain
 from dpsql.diagnostics.diagnostic import Reason
 
 

@@ -28,15 +28,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Columns, Facts, Hint
 from dpsql.core.analysis.rules.join_by_frequency import counted_by_rows, sums
-from dpsql.core.functions.value import MISSING, Domain, Value
 from dpsql.core.ir.expressions import Cast, Column, Expr, columns_of
 from dpsql.core.ir.nodes import SetColumn, SetKind, SetOperation
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.cap import Cap, add, smaller
 from dpsql.core.numbers.interval import Interval, hull
+from dpsql.core.values.meaning import evaluate
+from dpsql.core.values.value import MISSING, Domain, Value
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.core.analysis.facts import ColumnFact, Facts
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.nodes import Unnest
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.cap import finite, times
 from dpsql.core.numbers.interval import everything
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Reason
 from dpsql.diagnostics.errors import reject
 

@@ -18,12 +18,12 @@ from dataclasses import replace
 from typing import Any
 
 from dpsql.core.analysis.facts import ColumnFact, Facts
-from dpsql.core.functions.registry import literal
-from dpsql.core.functions.value import MISSING, Domain, Value, type_range
 from dpsql.core.ir.expressions import Column, LiteralValue
 from dpsql.core.ir.nodes import Values
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import hull, point
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import MISSING, Domain, Value, type_range
 
 
 def values(node: Values) -> Facts:

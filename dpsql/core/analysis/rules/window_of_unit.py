@@ -23,14 +23,14 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts, Hint
 from dpsql.core.analysis.stored_columns import stored_columns
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Frame, Window, WindowCall
 from dpsql.core.ir.types import Kind
 from dpsql.core.numbers.interval import Interval, everything
+from dpsql.core.values.meaning import evaluate
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.errors import Rejected, reject
 
 _PLACES = frozenset({"row_number", "rank", "dense_rank", "ntile"})

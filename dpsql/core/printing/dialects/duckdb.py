@@ -11,8 +11,6 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from types import MappingProxyType
 
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import DOUBLE, HUGEINT, INTEGER, Kind, SqlType, integer_type_of
 from dpsql.core.numbers.interval import Interval
@@ -20,6 +18,7 @@ from dpsql.core.printing.conversions import held, safe
 from dpsql.core.printing.dialect import Dialect, Spelling, Typed
 from dpsql.core.printing.dialects.duckdb_total import attempted, attempted_cast
 from dpsql.core.printing.many_rows import listed
+from dpsql.core.values.value import Args, Value
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR, Kind, SqlType, integer_type_of
 from dpsql.core.printing.dialect import Again, CannotSpell, Dialect, Spelling, Typed
@@ -22,6 +20,7 @@ from dpsql.core.printing.dialects.postgres_aggregates import aggregate, window
 from dpsql.core.printing.dialects.postgres_casts import convert, fitting, once, rounded, type_name
 from dpsql.core.printing.dialects.postgres_doubles import times_constant
 from dpsql.core.printing.many_rows import ListedColumn, listed
+from dpsql.core.values.value import Args, Value
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 

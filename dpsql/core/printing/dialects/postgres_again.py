@@ -19,17 +19,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dpsql.core.functions.dates.date_parts import BY_NAME
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.signature import comparison_types
-from dpsql.core.functions.value import Value
 from dpsql.core.gate.grammar import admitted
 from dpsql.core.ir.types import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, SMALLINT, TIMESTAMP, Kind, SqlType
 from dpsql.core.numbers.interval import Interval
+from dpsql.core.printing.dialects.duckdb_total import TIMED, Total
 from dpsql.core.printing.dialects.duckdb_total import TOTAL as OF_DUCKDB
-from dpsql.core.printing.dialects.duckdb_total import Total
 from dpsql.core.printing.dialects.postgres import Postgres
 from dpsql.core.printing.dialects.postgres_casts import type_name
+from dpsql.core.values.meaning import meaning
+from dpsql.core.values.value import Args, Value
 
 CAUGHT: Final = ("data_exception", "feature_not_supported", "program_limit_exceeded")
 """Conditions of PL/pgSQL that a row's value brings about: `engines/postgres/asking_again.py` has their codes."""
@@ -48,7 +46,7 @@ def _keeps(a: Value, target: SqlType) -> bool:
 
 
 def _compared(args: Args, held: Sequence[Interval], result: Value) -> bool:
-    target = comparison_types(args)
+    target = meaning().compared_as(args)
     return target is None or all(_keeps(a, target) for a in args)
 
 
@@ -84,7 +82,7 @@ def _summed(of_duckdb: Total) -> Total:
 
 
 def _part(name: str) -> Total:
-    timed = BY_NAME[name].timed
+    timed = name in TIMED
     return lambda args, held, result: args[0].type == TIMESTAMP or (args[0].type == DATE and not timed)
 
 

@@ -1,7 +1,7 @@
 """How PostgreSQL brings values into another type. It has no TRY_CAST: what may not fit is compared before it is cast.
 
 A cast of a numeric to fewer places rounds halves away from zero, one of a DOUBLE to an integer halves to even: as
-`core/functions/cast.py` claims both. A DOUBLE becomes numeric with 15 digits only, so that is never asked for.
+`functions/cast.py` claims both. A DOUBLE becomes numeric with 15 digits only, so that is never asked for.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsql.core.functions.numbers.rounding import outward
-from dpsql.core.functions.signature import is_null, may_fail, stored
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, Kind, SqlType
-from dpsql.core.numbers.interval import Exact
+from dpsql.core.numbers.interval import Exact, outward
 from dpsql.core.printing.conversions import as_double, held, of_truth, safe
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.values.value import Value, is_null, may_fail, stored, type_range
 from dpsql.diagnostics.words import with_article
 
 LONGEST = 60

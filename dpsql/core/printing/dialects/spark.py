@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
-from dpsql.core.functions.function import Args
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import LiteralValue
 from dpsql.core.ir.nodes import Frame
 from dpsql.core.ir.types import BIGINT, DOUBLE, HUGEINT, INTEGER, VARCHAR, Kind, SqlType, decimal, integer_type_of
@@ -22,6 +20,7 @@ from dpsql.core.numbers.interval import Interval
 from dpsql.core.printing.dialect import Attempts, Dialect, Spelling, Typed
 from dpsql.core.printing.dialects.spark_aggregates import aggregate, over, window
 from dpsql.core.printing.dialects.spark_casts import LARGEST, convert, fitting, once, rounded, type_name
+from dpsql.core.values.value import Args, Value, type_range
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 

@@ -1,7 +1,7 @@
 """How Spark brings values into another type.
 
 Its cast of a DOUBLE to an integer cuts, and takes 2⁶³ for a BIGINT; that of a DECIMAL to an integer cuts too, and to
-fewer places rounds halves away from zero. So whole numbers are rounded first, as `core/functions/cast.py` claims.
+fewer places rounds halves away from zero. So whole numbers are rounded first, as `functions/cast.py` claims.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
-from dpsql.core.functions.signature import is_null, may_fail
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.types import BIGINT, DATE, DOUBLE, HUGEINT, VARCHAR, Kind, SqlType, decimal
 from dpsql.core.printing.conversions import as_double, held, known_to, of_truth
 from dpsql.core.printing.dialect import CannotSpell, Dialect
+from dpsql.core.values.value import Value, is_null, may_fail
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 

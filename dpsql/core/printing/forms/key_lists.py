@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.core.functions.domains.key_lists import LazyKeys, run_of
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.expressions import Column, LiteralValue
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.core.printing.dialect import Dialect
+from dpsql.core.values.key_lists import LazyKeys, run_of
 
 
 def member(d: Dialect, sql: str, type_: SqlType, source: KeySource, place: int = 0) -> str:

@@ -2,8 +2,8 @@
 
     p: one row per (id, group) with n rows and partial aggregates, those of slices by their numbers (sliced.py)
     q: what weights need of p, and g: of each id above a limit its K groups or N rows; only if a weight needs them
-    result: Σ over p of weight · partial, by group; with g, Σ over q of what an id adds that is within its limits, and
-        Σ over q and g of what those above add more, or less (weights.py)
+    result: Σ over p of weight · partial, by group. With g: Σ over q as if every id were within its limits, and Σ over q
+        and g of the difference, of the ids that are not (weights.py)
 
 In windows g is q with what its id has in all beside each row, and the result Σ over g of what an id adds, above its
 limits or within.

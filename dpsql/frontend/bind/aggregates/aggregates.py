@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from dpsql.core.functions.signature import compared
 from dpsql.core.ir.expressions import Cast, Column, Expr, Literal, columns_of
 from dpsql.core.ir.nodes import AggregateCall
 from dpsql.core.ir.step_count import take
@@ -24,6 +23,7 @@ from dpsql.frontend.bind.expressions.refusals import written_name
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.parameters import Numbering
 from dpsql.frontend.google.aggregate_bounds import Own, clip, own_bounds
+from dpsql.functions.signature import compared
 
 
 @dataclass(slots=True)

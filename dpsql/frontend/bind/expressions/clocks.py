@@ -14,16 +14,16 @@ from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
-from dpsql.core.functions.dates.zones import known_zone
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
 from dpsql.core.ir.types import TIMESTAMP, TIMESTAMPTZ, VARCHAR, Kind
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject
 from dpsql.frontend.bind.expressions import literals
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.expressions.unknown_values import UnknownValue
 from dpsql.frontend.bind.scope import VisibleColumn
+from dpsql.functions.dates.zones import known_zone
 
 if TYPE_CHECKING:
     from dpsql.frontend.bind.expressions.expressions import ExprBinder

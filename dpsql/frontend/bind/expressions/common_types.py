@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.functions.function import SignatureError
-from dpsql.core.functions.signature import common_type
 from dpsql.core.ir.expressions import Cast, Expr, Literal
 from dpsql.core.ir.types import Kind, SqlType
 from dpsql.diagnostics.diagnostic import Span
@@ -13,6 +11,8 @@ from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.expressions import literals
 from dpsql.frontend.bind.expressions.expressions import ExprBinder
+from dpsql.functions.function import SignatureError
+from dpsql.functions.signature import common_type
 
 
 def unified(binder: ExprBinder, exprs: Sequence[Expr], span: Span, where: str = "") -> tuple[SqlType, tuple[Expr, ...]]:

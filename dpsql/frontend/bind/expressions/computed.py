@@ -14,7 +14,6 @@ from sqlglot import exp
 
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.declared_columns import values_read
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.ir import step_count as steps
 from dpsql.core.ir.expressions import Cast, Column, Expr, Literal, transform
 from dpsql.core.ir.nodes import Project, Scan
@@ -32,6 +31,7 @@ from dpsql.frontend.bind.expressions.function_names import aggregate_name
 from dpsql.frontend.bind.statement import bind
 from dpsql.frontend.parse import parse
 from dpsql.frontend.text.spans import query_span, span_of
+from dpsql.functions.expression_values import evaluate
 from dpsql.policy.issues import dotted
 
 AnyPolicy = TypeVar("AnyPolicy", bound=Policy)

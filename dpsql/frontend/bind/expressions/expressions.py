@@ -9,15 +9,13 @@ from functools import cache, partial
 
 from sqlglot import exp
 
-from dpsql.core.analysis.expression_values import evaluate, unexplained
-from dpsql.core.functions.registry import literal, lookup
-from dpsql.core.functions.signature import compared
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.by_identity import ByIdentity
 from dpsql.core.ir.expressions import MOST_NODES, Call, Column, Expr, Literal, larger_than, walk
 from dpsql.core.ir.short_text import symbol
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BOOLEAN, VARCHAR, Kind, SqlType
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject, too_large
 from dpsql.diagnostics.note import Note, Rank
@@ -37,6 +35,9 @@ from dpsql.frontend.bind.parameters import Numbering, Parameters
 from dpsql.frontend.bind.scope import VisibleColumn, find, has, written_at
 from dpsql.frontend.bind.subqueries.outer_query import Outer, decides, named, relation_of
 from dpsql.frontend.text.spans import span_of
+from dpsql.functions.expression_values import evaluate, unexplained
+from dpsql.functions.registry import lookup
+from dpsql.functions.signature import compared
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "in"})
 _COLUMN = frozenset({"this", "table", "db", "catalog"})

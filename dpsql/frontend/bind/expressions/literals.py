@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dpsql.core.functions.signature import WITHOUT_A_ZONE
 from dpsql.core.ir.expressions import Literal, LiteralValue
 from dpsql.core.ir.types import (
     BLOB,
@@ -31,6 +30,7 @@ from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.expressions.unknown_values import UnknownValue
+from dpsql.functions.signature import WITHOUT_A_ZONE
 
 _DAYS = {"day": 1, "week": 7}
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}

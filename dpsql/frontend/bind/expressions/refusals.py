@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from dpsql.core.functions.registry import REGISTRY
 from dpsql.diagnostics.diagnostic import Mark, Source, Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.frontend.aggregates.all_aggregates import AGGREGATES
@@ -25,6 +24,7 @@ from dpsql.frontend.bind.expressions.syntax_arguments import as_written
 from dpsql.frontend.bind.from_clause.made_columns import unmade
 from dpsql.frontend.text.spans import code_of, query_span, span_of
 from dpsql.frontend.text.written_again import written_again
+from dpsql.functions.registry import REGISTRY
 
 
 def volatile(name: str, span: Span) -> Rejected:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dpsql.core.functions.value import type_range
 from dpsql.core.ir.expressions import Cast, Expr, Literal, larger_than
 from dpsql.core.ir.types import BIGINT, BOOLEAN, INTEGER, NULL, TIMESTAMP, VARCHAR, Kind, parse_type
+from dpsql.core.values.value import type_range
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import reject, too_large
 from dpsql.diagnostics.words import small, with_article

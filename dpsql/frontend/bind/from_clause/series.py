@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from dpsql.core.functions.registry import evaluate, lookup
 from dpsql.core.ir.nodes import Values
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import DATE, TIMESTAMP, SqlType, integer_type_for
@@ -25,6 +24,7 @@ from dpsql.frontend.bind.expressions import literals
 from dpsql.frontend.bind.expressions.expressions import ExprBinder
 from dpsql.frontend.bind.from_clause.values import MOST_ROWS
 from dpsql.frontend.bind.scope import BoundRelation, VisibleColumn
+from dpsql.functions.registry import evaluate, lookup
 
 
 def bind_series(node: exp.Expr, alias: str, binder: ExprBinder) -> BoundRelation:

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dpsql.core.functions.cast import cast
-from dpsql.core.functions.function import SignatureError
-from dpsql.core.functions.registry import literal
-from dpsql.core.functions.value import Missing
 from dpsql.core.ir.expressions import Expr, Literal, LiteralValue, children
 from dpsql.core.ir.nodes import Values
 from dpsql.core.ir.types import Kind, SqlType
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Missing
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.words import with_article
 from dpsql.frontend.bind.expressions.expressions import ExprBinder
 from dpsql.frontend.bind.expressions.syntax_arguments import checked
 from dpsql.frontend.bind.scope import BoundRelation, VisibleColumn
+from dpsql.functions.cast import cast
+from dpsql.functions.function import SignatureError
 
 MOST_ROWS = 2_000
 """Most rows that one VALUES may hold; longer lists belong into a table."""

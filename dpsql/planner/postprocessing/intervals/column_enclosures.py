@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.functions.registry import REGISTRY
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.numbers.interval import Exact, Interval
+from dpsql.core.values.value import Value, type_range
+from dpsql.functions.registry import REGISTRY
 
 Flags = NDArray[np.bool_]
 Codes = NDArray[np.int8]

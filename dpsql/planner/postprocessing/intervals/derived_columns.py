@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.recipes import Terms
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.noise.integer_columns import Floats
 from dpsql.core.release.noisy import NoisyRelease
+from dpsql.core.values.value import Value
 from dpsql.frontend.aggregates.formula import formula, output_intervals
 from dpsql.planner.postprocessing.consistency.totals import Consistent
 from dpsql.planner.postprocessing.intervals.column_enclosures import (

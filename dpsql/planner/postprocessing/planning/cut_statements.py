@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.releases_of_plan import Releases
 from dpsql.core.ir.conditions import conjunction, conjuncts
@@ -41,6 +40,7 @@ from dpsql.core.ir.walk import Tagged, expressions, kinds, unused_numbers, with_
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.core.value_classes import replace
 from dpsql.engines.scratch import Scratch
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.postprocessing.planning.cut_numbers import NO_CUTS, Cuts, lost_of
 from dpsql.planner.postprocessing.planning.expressions import seen
 from dpsql.planner.postprocessing.planning.forms import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.registry import REGISTRY
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal, transform
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import BIGINT, BOOLEAN, NULL
+from dpsql.core.values.value import Value
+from dpsql.functions.expression_values import evaluate
+from dpsql.functions.registry import REGISTRY
 from dpsql.planner.postprocessing.planning.forms import (
     EXACT,
     NOTHING,

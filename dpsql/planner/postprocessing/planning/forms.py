@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
-from dpsql.core.functions.registry import REGISTRY
-from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.components import Component
 from dpsql.core.ir.recipes import Output
 from dpsql.core.ir.types import Kind as TypeKind
 from dpsql.core.ir.types import SqlType
 from dpsql.core.value_classes import replace, value
+from dpsql.core.values.value import Scalar, Value
 from dpsql.frontend.aggregates.formula import formula
+from dpsql.functions.registry import REGISTRY
 
 Source = tuple[int, int]
 """A noisy number of each row of a release: the release's place, and the component's."""
@@ -242,7 +242,7 @@ def taken(number: int, uid: int, form: Form) -> Form:
 
 
 def unsure(form: Form, sources: Sources) -> Form:
-    """Of rows that are padded with NULL where these noisy numbers leave no row."""
+    """The form of a column that an outer join pads: where these noisy numbers leave no row, it is NULL."""
     if form.exact:
         return replace(form, sources=form.sources | sources)
     return replace(form, settled=form.settled and not sources)

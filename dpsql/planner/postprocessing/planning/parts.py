@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import ColumnFact, Facts
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Column, Expr, columns_of
 from dpsql.core.ir.nodes import Item
 from dpsql.core.ir.step_count import take
 from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import Tagged
+from dpsql.core.values.value import Value
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.postprocessing.planning.expressions import Hide, form_of, guarded
 from dpsql.planner.postprocessing.planning.forms import EXACT, NOTHING, Fixed, Form, IntervalMethod, Sources
 from dpsql.planner.postprocessing.planning.steps import Input, Selection

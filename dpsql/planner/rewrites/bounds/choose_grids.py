@@ -25,7 +25,6 @@ from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Contribution, Facts
 from dpsql.core.analysis.rules.private_aggregate import VARIANCES
 from dpsql.core.analysis.rules.release import contribution
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import (
     Comoment,
     Component,
@@ -47,6 +46,7 @@ from dpsql.core.numbers.interval import Exact
 from dpsql.core.policy.tables import DEFAULT_RESOLUTION, Table
 from dpsql.core.printing.grid_integers import MOST_PLACES
 from dpsql.core.value_classes import replace
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import reject
 from dpsql.planner.distinct_values import most_values
 from dpsql.planner.rewrites.rewrite_context import RewriteContext

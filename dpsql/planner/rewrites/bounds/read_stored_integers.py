@@ -21,7 +21,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.analysis.declared_columns import declared_bounds
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.components import Component, ProductSum, QuantileChoice, ValueSum
 from dpsql.core.ir.expressions import Call, Column
 from dpsql.core.ir.nodes import Node, Release, Scan, output_columns
@@ -29,6 +28,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.ir.walk import transform, walk
 from dpsql.core.numbers.interval import Interval
 from dpsql.core.policy.tables import Column as Declared
+from dpsql.core.values.value import Value
 from dpsql.frontend.aggregates.arguments import bound
 from dpsql.planner.rewrites.bounds.choose_grids import MOST_UNITS, on_least_grid
 from dpsql.planner.rewrites.rewrite_context import RewriteContext

@@ -15,20 +15,21 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.analysis.expression_values import Env, evaluate
 from dpsql.core.analysis.facts import ColumnFact
-from dpsql.core.functions.numbers.clipping import clip_bounds
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Call, columns_of, walk
 from dpsql.core.ir.nodes import Aggregate, Node
 from dpsql.core.ir.short_text import expression
 from dpsql.core.ir.types import SqlType
 from dpsql.core.ir.walk import arguments, transform
 from dpsql.core.numbers.interval import Exact
+from dpsql.core.values.meaning import Env
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 from dpsql.frontend.aggregates.arguments import bound
 from dpsql.frontend.bind.aggregates.searched_clips import is_searched
+from dpsql.functions.expression_values import evaluate
+from dpsql.functions.numbers.clipping import clip_bounds
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 

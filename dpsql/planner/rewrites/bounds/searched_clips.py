@@ -16,7 +16,6 @@ from fractions import Fraction
 
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.numbers.clipping import clip_bounds
 from dpsql.core.ir.expressions import Call, Expr, Literal
 from dpsql.core.ir.expressions import transform as transform_expr
 from dpsql.core.ir.nodes import Aggregate, AggregateCall, Node
@@ -28,6 +27,7 @@ from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import number
 from dpsql.frontend.aggregates.arguments import bound
 from dpsql.frontend.bind.aggregates.searched_clips import is_auto, is_searched, searched_in
+from dpsql.functions.numbers.clipping import clip_bounds
 from dpsql.planner.rewrites.bounds.choose_grids import resolution_of
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 from dpsql.planner.searches.limits_to_search import Searching

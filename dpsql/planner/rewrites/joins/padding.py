@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.registry import literal
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.expressions import Column, Expr, walk
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.expression_values import evaluate
 
 
 def value_where_null(expr: Expr, missing: Set[int]) -> Value | None:

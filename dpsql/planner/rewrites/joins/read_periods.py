@@ -15,9 +15,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.period_parts import last_of
-from dpsql.core.functions.value import MISSING
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
@@ -29,8 +27,10 @@ from dpsql.core.ir.walk import with_inputs
 from dpsql.core.policy.growing import Growth, close_first
 from dpsql.core.policy.tables import Table
 from dpsql.core.value_classes import replace
+from dpsql.core.values.value import MISSING
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 ALL: Sequence[Days] = ((dt.date.min, None),)

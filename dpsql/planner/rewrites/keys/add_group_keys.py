@@ -23,7 +23,6 @@ from math import prod
 from dpsql.core.analysis.context import Context
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.signature import WITHOUT_A_ZONE
 from dpsql.core.ir.components import KeySource, RowCount, UnitCount
 from dpsql.core.ir.expressions import Call, Column, Expr, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
@@ -36,6 +35,7 @@ from dpsql.core.policy.units import IdUnit, PathUnit
 from dpsql.core.value_classes import replace
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
+from dpsql.functions.signature import WITHOUT_A_ZONE
 from dpsql.planner.group_keys.key_search import KeyPart, TooLong
 from dpsql.planner.group_keys.public import public_keys, source_of
 from dpsql.planner.rewrites.joins.join_periods import has_period_ids

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from dpsql.core.analysis.derive import derive_once
-from dpsql.core.functions.domains.domains import ENUMERABLE
-from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.expressions import Call, Cast, Column, Expr, Literal
 from dpsql.core.ir.nodes import Aggregate, Item, Node, Project
 from dpsql.core.ir.types import BIGINT, Kind, decimal
 from dpsql.core.ir.walk import transform, unused_numbers
+from dpsql.core.values.domains import ENUMERABLE
+from dpsql.core.values.value import Scalar, Value
 from dpsql.planner.rewrites.rewrite_context import RewriteContext
 
 _WHOLE = frozenset({"floor", "ceil", "trunc", "round"})

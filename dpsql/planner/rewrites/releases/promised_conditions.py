@@ -19,8 +19,6 @@ from contextlib import suppress
 from dpsql.core.analysis.derive import derive_once
 from dpsql.core.analysis.empty_relations import never
 from dpsql.core.analysis.facts import Facts
-from dpsql.core.functions.domains.domains import ENUMERABLE
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.conditions import conjuncts
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal, columns_of
 from dpsql.core.ir.expressions import transform as transform_expr
@@ -42,6 +40,8 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import expressions, transform, walk
 from dpsql.core.value_classes import replace
+from dpsql.core.values.domains import ENUMERABLE
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import Rejected
 from dpsql.planner.group_keys.compute import Condition
 from dpsql.planner.rewrites.rewrite_context import RewriteContext

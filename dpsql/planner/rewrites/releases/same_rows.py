@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpsql.core.functions.domains.key_lists import LazyKeys
 from dpsql.core.ir.components import KeySource
 from dpsql.core.ir.conditions import conjunction
 from dpsql.core.ir.expressions import Call, Column, Expr, Literal
@@ -39,6 +38,7 @@ from dpsql.core.ir.nodes import (
 from dpsql.core.ir.types import BOOLEAN
 from dpsql.core.ir.walk import transform, walk
 from dpsql.core.value_classes import replace
+from dpsql.core.values.key_lists import LazyKeys
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.planner.rewrites.rewrite_context import RewriteContext

@@ -41,6 +41,7 @@ def _integers(con: dpsql.Connection, name: str) -> list[list[tuple[object, ...]]
     return [sorted(noisy._fetch(planned, ask).rows(), key=repr) for planned in releases]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_loses_what_rests_on_it_and_nothing_else(
     asked: tuple[Path, Integers], tmp_path: Path, change: str

@@ -232,6 +232,7 @@ def _worlds(limits: dict[str, Any], most: int, **unit: str) -> list[tuple[World,
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_row_set_of_one_id(form: str) -> None:

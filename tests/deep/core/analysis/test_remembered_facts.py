@@ -9,13 +9,13 @@ import pytest
 
 from dpsql.core.analysis.context import Context, Derivation
 from dpsql.core.analysis.derive import derive
-from dpsql.core.analysis.expression_values import evaluate
 from dpsql.core.analysis.facts import Facts
 from dpsql.core.analysis.rules.scan import _scan
-from dpsql.core.functions.value import Value
 from dpsql.core.ir.expressions import Expr
+from dpsql.core.values.value import Value
 from dpsql.diagnostics.errors import Rejected
 from dpsql.frontend.bind.expressions.expressions import ExprBinder, _TypesOnly
+from dpsql.functions.expression_values import evaluate
 from dpsql.planner.rewrites.rewrite_context import ContributionLimits
 from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import plan_of, random_limits

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.analysis.expression_values import evaluate
-from dpsql.core.functions.value import Value, type_range
 from dpsql.core.ir.components import Component, ProductSum, ValueSum
 from dpsql.core.ir.nodes import Release, key_sources
 from dpsql.core.ir.types import Kind
@@ -22,7 +20,9 @@ from dpsql.core.numbers.interval import everything
 from dpsql.core.printing.expressions import Aliases, Names, spell
 from dpsql.core.printing.grid_integers import quantized
 from dpsql.core.printing.relational_nodes import Emitter
+from dpsql.core.values.value import Value, type_range
 from dpsql.diagnostics.errors import Rejected
+from dpsql.functions.expression_values import evaluate
 from dpsql.service.planning.public_facts import FactStore
 from tests.support.neighbour_oracle import plan_of
 from tests.support.random_databases import NUMBERS, Column, Store, Table, World, row_world, world_of

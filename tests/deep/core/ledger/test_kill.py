@@ -80,6 +80,7 @@ STEPS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_a_step(nursery: Nursery, shop: Shop, step: str) -> None:
     prepare, entries = STEPS[step]

@@ -265,6 +265,7 @@ def test_another_shape_far_out_is_rejected(noise: Noise) -> None:
     assert far_p_value([min(seen)] * len(seen), share) < ALPHA
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "noise", [*ALL, Noise("laplace", Fraction(1 << 55)), Noise("gaussian", Fraction(1 << 55))], ids=str
@@ -273,6 +274,7 @@ def test_ten_million_draws(noise: Noise) -> None:
     assert verdict(noise.draw(10_000_000), noise.law) == {}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.one_in(2)
 @every
 def test_ten_million_draws_reject_one_percent(noise: Noise) -> None:

@@ -32,6 +32,7 @@ LAWS: dict[Callable[..., Sample], Callable[[Fraction], goodness.Law]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("draw", [laplace, gaussian])
 def test_same_distribution_as_opendp(draw: Callable[..., Sample], scale: Fraction) -> None:

@@ -216,6 +216,7 @@ def enumerated(form: str, most: int = 3, **unit: str) -> tuple[list[str], list[A
     return found, [sizes, seen]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_row_set_of_one_id(form: str) -> None:
     """No row set moves a parallel group further than claimed; rows in one member reach it, and rows in several do."""

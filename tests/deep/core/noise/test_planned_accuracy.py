@@ -139,6 +139,7 @@ WISHES: list[tuple[str, dict[str, Any]]] = [
 QUERIES = {"one": (ONE, ["n"]), "shared": (SHARED, ["s", "n", "t"])}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("accountant", "wish", "sql", "columns"),
     [  # in CI each wish of one of the two

@@ -3,7 +3,7 @@
 The rows hold NULL, NaN, ±infinity, −0.0, the ends of all integers, empty, odd and huge texts, far dates. Below the
 noise the exact integers of the very statements that run are compared: with those of single rows (a row's value is its
 own), of the rows in another order on a connection with other settings, and of a database with one row less (as far
-away as the noise covers). tests/core/functions/test_function_contract.py checks the values themselves, call by call.
+away as the noise covers). tests/functions/test_function_contract.py checks the values themselves, call by call.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ import pytest
 
 import dpsql
 from dpsql.api.connection import Connection
-from dpsql.core.functions import lists
-from dpsql.core.functions.domains import octaves
-from dpsql.core.functions.function import Function, SignatureError
-from dpsql.core.functions.registry import apply, literal
-from dpsql.core.functions.value import Scalar, Value
 from dpsql.core.ir.nodes import key_sources
 from dpsql.core.ir.types import INTERVAL, VARCHAR, Kind
 from dpsql.core.release.drawing import EngineAsk
 from dpsql.core.release.noisy import Key, _fetch, public_keys
+from dpsql.core.values.constants import literal
+from dpsql.core.values.value import Scalar, Value
 from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.functions import lists
+from dpsql.functions.domains import octaves
+from dpsql.functions.function import Function, SignatureError
+from dpsql.functions.registry import apply
 from dpsql.planner.plan import Plan
-from tests.core.functions.test_function_contract import FUNCTIONS, LITERALS, VARIADIC, _type_of
+from tests.functions.test_function_contract import FUNCTIONS, LITERALS, VARIADIC, _type_of
 from tests.support.function_rows import COLUMNS, typed
 
 RAW = tuple(c for c in COLUMNS if c.value.interval.lo is None is c.value.interval.hi and c.value.domain is None)
@@ -229,11 +230,12 @@ def nothing_differs(odd: Odd, plan: Plan) -> list[dict[Key, list[int]]]:
     return ours
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", [f for f in FUNCTIONS if f not in UNNAMED], ids=lambda f: f.name)
 def test_item_17_and_18_no_row_makes_a_function_fail(odd: Odd, function: Function) -> None:
     """In SELECT, FILTER and below an aggregate: the sum over rows is the sum of the rows' own, and it is answered.
 
-    Those that no query can name have tests of their own: tests/core/functions/test_octaves.py.
+    Those that no query can name have tests of their own: tests/functions/test_octaves.py.
     """
     rng = random.Random(function.name)
     planned, tried = [], 0

@@ -558,6 +558,7 @@ def windows_that_correct_nobody(m: pytest.MonkeyPatch) -> None:
     m.setattr(weights.WeightedTerm, "chosen", property(lambda term: term.within))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "shape",
     [

@@ -58,6 +58,7 @@ def _broken(form: Form | Slots, neighbours: str) -> tuple[list[str], set[int | N
     return furthest(plan, pairs)[1], {c.values for r in plan.releases for c in r.measured.node.components}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("values", [1, 2])

@@ -20,6 +20,7 @@ LIKE_ANOTHER = {
 """Cases whose statements and prices are those of others, one by one: for `make exhaustive`."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.exhaustive) if n in LIKE_ANOTHER else n for n in CASES]

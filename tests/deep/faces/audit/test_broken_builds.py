@@ -224,6 +224,7 @@ MUTANTS: dict[str, Mutant] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_refuted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

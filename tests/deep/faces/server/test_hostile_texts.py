@@ -13,6 +13,7 @@ __all__ = ["analyst", "server"]
 OF_QUICK = {name: list(WAYS)[at % len(WAYS)] for at, name in enumerate(HOSTILE)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "way"),

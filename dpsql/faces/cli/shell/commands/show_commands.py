@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.answers.results.cell_texts import cell
-from dpsql.core.functions.registry import describe_registry
 from dpsql.core.policy.policy import Policy
 from dpsql.core.policy.tables import Bound, Column, Table, TableDomain, ValuesDomain
 from dpsql.diagnostics.codes import CODES
@@ -27,6 +26,7 @@ from dpsql.faces.cli.shell.output.wrapping import wrapped, wrapped_lines
 from dpsql.faces.cli.shell.state import Shell
 from dpsql.faces.cli.table_layout import Row, plain_table
 from dpsql.faces.editor.completion_words import AGGREGATES, QUANTILES, WINDOWS
+from dpsql.functions.registry import describe_registry
 from dpsql.policy.issues import did_you_mean
 from dpsql.policy.tools.show import promises, show_policy, whose_rows
 from dpsql.service.accounts.ledgers import shown

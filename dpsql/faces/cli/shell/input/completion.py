@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from dpsql.core.functions.registry import describe_registry
 from dpsql.faces.cli.shell.commands.all_commands import COMMANDS
 from dpsql.faces.cli.shell.looks import OPTIONS
+from dpsql.functions.registry import describe_registry
 
 if TYPE_CHECKING:
     from dpsql.faces.cli.shell.state import Shell

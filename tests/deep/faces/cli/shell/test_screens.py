@@ -135,6 +135,7 @@ def keep(group: str, name: str, screen: str) -> None:
     (KEPT / f"{group}.txt").write_text("\n".join(texts), encoding="utf-8")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("group", "name"), [(g, n) for g, cases in CASES.items() for n in cases])
 def test_screen(shell: Terminal, update: bool, group: str, name: str) -> None:
     shown = "\n".join(line.rstrip() for line in see(shell, *CASES[group][name]).splitlines())

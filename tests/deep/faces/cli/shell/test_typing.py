@@ -188,6 +188,7 @@ def test_up_brings_back_an_input_of_several_lines_whole(shell: Terminal) -> None
     assert shell.screen.count("(1 row)") == 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "typed, offered",
     [

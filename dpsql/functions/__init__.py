@@ -1,0 +1,9 @@
+"""Scalar functions: types, intervals of their values, totality and NULLs, one family a file.
+
+They lie outside of the trusted core, which is handed what they mean here, when the first of them is imported.
+"""
+
+from dpsql.core.values.meaning import hand_in
+from dpsql.functions.meant import Functions
+
+hand_in(Functions())
