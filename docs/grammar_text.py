@@ -117,6 +117,16 @@ def _elsewhere(function: str) -> str:
     return "; ".join(f"{name}: {limit}" for name, limit in said.items() if limit)
 
 
+def _called(signature: str) -> str:
+    """A function's arguments without the kinds that its family says; what must be a constant is said."""
+    name, bracket, rest = signature.partition("(")
+    inside, _, _ = rest.rpartition(")")
+    if not bracket or not name.isidentifier() or "·" in signature:
+        return signature if "·" in signature or "literal" in signature else signature.partition(": ")[0]
+    kept = [a if "literal" in a else re.sub(r":.*?(?= =|$)", "", a) for a in inside.split(", ")]
+    return f"{name}({', '.join(kept)})"
+
+
 _KEYWORD = re.compile(r'"([A-Z][A-Z_]*)"i')
 
 
@@ -173,7 +183,7 @@ def sql_page() -> str:
             names = f["names"]
             assert isinstance(names, list)
             others = [] if f["operator"] else names[1:]
-            call = ", ".join(f"`{n}`" for n in (str(f["signature"]).replace("|", "\\|"), *others))
+            call = ", ".join(f"`{n}`" for n in (_called(str(f["signature"])).replace("|", "\\|"), *others))
             summary = str(f["summary"]).replace("|", "\\|")
             lines.append(f"| {call} | {summary} | {_elsewhere(str(names[0]))} |")
     lines += ["", "### Over a window", "", f"Also {', '.join(name.upper() for name in AGGREGATES)}.", ""]

@@ -52,13 +52,15 @@ def run(
     """
     if fresh and not plan.known:
         return StagesOfARun(service, resolve(plan, open_account(), fresh=True), service.running).answer()
+    if plan.known:
+        return given(service, resolve(plan, None))
     while True:
-        found = held(service, plan, open_account)
-        if found is not None:
-            return given(service, found)
         account = open_account()
         plan = with_held_limits(service, plan, account)
-        answer = account.store.alone(account.names(plan), partial(_alone, service, plan, account))
+        found = resolve(plan, account)
+        if plan.finding is None and found.is_held:
+            return given(service, found)
+        answer = account.store.alone(account.names(plan), partial(_alone, service, found, account))
         if answer is not None:
             return answer
 
@@ -104,13 +106,13 @@ def given(service: Service, found: Resolution) -> Release:
     return StagesOfARun(service, found).answer()
 
 
-def _alone(service: Service, plan: Plan, account: AnalystAccount) -> Release | None:
+def _alone(service: Service, looked: Resolution, account: AnalystAccount) -> Release | None:
     """Nobody else draws what this run may draw; None if whoever held the names before has found the limits of the plan:
-    then it asks something else, under other names.
+    then it asks something else, under other names. looked: what it was given before it had the names.
     """
-    if with_held_limits(service, plan, account) is not plan:
+    if with_held_limits(service, looked.plan, account) is not looked.plan:
         return None
-    resolution = resolve(plan, account).to_run()
+    resolution = looked.again().to_run()
     try:
         return StagesOfARun(service, resolution, service.running).answer()
     except BudgetExceeded as refusal:

@@ -74,6 +74,12 @@ def test_texts_are_refused_where_only_large_groups_are_shown_and_lists_never() -
     assert planned("SELECT MAX(n) AS m FROM (SELECT COUNT(*) AS n FROM sales GROUP BY basket) AS b", NOBODYS).releases
 
 
+def test_what_is_computed_is_no_id() -> None:
+    """Years, decades, sizes: many share each, and a threshold shows them; a column of integers may be an order."""
+    asked = planned(INNER[0].format("basket // 1000"), NOBODYS)
+    assert asked.releases[0].measured.threshold is not None
+
+
 def test_as_groups_of_the_answer_they_are_refused() -> None:
     with pytest.raises(Rejected, match="each group of basket belongs to one household") as refusal:
         planned("SELECT basket, COUNT(*) AS n FROM sales GROUP BY basket", OWNED)

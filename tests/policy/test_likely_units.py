@@ -166,3 +166,21 @@ def test_ids_of_one_person_each_are_proposed_as_such() -> None:
     assert asked["household_id"] == ["basket_id"], "no stores, and no products, which nobody has alone"
     assert decided(GROCERIES, seen).tables["transactions"].belongs_to_unit == ("basket_id",)
     assert "belongs_to_unit" not in draft_policy(GROCERIES, seen=GROCERIES_SEEN)
+
+
+def test_the_first_column_of_a_panel_may_be_whom_a_time_follows() -> None:
+    """Beside a row, which stands first: nothing says that it is an id. Not of things, and of no other tables."""
+    found = proposals(
+        Catalogue(
+            (
+                table("crime", "county, year, rate DOUBLE"),
+                table("ports", "airport VARCHAR, day DATE"),
+                table("survey", "age, sex VARCHAR"),
+                table("one", "year"),
+            )
+        ),
+        {},
+    )
+    crime, *others = (found[name] for name in ("crime", "ports", "survey", "one"))
+    assert [p.line() for p in crime] == ["unit: {rows: 1}", "unit: {column: county}", "public: true"]
+    assert all(each == (ROW, NOBODY) for each in others)

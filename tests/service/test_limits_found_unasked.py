@@ -121,6 +121,10 @@ def test_what_is_known_before_the_run_is_told(tmp_path: Path) -> None:
     with under(tmp_path / "none", "auto") as session:
         told, _ = (note for note in session.plan(COUNT, epsilon=1).notes if note.topic is Topic.LATER)
         assert "noise at least ± 4; what" in told and session.sql(COUNT).accuracy(epsilon=1)["n"] == (4, None)
+        kilometres = session.sql("SELECT SUM(km) AS s FROM walks")  # counted in 2^-20: the least limit says nothing
+        (told, _) = (note for note in session.plan(kilometres.sql, epsilon=1).notes if note.topic is Topic.LATER)
+        assert "noise ± 4 times the limit; what" in told
+        assert "k = 29: ± 2,048; k = 32: ± 16,384" in kilometres.explain(epsilon=1)
     with under(tmp_path / "allow", "allow", "max_rows_per_unit: 40") as session:
         assert finds not in session.plan(COUNT, epsilon=1, limits="declared").notes
 

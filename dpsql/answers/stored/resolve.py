@@ -100,6 +100,19 @@ class Resolution:
         own, theirs = ((p.hash, p.notes, p.coverage, p.found) for p in (self.plan, other.plan))
         return own == theirs and self == other
 
+    def again(self) -> Resolution:
+        """What the run is given now that it holds the names of the plan; the same if nothing of it was stored, and
+        nothing is: then it is given nothing, whatever was bought and spent meanwhile. Raises CannotOpen.
+        """
+        store, account = self._store, self.account
+        if store is not None and store.is_empty() and self.refinement is None and self._is_given_nothing:
+            return self
+        return resolve(self.plan, account)
+
+    @property
+    def _is_given_nothing(self) -> bool:
+        return self.given == ChosenAnswers.nothing(self.plan.first).given
+
     def to_run(self) -> Resolution:
         """Also what stands above numbers that the run receives, where it is charged the same for that.
 
@@ -284,6 +297,10 @@ class _ReadOnce:
             found = self._store.find(new)
             self._read |= {address: found.get(address, ()) for address in new}
         return {address: self._read[address] for address in addresses if self._read[address]}
+
+    def is_empty(self) -> bool:
+        """Whether nothing was found so far, and nothing is stored there now. Raises CannotOpen (DP407)."""
+        return not any(self._read.values()) and not (self._read and self._store.find(self._read))
 
     def forget(self) -> None:
         """Read everything again."""

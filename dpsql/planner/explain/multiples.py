@@ -14,7 +14,7 @@ from dpsql.planner.plan import Plan
 from dpsql.planner.searches.limits_to_search import Rule, SearchedLimit
 
 EXAMPLES = (9, 12)
-"""Octaves whose ± is shown."""
+"""Octaves whose ± is shown, above that of 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class Multiples:
             return
         own = measured.measurements[place].component
         most, rows = self.limit.limit.at_most, f" {own.counted}s" * rule(own).chosen
-        tops = [k for k in EXAMPLES if k <= self.limit.largest and (most is None or 1 << k <= most)]
+        one = int(1 / self.limit.limit.grid).bit_length() - 1 if self.limit.limit.grid < 1 else 0
+        tops = [k + one for k in EXAMPLES if k + one <= self.limit.largest and (most is None or 1 << k + one <= most)]
         if tops:
             k = self.symbol.removeprefix("2^")
             yield f"{name}: " + "; ".join(f"{k} = {at}: ± {amount_of(error * 2**at)}{rows}" for at in tops)

@@ -385,7 +385,11 @@ def _known_before(rest: Plan, search: Searches) -> Iterator[Note]:
         (m,) = counted.measurements
         number = -(-seen_from(m.noise, search.cells) // m.component.weight)
         seen = f"if {number:,} {one_line(counted.unit)} unit{'s' * (number != 1)} or more are alike"
-        told = f"its limit is found when the query runs, {seen}: noise at least ± {amount_of(error)}"
+        told = f"its limit is found when the query runs, {seen}: noise "
+        if s.limit.grid < 1 and s.limit.at_most is None:
+            told += f"± {amount_of(error / float(s.limit.grid))} times the limit"
+        else:
+            told += f"at least ± {amount_of(error)}"
         if s.limit.at_most is not None:
             told += f", at most ± {amount_of(error * s.limit.at_most)}"
         known = "stays unknown" if releases_below(s.limit.octaves) else "is known after the run"

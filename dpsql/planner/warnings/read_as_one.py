@@ -2,8 +2,9 @@
 
 Each of them would have to be shown by itself, with many units in it, before it is averaged: a basket is one
 household's, so that all are paid for and none is in the average. Grouped by the id as well they stay private, and are
-answered. Integers and UUIDs without a list are taken for ids of something; texts where, besides, groups are shown from
-a number of units on that nobody has declared. Nothing rests on it, and `anyway` asks all the same.
+answered. Columns of integers and UUIDs without a list are taken for ids of something, and what is computed, such as
+`year(day)`, is not; texts where, besides, groups are shown from a number of units on that nobody has declared. Nothing
+rests on it, and `anyway` asks all the same.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpsql.core.analysis.facts import Facts
+from dpsql.core.ir.expressions import Column
 from dpsql.core.ir.nodes import Aggregate, Release, key_sources, keyed_by
 from dpsql.core.ir.short_text import identifier
 from dpsql.core.ir.types import Kind
@@ -33,7 +35,7 @@ def read_as_one(tree: Tagged[Facts], measured: Sequence[MeasuredRelease], source
         assert isinstance(node, Release)
         items = keyed_by(node).items
         kinds = {facts.value(i.expr).type.kind for i in items}
-        ids = [i for i in items if facts.value(i.expr).type.kind in _IDS]
+        ids = [i for i in items if isinstance(i.expr, Column) and i.expr.type.kind in _IDS]
         if not ids and not (node in rare and kinds == {Kind.VARCHAR}):
             continue
         own = min((c.hint.column for uid in facts.ids if (c := facts.columns.get(uid)) and c.hint), default="the id")

@@ -44,6 +44,8 @@ _EVENTS: Final = _listed(
     " request bestellung rechnung vorgang log entry index seq admission stay claim"
 )
 """Words for what somebody has many of."""
+_TIMES: Final = _listed("year month week day date wave round time period quarter jahr monat tag datum welle")
+"""Words for when, as in the second column of a panel."""
 _ENDINGS: Final = ("id", "key", "_no", "num", "number", "nr", "nr.", "nummer")
 _NO_IDS: Final = _listed("paid unpaid prepaid valid invalid void bid grid covid solid avoid hybrid rapid")
 _PERSON: Final = 4
@@ -119,8 +121,19 @@ def proposals(
         own = [_of(i, table) for i in ids if i.score >= enough or i.root == likeliest]
         others = [_of(i, table) for i in ids if i.score < enough and i.root != likeliest]
         paths = [] if table.name in owned else list(_paths(table, catalogue, found, owned, likeliest))
-        made[table.name] = (*paths, *own, ROW, *others[:_MOST], NOBODY)
+        followed = [] if ids else list(_followed(table, catalogue))
+        made[table.name] = (*paths, *own, ROW, *others[:_MOST], *followed, NOBODY)
     return made
+
+
+def _followed(table: CatalogueTable, catalogue: Catalogue) -> Iterator[UnitProposal]:
+    """The first column of a panel, whatever it is called: whom the second column, a time, follows."""
+    first, then = (*table.columns, None, None)[:2]
+    if first is None or then is None or not _words(then.name) & _TIMES or _words(first.name) & (_THINGS | _TIMES):
+        return
+    type_ = parse_type(first.type)
+    if type_ is not None and type_.kind in _KINDS and usable_name(first.name):
+        yield _of(_Id(first.name, type_, _root(table, first.name, catalogue), 0, single=False), table)
 
 
 def own_columns(table: CatalogueTable, likely: Sequence[UnitProposal], seen: FirstRows) -> dict[str, list[str]]:

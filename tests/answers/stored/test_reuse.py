@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from dpsql.answers.results.answer import Release
 from dpsql.answers.stored.analyst_account import answers_beside
+from dpsql.answers.stored.choosing import ChosenAnswers, choose
 from dpsql.answers.stored.store.memory import MemoryAnswers
 from dpsql.api.connection import Connection, connect
 from dpsql.core.engine import RawTable
@@ -19,6 +20,7 @@ from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.ledger.refusals import unusable
 from dpsql.core.privacy_loss import NO_LOSS, PrivacyLoss
 from dpsql.diagnostics.errors import BudgetExceeded, CannotOpen, EngineError
+from dpsql.planner.plan import Plan
 from tests.support.club import POLICY
 from tests.support.opened_once import opened
 
@@ -630,6 +632,36 @@ def test_what_the_same_analyst_buys_elsewhere_meanwhile_is_not_received(con: Con
     assert con.sql(COUNT).cost(epsilon="0.1") == NO_LOSS
     assert con.execute(COUNT, epsilon="0.1").rows == first.rows
     assert ledger.spent("member", "*") == eps("0.3")
+
+
+@pytest.mark.parametrize("sql", [COUNT, BY_CITY, BY_NOTE, NESTED])
+def test_what_was_bought_while_a_run_waited_for_its_turn_is_given(con: Connection, sql: str) -> None:
+    """He looks at an empty store, waits for the names, and meanwhile somebody asks the same and stores it."""
+    store, bought = con.service.account(con.analyst).store, list[Release]()
+    real = store.alone
+
+    def alone(names: Collection[str], action: Callable[[], Any]) -> Any:
+        store.alone = real  # type: ignore[method-assign]
+        bought.append(con.sql(sql).run(epsilon="0.3", delta="1e-6"))
+        return real(names, action)
+
+    store.alone = alone  # type: ignore[method-assign]
+    answer = con.sql(sql).run(epsilon="0.3", delta="1e-6")
+    assert (answer.rows, answer.spent) == (bought[0].rows, NO_LOSS)
+    assert bought[0].spent.epsilon == Fraction("0.3")
+
+
+@pytest.mark.parametrize("sql", [COUNT, BY_CITY])
+def test_a_new_question_is_resolved_once(con: Connection, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    looked = list[object]()
+
+    def choosing(plan: Plan, *arguments: Any, **named: Any) -> ChosenAnswers:
+        looked.append(plan)
+        return choose(plan, *arguments, **named)
+
+    monkeypatch.setattr("dpsql.answers.stored.resolve.choose", choosing)
+    con.sql(sql).run(epsilon="0.3")
+    assert len(looked) == 1
 
 
 # --- slices of which a row is in one at most --------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def test_what_is_known_of_a_limit_before_it_is_found(dpsql: Call, clinic: Clinic
     clinic.change("{rows: 12, nobody_has_more: true}", "40")
     asked = "SELECT COUNT(*) AS n, SUM(surcharge) AS s, AVG(cost) AS a FROM visits"
     n, s, a, *notes = dpsql("shell", clinic.policy, "-c", f"\\cost {asked}").out.splitlines()[1:]
-    assert re.fullmatch(r"  n  ± [0-9.]+ at least, [0-9.]+ at most", n), n
+    assert re.fullmatch(r"  n  ± [0-9.,]+ at least, [0-9.,]+ at most", n), n
     assert re.fullmatch(r"  s  ± [0-9.e-]+ at least", s) and a == "  a  ± depends on the data"
     assert sum("is found when the query runs" in note for note in notes) == 2 and "find the limits" in notes[-1]
 

@@ -208,6 +208,22 @@ def holds(interval: tuple[float | None, float | None] | None, truth: float) -> b
     return (low is None or low <= truth) and (high is None or truth <= high)
 
 
+def test_a_lower_end_that_is_the_only_one_is_not_below_what_can_be(con: dpsql.Connection) -> None:
+    """Of a count it is 0 at least, in SQL too; a difference may be below, and a ± is shown as it is."""
+    low = "DP_INTERVAL_LOW(COUNT(*)) AS low"
+    for table, is_cut in (("orders", True), ("waves", False)):
+        counted = con.sql(f"SELECT COUNT(*) AS n, {low} FROM {table} WHERE item < 0").run(epsilon=0.05, fresh=True)
+        less = con.sql(f"SELECT n - 3 AS n FROM (SELECT COUNT(*) AS n FROM {table} WHERE item < 0)").run(epsilon=0.05)
+        (row, below) = (each.intervals()[0]["n"] or pytest.fail() for each in (counted, less))
+        (n, shown) = counted.rows[0]
+        if is_cut:
+            assert row == (0, None) and shown == 0 and str(counted).count("≥ 0 (too low") == 1
+            assert below[0] is not None and below[0] < -3
+        else:
+            assert row[0] is not None and row[0] < 0 and shown == row[0] and row[1] is not None
+            assert abs((row[0] + row[1]) / 2 - n) < 1
+
+
 # --- every face ------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,13 @@ from dpsql.core.ledger.memory import MemoryLedger
 from dpsql.core.noise.mechanisms import DiscreteLaplace
 from dpsql.planner.postprocessing.intervals import found_cuts, linear
 from dpsql.planner.postprocessing.planning.forms import OF_CUT
-from dpsql.planner.postprocessing.searches.octaves import Octaves, SearchResult, WhatIsCut, what_is_cut
+from dpsql.planner.postprocessing.searches.octaves import (
+    Octaves,
+    SearchResult,
+    WhatIsCut,
+    limit_of_sum,
+    what_is_cut,
+)
 
 CAP = 40
 """No power of two: those in the octave from 33 to 64 are cut, too."""
@@ -139,6 +145,35 @@ def test_what_the_octaves_do_not_tell() -> None:
     assert of({3: 40}, 8, at_most=8) is None and of({3: 60}, 8, at_most=8) is not None
     assert of({}, 8, at_most=8) is None and of({3: 900}, 4, roots=True) is not None
     assert of({3: 900, 5: 80}, 8, number=6, at_most=32) is None
+    falling = {3: 900, 4: 400, 5: 170, 6: 60, 7: 22}  # the next would hold 8, of 13 that are seen
+    assert of(falling, 16) is None and of(falling, 16, roots=True) is None
+    assert of({**falling, 7: 19}, 16) is not None and of({**falling, 6: 300, 7: 150}, 16) is not None
+    assert of({3: 900, 6: 80, 5: -4}, 16) is not None and of({0: 900}, 1) is not None
+
+
+TAILS = {"heavy": 0.47, "thin": 0.1}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_an_upper_end_is_told_where_totals_end(tail: str) -> None:
+    """Of totals each octave of which has 47 in 100 as many units as the one below, and one giant, the upper end is
+    below the truth in fewer than 15 of 100 draws; in nearly all where it is told always. Thin tails keep theirs.
+    """
+    drawn, scale = np.random.default_rng(11), 4
+    units = [round(20_000 * TAILS[tail] ** k) for k in range(30)]
+    giant = 2**24 if tail == "heavy" else 0
+    missed, twin, none = 0, 0, 0
+    for _ in range(300):
+        noise = np.rint(drawn.laplace(0, scale, 63)).astype(int)
+        counts = tuple(int(n) for n in noise + np.bincount(range(30), units, 63).astype(int))
+        octaves = Octaves("s", "COUNT(*)", "customer", counts, DiscreteLaplace(Fraction(scale)), 63)
+        limit = limit_of_sum(octaves, Fraction(4, 3)) or pytest.fail()
+        top = (octaves.evidence.highest or pytest.fail()) + 1
+        cut = sum(counts[k] * max(0, 2**k - limit) for k in range(top + 1))
+        false = max(0, cut) + 13 * limit < sum(n * max(0, 2**k - limit) for k, n in enumerate(units)) + giant
+        is_told = what_is_cut(SearchResult(octaves, limit)) is not None
+        missed, twin, none = missed + (false and is_told), twin + false, none + (not is_told)
+    assert (missed < 45 and twin > 270) if tail == "heavy" else (missed <= 30 and none <= 30), (missed, twin, none)
 
 
 def pairs(answer: dpsql.Release) -> Any:

@@ -1,4 +1,4 @@
-"""DP_INTERVAL_LOW and DP_INTERVAL_HIGH of what a limit cuts: as of the number's interval, or NULL."""
+"""DP_INTERVAL_LOW and DP_INTERVAL_HIGH of what a limit cuts: as of the number's interval, 0, or NULL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.release.noisy import NoisyRelease
 from dpsql.core.value_classes import replace
+from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.interval_end import End
 from dpsql.planner.postprocessing.intervals.derived_columns import whole_output
 from dpsql.planner.postprocessing.intervals.linear import Cut, Noises
@@ -21,12 +22,24 @@ def ends_in_sql(
     """Of one release: output → its values in all rows. cut: what limits cut that searches found."""
     found = dict[int, Sequence[object]]()
     noises: Noises | None = None
-    for at, is_told in ((at, is_told) for (own, at), is_told in post.lost_ends.items() if own == place):
-        found[at] = [None] * len(releases[place].keys)
-        if is_told:
+    for at, end in ((at, end) for (own, at), end in post.cut_ends.items() if own == place):
+        told = None
+        if end.told:
             noises = noises or Noises(releases, cut)
-            found[at] = _told(noises, cut, place, at) or found[at]
+            told = _told(noises, cut, place, at)
+        found[at] = told or (_nothing(releases[place]) if end.is_lost else _from_zero(releases[place], at))
     return found
+
+
+def _nothing(release: NoisyRelease) -> list[float | None]:
+    return [None] * len(release.keys)
+
+
+def _from_zero(release: NoisyRelease, at: int) -> list[float | None]:
+    """A lower end, the only one, of what is never below 0."""
+    output = release.planned.measured.node.outputs[at]
+    values = formula(output).values(release, output.column.type)
+    return [max(0.0, float(value)) if isinstance(value, int | float) else None for value in values]
 
 
 def _told(noises: Noises, cut: Cut, place: int, at: int) -> list[float | None] | None:

@@ -76,6 +76,8 @@ def shown_intervals(column: IntervalColumn, found: Bounds, values: Sequence[Any]
     known = ~np.isnan(found.low) & ~shown.missing & ~lost & ~np.isnan(shown.values)
     noisy = column.noisy
     low, high = np.minimum(found.low, shown.values), np.maximum(found.high, shown.values)
+    if form.lost.high and form.nonnegative:  # the only end, so that no ± is told by it
+        low = np.maximum(low, 0.0)
     ends = [[None] * len(own) if lost else own.tolist() for own, lost in ((low, form.lost.low), (high, form.lost.high))]
     shown_ends = [pair if there else None for *pair, there in zip(*ends, (known & noisy).tolist(), strict=True)]
     why = np.where(lost, LOST, found.why)

@@ -23,7 +23,7 @@ from dpsql.core.printing.relational_nodes import Emitter
 from dpsql.core.release.planned import PlannedRelease
 from dpsql.diagnostics.errors import reject
 from dpsql.diagnostics.words import with_article
-from dpsql.planner.postprocessing.planning.cut_numbers import NO_CUTS, Cuts, lost_ends
+from dpsql.planner.postprocessing.planning.cut_numbers import NO_CUTS, Cuts, ends_of_cut
 from dpsql.planner.postprocessing.planning.cut_statements import Steps
 from dpsql.planner.postprocessing.planning.steps import PostProcessing
 from dpsql.planner.postprocessing.planning.unchanged_columns import origin_of, shown_by
@@ -55,7 +55,7 @@ def post_processing(
         columns,
         tree.fact.empty,
         steps,
-        lost_ends(releases, cuts),
+        ends_of_cut(releases, cuts),
     )
 
 

@@ -42,6 +42,7 @@ from dpsql.frontend.aggregates.formula import formula
 from dpsql.frontend.aggregates.interval_end import End
 from dpsql.planner.postprocessing.planning.decided_by_noise import decided_by_noise
 from dpsql.planner.postprocessing.planning.forms import WHOLE, Lost
+from dpsql.planner.postprocessing.planning.steps import CutEnd
 from dpsql.planner.promised_rows import promised_rows
 
 TableOf = Callable[[str], Table]
@@ -113,18 +114,17 @@ def lost_of(output: Output, components: Sequence[Component], missing: Sequence[S
     return Lost(low=True, high=signed, told=told)
 
 
-def lost_ends(releases: Sequence[PlannedRelease], cuts: Cuts) -> Mapping[tuple[int, int], bool]:
-    """(release, output) of the ends of intervals that say nothing of the number without limits → whether octaves tell
-    them, once they are drawn.
-    """
-    found = dict[tuple[int, int], bool]()
+def ends_of_cut(releases: Sequence[PlannedRelease], cuts: Cuts) -> Mapping[tuple[int, int], CutEnd]:
+    """(release, output) of the ends of intervals that a limit changes."""
+    found = dict[tuple[int, int], CutEnd]()
     for place, missing in cuts.items():
         node = releases[place].measured.node
         for at, output in enumerate(node.outputs):
             if isinstance(output.recipe, End):
                 lost = lost_of(output, node.components, missing)
-                if lost.high if output.recipe.high else lost.low:
-                    found[place, at] = lost.told
+                is_lost = lost.high if output.recipe.high else lost.low
+                if is_lost or (lost.high and output.recipe.of.nonnegative(node.components)):
+                    found[place, at] = CutEnd(is_lost, lost.told)
     return found
 
 

@@ -70,6 +70,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class CutEnd:
+    """An end of an interval in SQL, of a number that a limit cuts. is_lost: NULL; else it is the only one, of what is
+    never below 0. told: unless octaves tell how much is cut, once they are drawn.
+    """
+
+    is_lost: bool
+    told: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PostProcessing:
     """How the answer is made from the noisy tables `r0`, `r1`, …: public arithmetic.
 
@@ -79,8 +89,7 @@ class PostProcessing:
     branches: for each release whose rows the answer's rows follow (several below UNION ALL) and each output column the
         (release, output position) that it shows unchanged; else None.
     columns: of the answer. empty: it has no row, whatever the data hold.
-    lost_ends: (release, output) of ends of intervals (DP_INTERVAL_HIGH) that are NULL, for a limit cuts the number →
-        whether octaves tell by how much.
+    cut_ends: (release, output) of ends of intervals (DP_INTERVAL_HIGH) of numbers that a limit cuts.
     """
 
     renamed: tuple[int, ...] | None
@@ -91,7 +100,7 @@ class PostProcessing:
     columns: tuple[Column, ...] = field(default=(), compare=False)
     empty: bool = field(default=False, compare=False)
     steps: tuple[Step, ...] = field(default=(), compare=False)
-    lost_ends: Mapping[tuple[int, int], bool] = field(default_factory=dict, compare=False)
+    cut_ends: Mapping[tuple[int, int], CutEnd] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

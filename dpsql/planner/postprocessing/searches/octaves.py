@@ -39,6 +39,8 @@ _SOMETIMES = 10
 """The same where nothing is seen and a declared cap stands: being wrong costs no more noise than the cap does."""
 _NEXT = 10
 """Of the octave above the highest that is seen: twice the noise is the most that its noise can cost."""
+_SLOWLY = 3
+"""Tails that fall by less than this from one octave to the next hold about as much beyond as in sight."""
 _FURTHER = 3
 """Octaves of values beyond those seen, for quantiles: see `range_of_quantiles`."""
 _MEAN_GAUSSIAN = Fraction(8, 10)
@@ -135,6 +137,20 @@ class Octaves:
         """Key → count, of the counts that are taken for real."""
         return self.evidence.counts
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether totals thin out so slowly that the next octave, falling as the last two do, might well not be seen.
+
+        Above that one there may then be as much as below it. Where many units are in the highest octave that is seen,
+        the one above, which is not, shows that they end. Values do not add up.
+        """
+        highest = self.evidence.highest
+        if not highest or self.signed:
+            return False
+        last, before = self.counts[highest], max(1, self.counts[highest - 1])
+        falls_slowly = before <= _SLOWLY * last
+        return falls_slowly and last * min(last, before) < 2 * self.next_threshold * before
+
     def ends(self, key: int) -> tuple[int, int]:
         """(low, high) of an octave in integer units: what is in it is above low and at most high, for negative values
         the other way round. The cells of a value's smallest sizes begin at 0.
@@ -177,8 +193,8 @@ class WhatIsCut:
 
 
 def what_is_cut(found: SearchResult) -> WhatIsCut | None:
-    """Of a limit on totals that was found; None where the octaves do not tell: nothing or too little was seen, or
-    larger totals are counted in the last of them.
+    """Of a limit on totals that was found; None where the octaves do not tell: nothing or too little was seen, what
+    they show may go on beyond them, or larger totals are counted in the last of them.
 
     All octaves count up to the one above the highest that was seen, each unit at its octave's upper end.
     """
@@ -186,7 +202,7 @@ def what_is_cut(found: SearchResult) -> WhatIsCut | None:
     if own.evidence.highest is None and found.by is not None:
         own = found.by.octaves
     seen = own.evidence
-    if not isinstance(found.limit, int) or own.signed or seen.highest is None or seen.is_weak:
+    if not isinstance(found.limit, int) or own.signed or seen.highest is None or seen.is_weak or own.goes_on:
         return None
     top = seen.highest + 1
     if top >= own.keys[-1]:

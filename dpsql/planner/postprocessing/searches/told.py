@@ -108,7 +108,8 @@ def reach_notes(found: Sequence[SearchResult]) -> Iterator[Note]:
         what, unit = one_line(f.octaves.what), one_line(f.octaves.unit)
         told = what_is_cut(f)
         if told is None:
-            one = f"how much the limit of {what} cuts is unknown: its interval has an end to one side only"
+            slowly = ", as large totals become rare only slowly" if f.octaves.goes_on else ""
+            one = f"how much the limit of {what} cuts is unknown{slowly}: its interval has an end to one side only"
             yield Note(one, Rank.BIAS, Topic.ENDS)
         else:
             reached.setdefault(unit, []).append(f"{_shown(told.reach, told.octaves)} of {what}")

@@ -71,6 +71,7 @@ STEPS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_a_step(shop: Shop, step: str) -> None:
     """Whoever asked is told the constant error; nothing is shown that is not paid; the next one is served."""

@@ -14,6 +14,7 @@ from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.errors import Error, reject
 from dpsql.diagnostics.layout import inert, one_line, printable
 from dpsql.diagnostics.note import Topic, in_order
+from dpsql.diagnostics.words import about
 from dpsql.faces.cli import exits
 from dpsql.faces.cli.answer_text import (
     FOR_PEOPLE,
@@ -142,9 +143,9 @@ def _around(error: Expected) -> str:
         case None:
             return "depends on the data"
         case (least, most):
-            return f"{least:.4g} at least" + ("" if most is None else f", {most:.4g} at most")
+            return f"{about(least)} at least" + ("" if most is None else f", {about(most)} at most")
         case _:
-            return f"{error:.4g}"
+            return about(error)
 
 
 def _batch(shell: Shell, sql: str, place: InputPlace) -> Batch:

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from dpsql.diagnostics.words import about
 from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
@@ -205,8 +206,8 @@ def widths_in_words(errors: Mapping[str, float | None]) -> str:
     """`n 12, s 3,400`; what is not known before a run is left out."""
     known = {name: width for name, width in errors.items() if width is not None}
     if len(known) == 1:
-        return f"{next(iter(known.values())):,.4g}"
-    return ", ".join(f"{name} {width:,.4g}" for name, width in known.items()) or "–"
+        return about(next(iter(known.values())))
+    return ", ".join(f"{name} {about(width)}" for name, width in known.items()) or "–"
 
 
 def number(value: Value) -> float | None:

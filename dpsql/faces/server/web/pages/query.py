@@ -11,7 +11,7 @@ from dpsql.core.ir.types import Kind
 from dpsql.core.privacy_loss import NO_LOSS, left_text, show_left
 from dpsql.diagnostics.diagnostic import Diagnostic
 from dpsql.diagnostics.note import BESIDE_NOTES, Note, foremost, in_order, note_records
-from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW
+from dpsql.diagnostics.words import TOO_HIGH, TOO_LOW, about
 from dpsql.faces.server.statements import Value
 from dpsql.faces.server.web import svg_plots as plot
 from dpsql.faces.server.web.markup import Element, Node, h
@@ -169,7 +169,7 @@ def _errors(errors: Mapping[str, float | None], of: str) -> Node:
     if not errors:
         return None
     rows: list[list[Node]] = [
-        [h.code(name), "known with the answer: it depends on the data" if width is None else f"± {width:,.6g}"]
+        [h.code(name), "known with the answer: it depends on the data" if width is None else f"± {about(width)}"]
         for name, width in errors.items()
     ]
     return table((of, "Largest error, 95 %"), rows, caption="Largest errors", class_="fit")
@@ -188,7 +188,7 @@ def _curve(frame: PageFrame, written: WrittenForm, curve: Sequence[tuple[str, Ma
             h.button("Take", h.span(f" ε {epsilon}", class_="hidden"), type="submit", class_="quiet"),
             method="post", action="/query/price",
         )  # fmt: skip
-        widths = [("–" if (w := found.get(name)) is None else f"± {w:,.4g}") for name in known]
+        widths = [("–" if (w := found.get(name)) is None else f"± {about(w)}") for name in known]
         rows.append([h.strong(epsilon) if _float(epsilon) == chosen else epsilon, *widths, use])
     drawing = plot.errors("largest error against ε", curve, chosen)
     return card(
@@ -228,7 +228,7 @@ def _released(plan: Mapping[str, Any]) -> Node:
             error, moves = part["expected_error"], part["linf"]
             rows.append(
                 [h.code(part["name"]), part["mechanism"], f"{moves:,}" if isinstance(moves, int) else moves,
-                 f"{part['scale']:,.6g}", price, "–" if error is None else f"{error:,.6g}"]
+                 f"{part['scale']:,.6g}", price, "–" if error is None else about(error)]
             )  # fmt: skip
     if not rows:
         return None
