@@ -25,7 +25,10 @@ from dpsql.core.ir.walk import expressions, walk
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected, reject
 from dpsql.diagnostics.note import Note, Rank
+from dpsql.frontend import dialect_dates
 from dpsql.frontend.bind.expressions.function_names import INTERVAL_ENDS, QUANTILES, VOLATILE, listed_shares
+from dpsql.frontend.bind.expressions.json_steps import TEXTS, as_text
+from dpsql.frontend.bind.expressions.replacements import arguments
 from dpsql.frontend.bind.expressions.several_values import THREE_VALUED, list_behind
 from dpsql.frontend.dialect_texts import substring, trimmed
 from dpsql.frontend.text.spans import span_of
@@ -66,10 +69,21 @@ _PARTS_IN = {"postgres": frozenset({"dow", "isodow", "doy", "week", "isoyear", "
 _WEEKS_FROM_MONDAY = frozenset({"postgres", "spark"})
 _TRUNCATED = _PARTS | {"second"}
 _BOUNDARIES = frozenset({"year", "quarter", "month", "day"})
+_OF_DATES = (
+    exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DateDiff, exp.DayOfWeek, exp.DayOfYear,
+    exp.WeekOfYear, exp.Week, exp.TimeToStr,
+)  # fmt: skip
+"""What sqlglot wraps its dates in a conversion below."""
 _STEPS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _TYPES = frozenset(
     {"TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR", "TEXT"}
 )
+
+_NUMBERS = frozenset(map(exp.DataType.Type.__getitem__, ("SMALLINT", "INT", "BIGINT", "DOUBLE")))
+_JSON_ALIKE = frozenset({"postgres", "spark"})
+"""Where a text in JSON is NULL of null and of nothing alone."""
+_CASTS_JSON = frozenset({"postgres", "bigquery"})
+"""Where a text in JSON that is cast to a number is the same number, or an error."""
 
 _IGNORES_CASE = frozenset({"mysql", "tsql"})
 _NULL_JOINS = frozenset({"bigquery", "snowflake", "spark", "mysql"})
@@ -134,6 +148,8 @@ class _Adapter:
         if isinstance(node, exp.Anonymous):
             if _is_age(node) and isinstance(node.parent, exp.Extract):
                 return node
+            if (counted := dialect_dates.part(node, self.dialect)) is not None:
+                return _placed_as(counted, node)
             if str(node.this).lower() not in _OWN_NAMES | _SAME_NAMES.get(self.dialect, frozenset()):
                 raise self.refuse(node, what=str(node.this).upper())
         elif isinstance(node, exp.Func) and node.sql_name().lower() in VOLATILE:
@@ -153,11 +169,18 @@ class _Adapter:
 
     def unwrapped(self, node: exp.Expr) -> exp.Expr:
         """YEAR(x) and others take dates as text as well; of a date or timestamp it is itself, and text is refused."""
-        parents = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DateDiff)
         inner = node.this
-        if isinstance(node, exp.TsOrDsToDate) and not isinstance(node.parent, parents) and not node.args.get("format"):
+        if isinstance(node, exp.TsOrDsToDate) and node.args.get("format") and self.dialect == "spark":
+            return self.by_format(node)
+        if (
+            isinstance(node, exp.TsOrDsToDate)
+            and not isinstance(node.parent, _OF_DATES)
+            and not node.args.get("format")
+        ):
             return _placed_as(exp.Date(this=inner.copy()), node)  # MySQL's DATE(x), Spark's TO_DATE(x)
-        if not isinstance(node.parent, parents) or not isinstance(inner, exp.Expr):  # DATEDIFF(a, b) of T-SQL has none
+        if not isinstance(node.parent, _OF_DATES) or not isinstance(
+            inner, exp.Expr
+        ):  # DATEDIFF(a, b) of T-SQL has none
             raise self.refuse(node, "use DATE or TIMESTAMP columns and literals")
         return inner.copy()
 
@@ -204,7 +227,11 @@ class _Adapter:
         return node
 
     def length(self, node: exp.Expr) -> exp.Expr:
-        if self.dialect == "tsql" or (self.dialect == "mysql" and node.args.get("binary")):
+        if self.dialect == "tsql":  # blanks behind a text are not counted
+            text = node.this.this if isinstance(node.this, exp.Cast) else node.this
+            blank = exp.Literal.string(" ")
+            return _placed_as(exp.Length(this=exp.Trim(this=text.copy(), position="TRAILING", expression=blank)), node)
+        if self.dialect == "mysql" and node.args.get("binary"):
             raise self.refuse(node, "use CHAR_LENGTH in MySQL")
         return _without(node, "binary")  # of a text Snowflake counts characters
 
@@ -248,6 +275,8 @@ class _Adapter:
     def extract(self, node: exp.Expr) -> exp.Expr:
         if self.dialect == "postgres" and _is_age(node.args["expression"]):
             return node
+        if (counted := dialect_dates.part(node, self.dialect)) is not None:
+            return _placed_as(counted, node)
         known = _PARTS | _PARTS_IN.get(self.dialect, frozenset())
         if node.name.lower() not in known:
             raise self.refuse(node, f"use one of {', '.join(sorted(known))}", what=f"EXTRACT of {node.name}")
@@ -269,17 +298,40 @@ class _Adapter:
         if name not in _BOUNDARIES or not counts_boundaries:
             raise self.refuse(node, "count days", what="DATEDIFF in this unit")
         node.set("unit", exp.Var(this=name.upper()))
+        for side in ("this", "expression"):
+            node.set(side, dialect_dates.dated(node.args[side]))
         return _without(node, "big_int")
+
+    def counted(self, node: exp.Expr) -> exp.Expr:
+        found = dialect_dates.part(node, self.dialect)
+        if found is None:
+            raise self.refuse(node, "write  EXTRACT(isodow FROM x)  in DuckDB's dialect")
+        return _placed_as(found, node)
+
+    def passed(self, node: exp.Expr) -> exp.Expr:
+        found = dialect_dates.passed(node, self.dialect)
+        if found is None:
+            raise self.refuse(node, "count days, hours, minutes or seconds")
+        return _placed_as(found, node)
+
+    def converted(self, node: exp.Expr) -> exp.Expr:
+        """CONVERT(date, x) is CAST(x AS date)."""
+        if self.dialect != "tsql" or node.args.get("style") is not None:
+            raise self.refuse(node, "write  CAST(x AS DATE)")
+        return self.cast(_placed_as(exp.Cast(this=node.expression.copy(), to=node.this.copy()), node))
 
     def shifted(self, node: exp.Expr) -> exp.Expr:
         """DATE_ADD(d, INTERVAL 1 DAY), DATEADD(day, 1, d): d ± INTERVAL."""
         unit, amount = node.args.get("unit"), node.args.get("expression")
         if unit is None:
             return node  # an interval already
+        back = isinstance(node, exp.DateSub)
+        if isinstance(amount, exp.Neg):
+            back, amount = not back, amount.this
         if unit.name.lower() not in _STEPS or not isinstance(amount, exp.Literal) or not amount.name.isdigit():
             raise self.refuse(node, "add a whole literal number of units:  d + INTERVAL 3 DAY")
         step = exp.Interval(this=exp.Literal.string(amount.name), unit=exp.Var(this=unit.name.upper()))
-        kind = exp.Sub if isinstance(node, exp.DateSub) else exp.Add
+        kind = exp.Sub if back else exp.Add
         found = kind(this=node.this.copy(), expression=step)
         return _placed_as(found, node)
 
@@ -313,13 +365,41 @@ class _Adapter:
         return node
 
     def by_format(self, node: exp.Expr) -> exp.Expr:
-        """TO_CHAR, TO_DATE and TO_TIMESTAMP with PostgreSQL's formats."""
-        if self.dialect != "postgres":
-            raise self.refuse(node)
-        return node
+        """TO_CHAR, TO_DATE and TO_TIMESTAMP with PostgreSQL's formats; a date's format, or one of a literal date."""
+        if self.dialect == "postgres":
+            return node
+        given = arguments(self.source.text[span_of(node, self.source.text).start :])
+        written = re.fullmatch(r"'([^'\\]*)'", given[-(self.dialect != "bigquery")]) if len(given) == 2 else None
+        found = None
+        if isinstance(node, exp.TimeToStr) and written is not None:
+            found = dialect_dates.strftime(node.this, written[1], self.dialect)
+        elif isinstance(node, (exp.StrToDate, exp.TsOrDsToDate)) and written is not None:
+            found = dialect_dates.read_day(node.this, written[1], self.dialect)
+        if found is None:
+            raise self.refuse(node, "use DATE or TIMESTAMP columns and literals")
+        return _placed_as(found, node)
+
+    def in_json(self, node: exp.Expr) -> exp.Expr:
+        """The text of a value in JSON: of a text or whole number all write the same, of a fraction or an object not."""
+        if isinstance(node.parent, (*TEXTS, exp.JSONExtract)) or (inner := node.parent) is None:
+            return _without(node, "only_json_types", "scalar_only")
+        while isinstance(inner, exp.Paren) and inner.parent is not None:
+            inner = inner.parent
+        compared = [n.unnest() for n in (inner.args.get("expression"), *inner.expressions) if isinstance(n, exp.Expr)]
+        plain = bool(compared) and all(map(_plain_word, compared))
+        alike = self.dialect in _JSON_ALIKE and (isinstance(inner, exp.Is) or (isinstance(inner, exp.NEQ) and plain))
+        equal = isinstance(inner, (exp.EQ, exp.In)) and plain and (self.dialect in _JSON_ALIKE or _only_holds(inner))
+        cast = isinstance(inner, (exp.Cast, exp.TryCast)) and inner.to.this in _NUMBERS
+        if isinstance(node, TEXTS) and (alike or equal or cast):
+            return _without(node, "only_json_types", "scalar_only")
+        raise self.refuse(
+            node, "compare it with a text, or cast it:  CAST(x ->> 'key' AS INTEGER)", what="this use of a text in JSON"
+        )
 
     def cast(self, node: exp.Expr) -> exp.Expr:
         to = node.args["to"]
+        if isinstance(node.parent, (*TEXTS, exp.JSONExtract)) and as_text(node) is not node:
+            return node
         if isinstance(to, exp.DataType) and to.this is exp.DataType.Type.ARRAY and _is_compared_with(node):
             (to,) = to.expressions or [to]  # what its items are
         if self.dialect == "tsql" and isinstance(to, exp.DataType) and to.this is exp.DataType.Type.FLOAT:
@@ -336,6 +416,10 @@ class _Adapter:
 _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.TsOrDsToDate: _Adapter.unwrapped,
     exp.TimeStrToTime: _Adapter.unwrapped,
+    exp.TsOrDsToTimestamp: _Adapter.unwrapped,
+    **dict.fromkeys((exp.DayOfWeek, exp.DayOfYear, exp.WeekOfYear, exp.Week), _Adapter.counted),
+    exp.TimestampDiff: _Adapter.passed,
+    exp.Convert: _Adapter.converted,
     exp.Concat: _Adapter.concat,
     exp.Greatest: _Adapter.extreme,
     exp.Least: _Adapter.extreme,
@@ -366,6 +450,7 @@ _HANDLERS: Mapping[type[exp.Expr], Callable[[_Adapter, exp.Expr], exp.Expr]] = {
     exp.ApproxQuantiles: _Adapter.parts,
     exp.Array: _Adapter.listed,
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In), _Adapter.rows),
+    **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtractScalar), _Adapter.in_json),
     exp.Cast: _Adapter.cast,
     exp.TryCast: _Adapter.cast,
 }
@@ -377,6 +462,19 @@ def _is_compared_with(node: exp.Expr) -> bool:
     while isinstance(above, (exp.Paren, exp.Cast)):
         above = above.parent
     return list_behind(above) is not None or (isinstance(above, exp.Unnest) and isinstance(above.parent, exp.In))
+
+
+def _only_holds(node: exp.Expr) -> bool:
+    """Whether nothing but rows for which it holds are kept by it: false or NULL are alike."""
+    above = node.parent
+    while isinstance(above, (exp.And, exp.Or, exp.Paren)):
+        above = above.parent
+    return isinstance(above, exp.Where)
+
+
+def _plain_word(node: exp.Expr) -> bool:
+    """A text that no number, list or object is written as."""
+    return isinstance(node, exp.Literal) and node.is_string and node.name[:1].isalpha() and node.name != "null"
 
 
 def _is_age(node: object) -> bool:
@@ -454,7 +552,8 @@ def _check_cast(expr: Expr, source: Kind, to: Kind, dialect: str) -> None:
         raise _typed(f"{source.name} cast to an integer", dialect, expr, "say how to round:  CAST(FLOOR(x) AS INTEGER)")
     if to is Kind.VARCHAR and source not in (Kind.VARCHAR, Kind.INTEGER, Kind.DATE):
         raise _typed(f"{source.name} cast to text", dialect, expr, "write the query in DuckDB's dialect")
-    if source is Kind.VARCHAR and to is not Kind.VARCHAR:
+    of_json = isinstance(expr, Cast) and isinstance(expr.arg, Call) and expr.arg.function == "json_extract_string"
+    if source is Kind.VARCHAR and to is not Kind.VARCHAR and not (of_json and dialect in _CASTS_JSON):
         raise _typed("text cast to another type", dialect, expr, "write the query in DuckDB's dialect")
 
 

@@ -28,7 +28,7 @@ from dpsql.functions.numbers import arithmetic, bits, clipping, rounding
 from dpsql.functions.numbers import real_functions as numeric
 from dpsql.functions.signature import as_double, in_doubles, on_ranges
 from dpsql.functions.text import concatenation as joining
-from dpsql.functions.text import patterns, regular_expressions, strings
+from dpsql.functions.text import json_texts, patterns, regular_expressions, strings
 
 FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
     {
@@ -40,7 +40,7 @@ FAMILIES: Mapping[str, Sequence[Function]] = MappingProxyType(
         "Rounding and bounds": (*rounding.FUNCTIONS, *clipping.FUNCTIONS),
         "Numbers": numeric.FUNCTIONS,
         "Text": (*strings.FUNCTIONS, *joining.FUNCTIONS),
-        "Patterns": (*patterns.FUNCTIONS, *regular_expressions.FUNCTIONS),
+        "Patterns": (*patterns.FUNCTIONS, *regular_expressions.FUNCTIONS, *json_texts.FUNCTIONS),
         "Date parts": dateparts.FUNCTIONS,
         "Dates": (*dates.FUNCTIONS, time_buckets.BUCKET, zones.TIMEZONE),
         "Lists": lists.NAMED,

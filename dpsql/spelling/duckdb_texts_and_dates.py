@@ -60,6 +60,10 @@ def _extract(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"regexp_extract({', '.join([*sql[:2], *group, *sql[3:]])})"
 
 
+def _in_json(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
+    return f"CASE WHEN json_valid({sql[0]}) THEN json_extract_string({', '.join(sql)}) END"
+
+
 def _replace_pattern(d: Dialect, sql: Sequence[str], args: Args, result: Value) -> str:
     return f"CASE WHEN strlen({sql[0]}) <= {replaced_room(args)} THEN regexp_replace({', '.join(sql)}) END"
 
@@ -208,6 +212,7 @@ TEXTS_AND_DATES: Mapping[str, Spelling] = {
     "regexp_full_match": _called("regexp_full_match"),
     "regexp_extract": _extract,
     "regexp_replace": _replace_pattern,
+    "json_extract_string": _in_json,
     "starts_with": _called("starts_with"),
     "ends_with": _called("ends_with"),
     "contains": _called("contains"),

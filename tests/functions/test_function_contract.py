@@ -103,6 +103,7 @@ LITERALS: dict[str, dict[int, list[Scalar]]] = {
     "regexp_matches": {1: _EXPRESSIONS, 2: ["i", "", "s", "ci"]},
     "regexp_full_match": {1: _EXPRESSIONS, 2: ["i", ""]},
     "regexp_extract": {1: _GROUPED, 2: [0, 1], 3: ["i", ""]},
+    "json_extract_string": {1: ["$.a", "$[0]", '$."a b".c[1]']},
     "regexp_replace": {1: _GROUPED, 2: ["", "x", r"<\1>", r"\0\0", r"\\", "é"], 3: ["g", "", "gi"]},
     "strftime": {1: ["%Y-%m", "%d.%m.%y", "%j %b %a %H:%M:%S %%", "", "%B", "%Y-%m-%d %I %p %f %A"]},
     "round": {1: [0, 1, 2, 15]},

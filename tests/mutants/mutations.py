@@ -3395,6 +3395,14 @@ MUTATIONS = (
         ("tests/core/printing/test_unit_totals.py",),
     ),
     Mutation(
+        "json-of-many-values",
+        "dpsql/functions/text/json_texts.py",
+        r"|\[\d{1,9}\])+')",
+        r"|\[[\d*]{1,9}\])+')",
+        "a path leads to a list of values, which is no text",
+        ("tests/frontend/test_json.py",),
+    ),
+    Mutation(
         "octave-of-a-logarithm",
         "dpsql/spelling/duckdb_functions.py",
         "THEN length(bin({less})) ELSE 0 END",

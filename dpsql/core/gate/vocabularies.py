@@ -56,7 +56,7 @@ DUCKDB: Final = Vocabulary(
         isnan isinf isfinite xor bin
         lower upper reverse strip_accents md5 sha256 trim ltrim rtrim length strlen bit_length left right substring
         lpad rpad replace translate split_part ascii unicode concat concat_ws starts_with ends_with contains strpos
-        regexp_matches regexp_full_match regexp_extract regexp_replace
+        regexp_matches regexp_full_match regexp_extract regexp_replace json_valid json_extract_string
         year month day quarter week isoyear dayofweek isodow dayofyear decade century hour minute second millisecond
         microsecond epoch monthname dayname date_trunc date_diff date_sub time_bucket timezone last_day strftime
         to_months to_microseconds

@@ -25,6 +25,8 @@ def read_as(type_: str) -> str | None:
     enum = _ENUM.fullmatch(type_)
     if enum is not None:
         return f"VARCHAR{enum[2]}"
+    if type_ == "JSON":
+        return "VARCHAR"
     return "TIMESTAMP" if type_ in _TIMES else None
 
 

@@ -43,7 +43,7 @@ def test_what_is_promised_of_it_is_verified(tmp_path: Path, server: Server, data
 
 def test_what_the_server_cannot_compute_is_refused_by_name(one_server: Server, tmp_path: Path) -> None:
     text = POLICY.format(database=f"database: {one_server.address('nowhere')}")
-    for new, code in {"CAST(CAST(name AS integer) AS varchar)": "DP105", "name ->> 'a'": "DP003"}.items():
+    for new, code in {"CAST(CAST(name AS integer) AS varchar)": "DP105", "name ->> 'a'": "DP105"}.items():
         (tmp_path / "shop.yaml").write_text(text.replace("upper(name)", new))
         with pytest.raises(dpsql.CannotOpen) as caught:
             dpsql.connect(tmp_path / "shop.yaml")

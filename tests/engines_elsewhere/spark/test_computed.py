@@ -51,7 +51,7 @@ def test_what_is_promised_of_it_is_verified(tmp_path: Path, cluster: Server) -> 
 
 def test_what_the_cluster_cannot_compute_is_refused_by_name(tmp_path: Path) -> None:
     text = POLICY.format(database="database: sc://nowhere.example")
-    for new, code in {"reverse(name)": "DP105", "name ->> 'a'": "DP003"}.items():
+    for new, code in {"reverse(name)": "DP105", "name ->> 'a'": "DP105"}.items():
         (tmp_path / "shop.yaml").write_text(text.replace("upper(name)", new))
         with pytest.raises(dpsql.CannotOpen) as caught:
             dpsql.connect(tmp_path / "shop.yaml")

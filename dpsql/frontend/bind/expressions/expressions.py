@@ -25,6 +25,7 @@ from dpsql.frontend.bind.aggregates.searched_clips import misplaced, says_auto, 
 from dpsql.frontend.bind.expressions import date_formats, literals
 from dpsql.frontend.bind.expressions.clocks import as_clock, at_time_zone, by_clock, in_one_zone, in_zone, moment_of
 from dpsql.frontend.bind.expressions.function_names import CALLS, INTERVAL_ENDS, OF_LISTS, VOLATILE, aggregate_name
+from dpsql.frontend.bind.expressions.json_steps import TEXTS, json_text, only_texts
 from dpsql.frontend.bind.expressions.refusals import refused, unknown_function, volatile
 from dpsql.frontend.bind.expressions.replacements import LISTED, is_compared, of_column
 from dpsql.frontend.bind.expressions.syntax import SYNTAX, calendar_shift, converter
@@ -123,11 +124,24 @@ class ExprBinder:
                 return self._element(node)
             case exp.Subquery() if self.subquery is not None:
                 return self.subquery(node, self)
-            case exp.AtTimeZone() | exp.Dot() | exp.Bracket() | exp.StructExtract() | exp.JSONExtractScalar():
+            case (
+                exp.AtTimeZone()
+                | exp.Dot()
+                | exp.Bracket()
+                | exp.StructExtract()
+                | exp.JSONExtractScalar()
+                | exp.JSONBExtractScalar()
+            ):
                 if (made := self._made(node)) is not None:
                     return made
                 if isinstance(node, exp.AtTimeZone):
                     return at_time_zone(self, node)
+                if isinstance(node, TEXTS) and (read := json_text(self, node)) is not None:
+                    return read
+            case exp.JSONExtract():
+                if (made := self._made(node)) is not None:
+                    return made
+                raise only_texts(node, self)
         if type(node) in CALLS:
             return self.shaped(node)
         raise refused(node, self.source, self.clause)

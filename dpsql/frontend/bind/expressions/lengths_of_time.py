@@ -55,6 +55,12 @@ def steps(binder: ExprBinder, node: exp.Expr) -> Expr | None:
     (step, times) = sides if isinstance(sides[0], exp.Interval) else (sides[1].unnest(), product.this)
     if not isinstance(step, exp.Interval):
         return None
+    fixed = times.unnest()
+    if isinstance(fixed, exp.Literal) and fixed.name.isdigit() and step.this.name.isdigit():  # it is a literal, too
+        whole = exp.Interval(
+            this=exp.Literal.string(str(int(step.this.name) * int(fixed.name))), unit=step.args["unit"].copy()
+        )
+        return binder.bind(type(node)(this=node.this.copy(), expression=whole))
     at = binder.span(node)
     day, count = binder.bind(node.this), binder.bind(times)
     length = literals.interval(step, binder.span(step)).value

@@ -65,8 +65,11 @@ def unmade(node: exp.Expr, text: str) -> Rejected | None:
     """Build the refusal of JSON, a clock of a zone or a field of which no column is made; None of anything else."""
     found = [made for _, made in _readings(node, text)]
     if isinstance(node, JSON):
-        what, example = "a query reads no JSON", Derived("profile", path="$.city")
-    elif isinstance(node, exp.AtTimeZone):
+        return reject(
+            "DP105", "this path in JSON is not read", span=_whole(node, text),
+            help=["write its steps as literals:  x ->> 'city'  or  x ->> '$.homes[0].city'"],
+        )  # fmt: skip
+    if isinstance(node, exp.AtTimeZone):
         what, example = "a query reads no clock of a zone", Derived("seen", zone="Europe/Berlin")
     elif found:
         what, example = "a query reads no fields of a STRUCT", found[-1]
