@@ -424,6 +424,8 @@ def _check(expr: Expr, dialect: str) -> None:
         case Call(function="sub", args=(a, b)) if a.type.kind is b.type.kind is Kind.DATE:
             if dialect not in _DAYS_APART:
                 raise _typed("a difference of dates", dialect, expr, "write the query in DuckDB's dialect")
+        case Call(function="add" | "sub", args=(a, b)) if dialect == "mysql" and _is_day_and_number(a, b):
+            raise _typed("a date with a number", dialect, expr, "write  d + INTERVAL 1 DAY")
         case Call(function="round", args=(x, *_)) if x.type.kind is Kind.DOUBLE and dialect in ("postgres", "mysql"):
             raise _typed("ROUND of a DOUBLE", dialect, expr, "cast it first:  ROUND(CAST(x AS DECIMAL(18, 6)))")
         case Call(function="pow", args=(x, y)) if x.type.kind is not Kind.DOUBLE and dialect == "tsql":
@@ -437,6 +439,12 @@ def _check(expr: Expr, dialect: str) -> None:
             pass  # whole already
         case Cast(arg=arg, type=to):
             _check_cast(expr, arg.type.kind, to.kind, dialect)
+
+
+def _is_day_and_number(a: Expr, b: Expr) -> bool:
+    """Which MySQL adds as numbers: 2024-02-29 is 20240229."""
+    kinds = {a.type.kind, b.type.kind}
+    return len(kinds) == 2 and bool(kinds & {Kind.DATE, Kind.TIMESTAMP}) and bool(kinds & {Kind.INTEGER, Kind.DECIMAL})
 
 
 def _check_cast(expr: Expr, source: Kind, to: Kind, dialect: str) -> None:

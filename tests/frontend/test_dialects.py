@@ -227,6 +227,7 @@ REFUSED = [
     *[("postgres", rf"s ~ '{p}'", "pattern") for p in (r"\bA", r"\w", "[[:alpha:]]", "(?i)a", "a{300}")],
     ("postgres", "s::boolean", "BOOLEAN"), ("spark", "CAST(i AS FLOAT)", "FLOAT"),
     *[(d, "d - e", "difference") for d in ("bigquery", "spark", "mysql", "tsql")],
+    ("mysql", "d + 1", "a date with a number"), ("mysql", "d - i", "a date with a number"),
     *[(d, "GREATEST(i, j)", "GREATEST") for d in ("bigquery", "mysql", "snowflake")],
     *[(d, "s LIKE 'a%'", "LIKE") for d in ("mysql", "tsql")],
     ("postgres", r"s LIKE '10\%'", "backslash"), ("bigquery", r"s LIKE '10\\%'", "backslash"),

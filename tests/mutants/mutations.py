@@ -6366,7 +6366,7 @@ MUTATIONS = (
         "return sql if value.type.kind is Kind.INTEGER else _near(c, sql, value, names)[0]",
         "return sql",
         "an average divides by rows that its sum leaves out",
-        ("tests/core/printing/test_waist.py",),
+        ("tests/core/printing/test_grid_integers.py",),
     ),
     Mutation(
         "rising-with-terms-of-both-signs",

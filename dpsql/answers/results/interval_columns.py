@@ -1,8 +1,11 @@
-"""Two more columns behind each noisy one: where its interval begins and ends. Which they are, the plan alone says."""
+"""Two more columns for each noisy one: where its interval begins and ends. Which they are, the plan alone says.
+
+They stand behind all columns of the query, which keep their places: tools read columns by their number, and would
+show the end of one number as the next one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -15,34 +18,25 @@ ENDS = ("low", "high")
 
 
 def with_ends(plan: Plan) -> tuple[tuple[str, SqlType], ...]:
-    """Names and types of an answer's columns, with `n_low` and `n_high` behind each `n` that is no group key."""
-    found: list[tuple[str, SqlType]] = []
-    for column in plan.columns:
-        found.append((column.name, column.type))
-        if not is_key(plan.tree.node, column.uid):
-            found += [(f"{column.name}_{end}", DOUBLE) for end in ENDS]
-    return tuple(found)
+    """Names and types of an answer's columns, behind them `n_low` and `n_high` of each `n` that is a noisy number."""
+    shown = [(column.name, column.type) for column in plan.columns]
+    ends = [(f"{shown[at][0]}_{end}", DOUBLE) for at in places_of_ends(plan) for end in ENDS]
+    return (*shown, *ends)
 
 
 def places_of_ends(plan: Plan) -> tuple[int, ...]:
-    """Where in `with_ends` a column stands that has its `_low` and `_high` behind it."""
-    found, at = list[int](), 0
-    for column in plan.columns:
-        has_ends = not is_key(plan.tree.node, column.uid)
-        found += [at] if has_ends else []
-        at += 3 if has_ends else 1
-    return tuple(found)
+    """The columns that have ends: numbers that are no group keys, where anything is released."""
+    if not plan.releases:
+        return ()
+    columns = enumerate(plan.columns)
+    return tuple(at for at, c in columns if c.type.numeric and not is_key(plan.tree.node, c.uid))
 
 
 def rows_with_ends(release: Release, level: Fraction) -> list[tuple[Any, ...]]:
     """The rows for the columns of `with_ends`: NULL where a number has no interval."""
-    intervals = column_intervals(release, level)
-    names = unique_names(release.columns)
-
-    def cells(at: int, row: tuple[Any, ...]) -> Iterator[Any]:
-        for name, value in zip(names, row, strict=True):
-            yield value
-            if name in intervals:
-                yield from intervals[name].bounds[at] or (None, None)
-
-    return [tuple(cells(at, row)) for at, row in enumerate(release.rows)]
+    intervals, names = column_intervals(release, level), unique_names(release.columns)
+    found = [intervals[names[at]] for at in places_of_ends(release.plan)]
+    return [
+        (*row, *(end for each in found for end in each.bounds[at] or (None, None)))
+        for at, row in enumerate(release.rows)
+    ]

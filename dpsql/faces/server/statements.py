@@ -34,8 +34,8 @@ class StatementSettings:
 
     epsilon, delta, rho: None for what the login's defaults say, else the policy's. At most one of ε and ρ is given.
     allow_dearer: None as the policy says. limits: "auto", "declared" or "search". notices: whether the price and the
-    notes of an answer are told. intervals: whether `n_low` and `n_high` stand behind each noisy `n`. anyway: also where
-    no group could be shown.
+    notes of an answer are told. intervals: whether `n_low` and `n_high` of each noisy `n` stand behind all columns.
+    anyway: also where no group could be shown.
     """
 
     epsilon: str | None = None
@@ -123,8 +123,8 @@ class Answer:
     notices: of price, ± and limits, dangers first; empty if the settings want none. warnings: what spoke against the
     run (DP5xx). spent: in words, "" for nothing. plan, entry: for the audit log, hash of the plan and id of the
     ledger's entry, of several one after the other; "" if there is none. more: of a batch the answers of its queries, in
-    place of rows of its own. ends: the places of columns behind which stand the two ends of their interval. charged:
-    what it cost, or what a run would cost now. left: of the account; None for no limit.
+    place of rows of its own. ends: the places of columns whose intervals' two ends stand behind all others, in this
+    order. charged: what it cost, or what a run would cost now. left: of the account; None for no limit.
     """
 
     columns: tuple[tuple[str, SqlType], ...]

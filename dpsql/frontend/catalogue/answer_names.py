@@ -93,7 +93,7 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 def shown_names(text: str, dialect: str, names: Sequence[str]) -> tuple[str, ...]:
     """The names of an answer's columns as PostgreSQL gives them: `count`, `sum`, `?column?` where none is written.
 
-    names: those that dpsql gives, with `n_low` and `n_high` behind a number whose interval is shown. A name that the
+    names: those that dpsql gives, behind them `n_low` and `n_high` of a number whose interval is shown. A name that the
     query or the policy gives stays.
     """
     if all(map(_PLAIN.fullmatch, names)):
@@ -103,16 +103,17 @@ def shown_names(text: str, dialect: str, names: Sequence[str]) -> tuple[str, ...
         items = _shown(parse(source, dialect).tree)
     except Rejected:
         return tuple(names)
-    found: list[str] = []
-    for item in items:
-        own = names[len(found)] if len(found) < len(names) else ""
-        given = isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Star))
-        shown = own if given else _written(item, source)
-        ends = [f"{shown}{end}" for end in _ENDS]
-        with_ends = [f"{own}{end}" for end in _ENDS] == list(names[len(found) + 1 : len(found) + 3])
-        found += [shown, *(ends if with_ends else [])]
-    stars = any(item.is_star for item in items if not isinstance(item, exp.Alias))
-    return tuple(names) if len(found) != len(names) or stars else tuple(found)
+    if len(items) > len(names) or any(item.is_star for item in items if not isinstance(item, exp.Alias)):
+        return tuple(names)
+    shown = [own if _is_given(item) else _written(item, source) for item, own in zip(items, names, strict=False)]
+    called = {f"{own}{end}": f"{new}{end}" for own, new in zip(names, shown, strict=False) for end in _ENDS}
+    rest = [called.get(name) for name in names[len(items) :]]
+    return tuple(names) if None in rest else (*shown, *filter(None, rest))
+
+
+def _is_given(item: exp.Expr) -> bool:
+    """Whether the query or the policy names an item."""
+    return isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Star))
 
 
 _ENDS = ("_low", "_high")

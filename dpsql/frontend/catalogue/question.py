@@ -189,6 +189,7 @@ def qualify(tree: exp.Expr, known: KnownNames) -> tuple[str, ...]:
     """
     missing: list[str] = []
     made = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    _read_calls_as_relations(tree, known)
     for node in list(tree.walk()):
         if not isinstance(node, LISTED):
             raise NotListed(node.sql("postgres")[:40])
@@ -223,6 +224,29 @@ def qualify(tree: exp.Expr, known: KnownNames) -> tuple[str, ...]:
                 if unknown_result(name) and count not in known.functions.get(name, {}) and name not in known.constants:
                     missing.append(f"{name}()")
     return tuple(dict.fromkeys(missing))
+
+
+_CALLED_IN_FROM = {"pg_show_all_settings": "pg_settings"}
+
+
+def _read_calls_as_relations(tree: exp.Expr, known: KnownNames) -> None:
+    """A function of the catalogue in FROM that is not listed is a relation that says nothing; one has the settings.
+
+    And `EXISTS (SELECT FROM …)` gets an item, which DuckDB asks for.
+    """
+    for node in tree.find_all(exp.Table):
+        call = node.this
+        if isinstance(call, exp.Dot) and call.this.name.lower() == "pg_catalog":
+            call = call.expression
+        name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
+        if name in _CALLED_IN_FROM or (unknown_result(name) and name not in known.functions):
+            node.set("this", exp.to_identifier(_CALLED_IN_FROM.get(name, name)))
+            node.set("db", exp.to_identifier("pg_catalog"))
+            if not node.alias:
+                node.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+    for exists in tree.find_all(exp.Exists):
+        if isinstance(exists.this, exp.Select) and not exists.this.expressions:
+            exists.this.set("expressions", [exp.Literal.number(1)])
 
 
 def put_values(tree: exp.Expr, reading: Reading) -> None:

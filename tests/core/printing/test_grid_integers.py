@@ -19,7 +19,7 @@ from dpsql.core.ir.expressions import Call, Column, walk
 from dpsql.core.ir.nodes import Release
 from dpsql.core.ir.types import INTEGER
 from dpsql.core.printing.expressions import Block, Names
-from dpsql.core.printing.grid_integers import quantized
+from dpsql.core.printing.grid_integers import counted_rows, quantized
 from dpsql.core.printing.waist import waist
 from dpsql.diagnostics.diagnostic import Source
 from dpsql.diagnostics.errors import Rejected
@@ -99,6 +99,15 @@ def test_doubles(tmp_path: Path, low: float, high: float, aggregate: str) -> Non
     assert found == [pure(v, c) for v in values]
     assert all(v is None or c.lo <= v <= c.hi for v in found)
     assert {c.lo, c.hi} <= set(found)
+
+
+def test_a_sum_counts_the_rows_whose_double_is_finite(tmp_path: Path) -> None:
+    """Where no column below has the integer, as on engines that compute nothing apart."""
+    c, names = summed(tmp_path, "double", 0, 9, "SUM")
+    assert isinstance(c, ValueSum)
+    with duckdb.cursor() as connection:
+        rows = "(VALUES (1.0::DOUBLE), (99), ('nan'), ('inf'), (NULL)) AS t(x)"
+        assert connection.execute(f"SELECT count({counted_rows(c, names)}) FROM {rows}").fetchall() == [(2,)]
 
 
 @pytest.mark.parametrize("aggregate", ["SUM", "AVG"])

@@ -109,6 +109,8 @@ def test_functions_of_types_are_compared_by_their_names(catalogue: LoginCatalogu
         "SELECT relname, (SELECT max(value) FROM duckdb_settings) FROM pg_class",
         "WITH duckdb_settings AS (SELECT 1 AS value FROM pg_class) SELECT value FROM pg_class, duckdb_settings()",
         "SELECT * FROM pg_class, read_text('/etc/passwd')",
+        "SELECT * FROM pg_class, pg_ls_dir('/etc')",
+        "SELECT * FROM pg_class, pg_catalog.pg_read_file('/etc/passwd')",
         "SELECT relname FROM pg_class, '/etc/passwd'",
         "SELECT pg_sleep(100), relname FROM pg_class",
         "SELECT repeat('x', 300000000) FROM pg_class",
@@ -197,6 +199,12 @@ def test_every_relation_is_shown_whole(catalogue: LoginCatalogue, items: str) ->
         ("SELECT a.amname, s.reads FROM pg_am a LEFT JOIN pg_stat_io s ON s.object = a.amname ORDER BY 1",
          [("btree", None), ("heap", None)], ["pg_catalog.pg_stat_io"]),
         ("SELECT routine_name FROM information_schema.routines", [], []),
+        # pgAdmin's first statement
+        ("SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output'",
+         [(None,)], []),
+        ("SELECT s.setting FROM pg_catalog.pg_show_all_settings() s WHERE s.name = 'server_encoding'", [("UTF8",)], []),
+        ("SELECT pid FROM pg_stat_get_activity(NULL)", [], ["pg_catalog.pg_stat_get_activity"]),
+        ("SELECT EXISTS (SELECT FROM information_schema.tables WHERE table_name = 'visits')", [(True,)], []),
         ("SELECT x FROM information_schema.of_tomorrow", [], ["information_schema.of_tomorrow"]),
     ],
 )  # fmt: skip

@@ -177,6 +177,26 @@ def test_settings_are_those_of_the_statement_and_stay_with_it(server: Served) ->
         server.ask(sql + "0", settings=StatementSettings())
 
 
+@pytest.mark.parametrize(
+    "sql, names",
+    [
+        ("SELECT 1", ("1",)),
+        ("SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM orders GROUP BY city",
+         ("city", "n", "s", "n_low", "n_high", "s_low", "s_high")),
+        ("SELECT city, UPPER(city) AS u, n > 3 AS many, n "
+         "FROM (SELECT city, COUNT(*) AS n FROM orders GROUP BY city) AS t",
+         ("city", "u", "many", "n", "n_low", "n_high")),
+    ],
+)  # fmt: skip
+def test_ends_of_intervals_leave_every_column_at_its_place(server: Served, sql: str, names: tuple[str, ...]) -> None:
+    """A tool that reads by number would show the end of one number as the next one; what is no number has none."""
+    found = server.ask(sql, settings=replace(TENTH, intervals=True))
+    plain = server.ask(sql, settings=TENTH)
+    assert tuple(name for name, _ in found.columns) == names
+    assert [row[: len(plain.columns)] for row in found.rows] == [tuple(row) for row in plain.rows]
+    assert {len(row) for row in found.rows} == {len(names)}
+
+
 def test_parameters_have_types_before_they_have_values(server: Served) -> None:
     sql = "SELECT COUNT(*) AS n FROM orders WHERE amount < $1 AND city = $2 LIMIT $3"
     described = server.do(lambda: server.gateway.describe(ANA, sql, TENTH))

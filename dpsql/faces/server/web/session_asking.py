@@ -84,10 +84,9 @@ class GivenRows:
     @classmethod
     def of(cls, answer: Answer) -> GivenRows:
         """With its intervals apart."""
-        behind = {at + end for at in answer.ends for end in (1, 2)}
-        places = tuple(at for at in range(len(answer.columns)) if at not in behind)
-        ends = {number: at + 1 for number, at in enumerate(places) if at in answer.ends}
-        return cls(tuple(answer.columns[at] for at in places), ends, places, answer, tuple(map(cls.of, answer.more)))
+        width = len(answer.columns) - 2 * len(answer.ends)
+        ends = {at: width + 2 * number for number, at in enumerate(answer.ends)}
+        return cls(answer.columns[:width], ends, tuple(range(width)), answer, tuple(map(cls.of, answer.more)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpsql.answers.results.answer import Release
 from dpsql.answers.results.interval_columns import ENDS
-from dpsql.core.ir.types import DOUBLE, VARCHAR, SqlType
+from dpsql.core.ir.types import DOUBLE, VARCHAR
 from dpsql.core.numbers.confidence import LEVEL
 from dpsql.core.privacy_loss import NO_LOSS
 from dpsql.diagnostics.errors import Error
@@ -78,18 +78,14 @@ def _answer(ask: Ask, session: Session, batch: Batch, release: Release, rows: in
 
 
 def _shown(answer: BatchAnswer, ends: bool) -> Answer:
-    """The rows of one query, with `n_low` and `n_high` behind each number if that is asked."""
+    """The rows of one query, behind their columns `n_low` and `n_high` of each number if that is asked."""
     columns = list(zip(answer.columns, answer.types, strict=True))
     if not ends:
         return Answer(tuple(columns), answer.rows)
-    heads, places = list[tuple[str, SqlType]](), list[int]()
-    for (name, type_), is_noisy in zip(columns, answer.noisy, strict=True):
-        places += [len(heads)] if is_noisy else []
-        heads += [(name, type_), *([(f"{name}_{end}", DOUBLE) for end in ENDS] if is_noisy else [])]
+    places = [at for at, is_noisy in enumerate(answer.noisy) if is_noisy]
+    heads = [*columns, *((f"{columns[at][0]}_{end}", DOUBLE) for at in places for end in ENDS)]
     found: list[tuple[Any, ...]] = []
     for row, bounds in zip(answer.rows, answer.bounds(float(LEVEL)), strict=True):
-        ends_of = [(None if b is None else [None if end is None else float(end) for end in b]) for b in bounds]
-        beside = [(b or [None, None]) if noisy else [] for b, noisy in zip(ends_of, answer.noisy, strict=True)]
-        cells = [(v, *b) for v, b in zip(row, beside, strict=True)]
-        found.append(tuple(chain.from_iterable(cells)))
+        shown = (bounds[at] or (None, None) for at in places)
+        found.append((*row, *(None if end is None else float(end) for end in chain.from_iterable(shown))))
     return Answer(tuple(heads), found, ends=tuple(places))
