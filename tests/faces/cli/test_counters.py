@@ -45,7 +45,7 @@ def test_where_the_data_is_not_there_it_is_counted_later(dpsql: Call, trips: Tri
     )
     (trips.folder / "elsewhere").rename(trips.folder / "trips.duckdb")
     ticked = dpsql("query", trips.policy, "TICK DP COUNTER rides", "--analyst", "ana")
-    assert ticked.out == "counter rides; counted through 2026-01-05\n"
+    assert ticked.out == "counter rides: counted through 2026-01-05\n"
 
 
 def test_in_the_shell_and_by_a_cursor(dpsql: Call, trips: Trips) -> None:

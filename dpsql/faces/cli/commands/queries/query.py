@@ -87,8 +87,8 @@ def _summary(connection: Connection, statement: SummaryStatement, sql: str, aske
 
 def said_of_counter(done: CounterDone) -> str:
     """What came of a statement about a counter, in a line."""
-    spent = "" if done.charged is None else f": spent {done.charged} of each period"
-    return f"counter {one_line(done.name)}{spent}; {one_line(done.remark)}"
+    spent = "" if done.charged is None else f"spent {done.charged} of each period; "
+    return f"counter {one_line(done.name)}: {spent}{one_line(done.remark)}"
 
 
 def said(made: SummaryMade) -> str:
