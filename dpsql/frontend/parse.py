@@ -190,7 +190,8 @@ def _first_as_lists(tree: exp.Expr) -> None:
             above = above.parent
         query = node.expression
         inner = query.this if isinstance(query, exp.Subquery) else None
-        limit = inner.args.get("limit") if isinstance(inner, exp.Select) else None
+        ordered = isinstance(inner, exp.Select) and inner.args.get("order") is not None
+        limit = inner.args.get("limit") if inner is not None and ordered else None
         if isinstance(above, exp.Where) and isinstance(limit, exp.Limit) and limit.expression.name == "1":
             found = exp.In(this=node.this.copy(), query=query.copy())
             found.meta.update(node.meta)

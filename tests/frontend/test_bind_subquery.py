@@ -380,7 +380,7 @@ def test_conditions_as_values_look_up_distinct_rows(sql: str, expected: list[str
     [
         ("(SELECT x FROM more)", "no row, or several"),
         ("(SELECT x FROM more WHERE n = 3)", "no row, or several"),
-        ("(SELECT x FROM more ORDER BY x LIMIT 1)", "LIMIT"),
+        ("(SELECT x FROM more ORDER BY x LIMIT 2)", "LIMIT"),
         ("(SELECT MAX(x) FROM more LIMIT 0)", "LIMIT"),
         ("(SELECT MAX(x) FROM more HAVING COUNT(*) > 3)", "HAVING"),
         ("(SELECT MAX(x) FROM more GROUP BY n)", "each group"),
@@ -401,10 +401,22 @@ def test_scalars_with_another_number_of_rows(subquery: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["(SELECT SUM(x) FROM more LIMIT 3)", "(SELECT MAX(x) FROM more ORDER BY 1)", "(SELECT 7)"]
+    "sql",
+    [
+        "(SELECT SUM(x) FROM more LIMIT 3)",
+        "(SELECT MAX(x) FROM more ORDER BY 1)",
+        "(SELECT 7)",
+    ],
 )
 def test_scalars_with_exactly_one_row(sql: str) -> None:
     bound(f"SELECT COUNT(*) FROM codes c WHERE n = {sql}")
+
+
+def test_the_value_of_a_first_row_is_read_as_in() -> None:
+    first = "(SELECT x FROM more ORDER BY x LIMIT 1)"
+    assert bound(f"SELECT COUNT(*) FROM codes c WHERE n = {first}") == bound(
+        f"SELECT COUNT(*) FROM codes c WHERE n IN {first}"
+    )
 
 
 @pytest.mark.parametrize(

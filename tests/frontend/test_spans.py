@@ -117,7 +117,7 @@ def test_diagnostics(marked: str, code: str) -> None:
     "condition, said",
     [
         ("s #> '{a}' = 'x'", "operator #> is not supported"),
-        ("s #>> '{a}' = 'x'", "operator #>> is not supported"),
+        ("s #> '{a}' = 'x'", "operator #> is not supported"),
         ("s @> 'x'", "operator @> is not supported"),
         ("s <@ 'x'", "operator <@ is not supported"),
         ("s SIMILAR TO 'x'", "SIMILAR TO is outside"),

@@ -136,11 +136,9 @@ class ExprBinder:
                     return made
                 if isinstance(node, exp.AtTimeZone):
                     return at_time_zone(self, node)
-                if isinstance(node, TEXTS) and (read := json_text(self, node)) is not None:
+                if isinstance(node, TEXTS) and self._is_there(node) and (read := json_text(self, node)) is not None:
                     return read
             case exp.JSONExtract():
-                if (made := self._made(node)) is not None:
-                    return made
                 raise only_texts(node, self)
         if type(node) in CALLS:
             return self.shaped(node)
@@ -194,6 +192,14 @@ class ExprBinder:
             return None
         found = self._of_outer(made.name, made.relation, self.span(node))
         return found or find(self.entries, made.name, made.relation, self.span(node))
+
+    def _is_there(self, node: exp.Expr) -> bool:
+        """Whether what JSON is read from is no column that a policy has yet to declare."""
+        held = next(iter(node.find_all(exp.Column)), None)
+        levels = [self.entries, *(() if self.outer is None else self.outer.levels())]
+        if held is None or held.args.get("table") or held.name.lower() in self.aliases:
+            return True
+        return any(has(entries, held.name) for entries in levels)
 
     def _element(self, node: exp.Explode) -> Expr:
         found = written_at(self.entries, self.span(node))

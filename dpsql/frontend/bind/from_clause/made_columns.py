@@ -67,7 +67,9 @@ def unmade(node: exp.Expr, text: str) -> Rejected | None:
     if isinstance(node, JSON):
         return reject(
             "DP105", "this path in JSON is not read", span=_whole(node, text),
-            help=["write its steps as literals:  x ->> 'city'  or  x ->> '$.homes[0].city'"],
+            help=[ForCustodian(f"declare its values as columns, in the policy:  {line(made)}") for made in found[-1:]]
+            or ["write its steps as literals:  x ->> 'city'  or  x ->> '$.homes[0].city'"],
+            mark=Mark.DECLARABLE if found else None,
         )  # fmt: skip
     if isinstance(node, exp.AtTimeZone):
         what, example = "a query reads no clock of a zone", Derived("seen", zone="Europe/Berlin")
