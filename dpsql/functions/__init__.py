@@ -4,6 +4,6 @@ They lie outside of the trusted core, which is handed what they mean here, when 
 """
 
 from dpsql.core.values.meaning import hand_in
-from dpsql.functions.meant import Functions
+from dpsql.functions import meant
 
-hand_in(Functions())
+hand_in(meant)

@@ -178,7 +178,8 @@ def _argument(c: OnGrid, names: Names) -> tuple[str, Value]:
     """What is clipped to the grid's ends, and what is known of it."""
     sql, value = text(_unclipped(c.arg), names)
     if isinstance(c.arg, Call) and c.arg.function == "clip":
-        of_clip = call("clip", (value, *(evaluate(end, names.env) for end in c.arg.args[1:])), c.arg.span).type
+        _, low, high = c.arg.args
+        of_clip = call("clip", (value, evaluate(low, names.env), evaluate(high, names.env)), c.arg.span).type
         # The grid is that of the clip's type: a CLIP of integers to (0.5, 2.5) makes decimals of them.
         if (of_clip.kind, of_clip.scale) != (value.type.kind, value.type.scale):
             return text(c.arg, names)

@@ -20,22 +20,25 @@ from dpsql.core.values.meaning import Env, hand_in, meaning
 from dpsql.core.values.value import Value
 from dpsql.diagnostics.diagnostic import Span
 from dpsql.diagnostics.errors import Rejected
-from dpsql.functions.meant import Functions
+from dpsql.functions import meant
 from dpsql.planner.plan import Plan
 from tests.fixtures.cases import files, outcome_of, policy
 
 
-class Lies(Functions):
+class Lies:
     """Of the right type, and never anything but 0."""
 
+    first_name = staticmethod(meant.first_name)
+    compared_as = staticmethod(meant.compared_as)
+
     def evaluate(self, expr: Expr, env: Env) -> Value:
-        return _lie(super().evaluate(expr, env))
+        return _lie(meant.evaluate(expr, env))
 
     def call(self, name: str, values: tuple[Value, ...], span: Span | None, expr: Expr | None = None) -> Value:
-        return _lie(super().call(name, values, span, expr))
+        return _lie(meant.call(name, values, span, expr))
 
     def cast(self, arg: Value, target: SqlType) -> Value:
-        return _lie(super().cast(arg, target))
+        return _lie(meant.cast(arg, target))
 
 
 def _lie(told: Value) -> Value:
@@ -71,14 +74,14 @@ def _different() -> tuple[int, int]:
             if not isinstance(plan, Plan):
                 continue
             node, ctx = plan.tree.node, Context(policy(case.settings["policy"]), PublicFacts())
-            hand_in(Functions())
+            hand_in(meant)
             try:
                 true = _priced(node, ctx)
             except Rejected:  # it rests on something that was measured
                 continue
             hand_in(Lies())
             other += true != _priced(node, ctx)
-            hand_in(Functions())
+            hand_in(meant)
             compared += 1
     return other, compared
 
