@@ -175,8 +175,20 @@ def test_rho_under_zcdp() -> None:
 def test_protection_arithmetic() -> None:
     tables = {"t": ID, "a": {"unit": {"rows": 3}}, "b": {"unit": {"rows": 1, "neighbours": "replace_one"}}}
     added, replaced = protection(policy(tables))
-    assert added.startswith("added or removed: (1 + n(a)/3)·ε") and "one unit in t" in added
+    assert added.startswith("added or removed: (1 + ⌈n(a)/3⌉)·ε") and "one unit in t" in added
     assert replaced.startswith("replaced: n(b)·ε")
+
+
+def test_of_rho_several_units_are_their_number_squared() -> None:
+    """n rows move a count n times as far: l2²/(2σ²) is n² times that of one."""
+    tables = {"t": ID, "a": {"unit": {"rows": 2}}}
+    found = policy(tables, privacy={"accountant": "zcdp"}, budgets={"total": {"rho": 1}})
+    (line,) = protection(found)
+    assert line.startswith("added or removed: (1 + ⌈n(a)/2⌉)²·ρ")
+    assert [p.when_false for p in promises(found) if p.kind == "unit"] == [
+        "someone with n ids is protected at n²·ρ only; rows without an id are left out",
+        "someone with n rows is protected at ⌈n/2⌉²·ρ only",
+    ]
 
 
 def test_promises_list_what_is_trusted_and_nothing_else() -> None:
@@ -208,7 +220,7 @@ def test_promises_list_what_is_trusted_and_nothing_else() -> None:
     # Each says what is lost, and where more about it is said.
     assert all(p.claim and "ε" in p.when_false and p.page.endswith(f"/{p.kind}.md") for p in promises(policy(tables)))
     said = {p.where: p.when_false for p in promises(policy(tables))}
-    assert said["tables.t.max_frequency[1]"].endswith("ε is n/8 times what is stated")
+    assert said["tables.t.max_frequency[1]"].endswith("ε is ⌈n/8⌉ times what is stated")
     assert said["tables.t.unique[0]"].endswith("ε is n times what is stated")
 
 

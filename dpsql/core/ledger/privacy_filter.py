@@ -14,10 +14,10 @@ equal integers under both neighbours, and loses nothing; regions and losses are 
 losses that count for this period are again chosen by what was seen: the filter over Σε, (Σε, Σδ) or (Σρ, Σδ). It holds
 for all periods at once, since what is admitted depends on no data. An entry without a region may have read any row,
 also one that came later, so it counts in every period. *When it would be false.* If a region left out a period that its
-release has read; if a row changed its period, or a unit had rows in several (then the sum of their accounts holds); if
-a price were divided over its periods, or charged to the period of asking: then three periods lose up to three times the
-cap (growing tables, enumerated). *Tested by* tests/core/ledger/test_ledger_contract.py (against a dictionary by day),
-tests/core/ledger/test_regions.py.
+release has read; if a row changed its period, or a unit had rows in several (then the sum of their accounts holds, of ρ
+the square of the sum of their roots: one release may read them all); if a price were divided over its periods, or
+charged to the period of asking: then three periods lose up to three times the cap (growing tables, enumerated).
+*Tested by* tests/core/ledger/test_ledger_contract.py (against a dictionary by day), tests/core/ledger/test_regions.py.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ def promises(policy: Policy) -> tuple[Promise, ...]:
     """Every promise of the policy, in its order. Promises on public tables that every run checks are not listed."""
     found = []
     for table in policy.tables.values():
-        found += list(_public(table) if table.public else _private(table, table.unit in policy.by_period))
+        private = _private(table, table.unit in policy.by_period, policy.privacy.accountant == "zcdp")
+        found += list(_public(table) if table.public else private)
         found += [p for column in table.columns.values() for p in _column(table, column)]
     return tuple(found)
 
@@ -116,8 +117,8 @@ def grouped(policy: Policy) -> tuple[Promised, ...]:
 def protection(policy: Policy) -> tuple[str, ...]:
     """How strongly someone in several units is protected, one line per neighbouring relation.
 
-    ε is what each unit has been charged. Someone with a rows of A (unit {rows: k_A}) and b rows of B is protected at
-    (a/k_A + b/k_B)·ε; all rows of one id count as one.
+    ε, or ρ, is what each unit has been charged. Someone with a rows of A (unit {rows: k_A}) and b rows of B counts as
+    ⌈a/k_A⌉ + ⌈b/k_B⌉ units; all rows of one id count as one.
     """
     lines = []
     for neighbours, words in (("add_remove", "added or removed"), ("replace_one", "replaced")):
@@ -125,10 +126,20 @@ def protection(policy: Policy) -> tuple[str, ...]:
         if not units:
             continue
         terms = [term for unit in units for term in _terms(policy, unit)]
-        formula = " + ".join(terms)
-        formula = f"({formula})·ε" if len(terms) > 1 else f"{formula}·ε" if formula != "1" else "ε"
+        formula = as_units(" + ".join(terms), policy.privacy.accountant == "zcdp")
         lines.append(f"{words}: {formula}   where {'; '.join(_legend(u) for u in units)}")
     return tuple(lines)
+
+
+def as_units(number: str, in_rho: bool) -> str:
+    """The loss of somebody who is so many units: m·ε, and m²·ρ, for he moves totals m times as far.
+
+    δ is at most m·e^((m − 1)·ε)·δ; of a δ beside ρ nothing is known (core/ledger/losses/many_periods.py).
+    """
+    whole = f"({number})" if " + " in number else number
+    if number == "1":
+        return "ρ" if in_rho else "ε"
+    return f"{whole}²·ρ" if in_rho else f"{whole}·ε"
 
 
 def _terms(policy: Policy, unit: Unit) -> list[str]:
@@ -138,7 +149,7 @@ def _terms(policy: Policy, unit: Unit) -> list[str]:
     for name in unit.tables:
         owner = policy.tables[name].protection
         rows = owner.rows if isinstance(owner, RowUnit) else 1
-        terms.append(f"n({name})" if rows == 1 else f"n({name})/{rows}")
+        terms.append(f"n({name})" if rows == 1 else f"⌈n({name})/{rows}⌉")
     return terms if len(terms) == 1 else [f"max({', '.join(terms)})"]
 
 
@@ -157,25 +168,27 @@ def _public(table: Table) -> Iterator[Promise]:
     )
 
 
-def _private(table: Table, by_period: bool) -> Iterator[Promise]:
+def _private(table: Table, by_period: bool, in_rho: bool) -> Iterator[Promise]:
     loc: Loc = ("tables", table.name)
     unit = table.unit
     match table.protection:
         case RowUnit(rows=rows):
             claim = f"whoever is to be protected has at most {rows} row{'s' if rows > 1 else ''} of {table.name}"
-            effect = f"someone with n rows is protected at {f'n/{rows}' if rows > 1 else 'n'}·ε only"
+            effect = f"someone with n rows is protected at {as_units(f'⌈n/{rows}⌉' if rows > 1 else 'n', in_rho)} only"
             if table.grows is not None and by_period:
                 claim += f", whose {table.grows.by} never comes to lie in another {table.grows.every}"
                 effect += "; a row that was in several periods is protected at the sum of what they were charged"
+                effect += ", of ρ at the square of the sum of the roots" if in_rho else ""
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case IdUnit(column=column):
             claim = f"all rows of one {unit} in {table.name} carry the same {in_words(column)}, and it is nobody else's"
-            effect = "someone with n ids is protected at n·ε only; rows without an id are left out"
+            effect = f"someone with n ids is protected at {as_units('n', in_rho)} only; rows without an id are left out"
             if table.per is not None and table.grows is not None:
                 every = table.grows.every
                 claim += f"; {table.grows.by} never comes to lie in another {every}"
                 effect += (
-                    f". The unit is one {whose(table)}: over d {every}s of a {table.per} the loss may be d times it"
+                    f". The unit is one {whose(table)}: over d {every}s of a {table.per} the loss may be "
+                    f"{'d²' if in_rho else 'd'} times it"
                 )
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case PathUnit(path=path):
@@ -183,24 +196,25 @@ def _private(table: Table, by_period: bool) -> Iterator[Promise]:
             claim = f"{table.name} → {trail} leads from each row to the {unit} it belongs to"
             effect = (
                 f"a row that leads to another {unit} is protected as that one's: someone whose rows lead to n of them "
-                "is protected at n·ε only; rows that lead nowhere are left out"
+                f"is protected at {as_units('n', in_rho)} only; rows that lead nowhere are left out"
             )
             yield Promise("unit", dotted((*loc, "unit")), claim, effect, unit)
         case None:
             pass
-    yield from _keys(table, loc)
+    yield from _keys(table, loc, in_rho)
     for i, key in enumerate(table.foreign_keys):
         claim = f"every {_names(key.columns)} of {table.name} occurs in {key.table}({', '.join(key.references)})"
         yield Promise("foreign_key", dotted((*loc, "foreign_keys", i)), claim, DANGLING, unit)
     for i, f in enumerate(table.max_frequency):
         if f.assumed:
             claim = f"at most {f.rows} rows of {table.name} share {_names(f.columns)}, whoever is added or removed"
-            effect = f"where n rows share it, a join on it may move n where the noise covers {f.rows}: {_times(f.rows)}"
+            most = f"where n rows share it, a join on it may move n where the noise covers {f.rows}"
+            effect = f"{most}: {_times(f.rows, in_rho)}"
             yield Promise("max_frequency", dotted((*loc, "max_frequency", i)), claim, effect, unit)
     limit = table.max_rows_per_unit
     if limit is not None and limit.assumed:
         claim = f"no {unit} has more than {limit.rows} rows of {table.name}"
-        effect = f"a {unit} with n rows is protected at n/{limit.rows}·ε only"
+        effect = f"a {unit} with n rows is protected at {as_units(f'⌈n/{limit.rows}⌉', in_rho)} only"
         yield Promise("max_rows_per_unit", dotted((*loc, "max_rows_per_unit")), claim, effect, unit)
     elif limit is not None and limit.nobody_has_more:
         claim = f"no {unit} has more than {limit.rows} rows of {table.name}, so that the limit takes nothing away"
@@ -215,7 +229,7 @@ def _private(table: Table, by_period: bool) -> Iterator[Promise]:
         yield Promise("size", dotted((*loc, "size")), claim, effect, unit)
 
 
-def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
+def _keys(table: Table, loc: Loc, in_rho: bool) -> Iterator[Promise]:
     named: list[tuple[Kind, Loc]] = [("primary_key", (*loc, "primary_key"))] if table.primary_key is not None else []
     named += [("unique", (*loc, "unique", i)) for i in range(len(table.unique))]
     for (kind, where), key in zip(named, table.keys, strict=True):
@@ -223,7 +237,7 @@ def _keys(table: Table, loc: Loc) -> Iterator[Promise]:
             claim = f"no two rows of {table.name} share {_names(key.columns)}, whoever is added or removed"
             effect = (
                 "where n rows share it, one unit may move an answer that joins on it n times as far as the noise "
-                f"covers, or be counted in n of its groups: {_times(1)}"
+                f"covers, or be counted in n of its groups: {_times(1, in_rho)}"
             )
             yield Promise(kind, dotted(where), claim, effect, table.unit)
 
@@ -250,8 +264,9 @@ def _column(table: Table, column: Column) -> Iterator[Promise]:
         yield Promise("public", dotted((*loc, "domain")), claim, effect, table.unit, (table.name, column.name))
 
 
-def _times(rows: int) -> str:
-    return f"ε is n/{rows} times what is stated" if rows > 1 else "ε is n times what is stated"
+def _times(rows: int, in_rho: bool) -> str:
+    times = "n" if rows == 1 else f"⌈n/{rows}⌉"
+    return f"{'ρ' if in_rho else 'ε'} is {times}{'²' * in_rho} times what is stated"
 
 
 def _names(columns: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from dpsql.core.policy.tables import Bound, Column, Key, Table, TableDomain, Val
 from dpsql.core.policy.units import IdUnit, PathUnit, RowUnit
 from dpsql.engines import promises as measured
 from dpsql.engines import public_facts as public
-from dpsql.policy.tools.assumptions import DANGLING, MISSED, SHARED
+from dpsql.policy.tools.assumptions import DANGLING, MISSED, SHARED, as_units
 from dpsql.policy.tools.unsaid import home_column
 
 Measure = Callable[[Engine], int]
@@ -106,7 +106,10 @@ def _doubts(policy: Policy, table: Table, loc: Loc) -> Iterator[Check]:
         return
     name, column, unit = table.name, table.protection.column, policy.units[table.protection.name]
     own, named = table.column(column), home_column(policy, name)
-    consequence = f"each {column} is protected, not each {unit.name}: somebody with n of them is protected at n·ε only"
+    less = as_units("n", policy.privacy.accountant == "zcdp")
+    consequence = (
+        f"each {column} is protected, not each {unit.name}: somebody with n of them is protected at {less} only"
+    )
     one = f"  unit: {{column: {named}}}" if named is not None else ""
     repair = f"name the column that holds the ids of a {unit.name}{':' if one else ''}{one}"
     home = None if unit.table is None else policy.tables.get(unit.table)
