@@ -209,7 +209,7 @@ def test_the_readme_says_what_it_must() -> None:
     ):
         assert said in text
     assert "`dpsql/core`" in text
-    for folder in ("ir", "functions", "analysis", "noise", "printing", "release", "ledger"):
+    for folder in ("ir", "values", "analysis", "noise", "printing", "release", "ledger"):
         assert f"`{folder}`" in text and (ROOT / "dpsql" / "core" / folder).is_dir()
 
 
