@@ -42,7 +42,7 @@ def test_the_evening_of_a_custodian(file: str, capsys: pytest.CaptureFixture[str
     assert main(["query", file, "SELECT COUNT(*) AS n FROM trips"]) == 4
     assert "DP017" in capsys.readouterr().err
     assert main(["close", file, "--through", "2026-01-02"]) == 0
-    assert "trips: read are  2026-01-01 … 2026-01-02" in capsys.readouterr().err
+    assert "trips: queries read 2026-01-01 … 2026-01-02" in capsys.readouterr().err
     assert answer(file) == 3
     assert main(["query", file, "SELECT COUNT(*) AS n FROM trips WHERE day = DATE '2026-01-03'"]) == 4
     assert "the query reads no closed period" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def run(file: str, asked: Closing, ledger: str | PathLike[str] | None) -> int:
         waiting = [c.frozen.name for c in opened.counters() if not c.over and c.frozen.table == found.table.name]
     finally:
         opened.close()
-    print(f"{found.table.name}: read are  {found.read}", file=sys.stderr)
+    print(f"{found.table.name}: queries read {found.read}", file=sys.stderr)
     if found.reopened is not None:
         print(found.remark, file=sys.stderr)
     elif waiting:
