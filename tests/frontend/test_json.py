@@ -105,6 +105,13 @@ def test_what_is_no_text_by_a_literal_path_is_refused_in_sql(written: str, messa
     assert found.help and "JSONExtract" not in str(found)
 
 
+def test_a_path_that_a_function_is_given_stands_in_brackets() -> None:
+    sql = "SELECT COUNT(lower(note -> 'a' ->> 'b')) AS n FROM people"
+    (found,) = dpsql.check(sql, policy(TABLE))
+    assert found.code == "DP101" and "lower((x -> 'a' ->> 'b'))" in found.help[0]
+    assert dpsql.check(sql.replace("lower(", "lower((").replace(")) AS", "))) AS"), policy(TABLE)) == []
+
+
 @pytest.mark.parametrize("path", ["$..a", "$.*", "$[#-1]", "$", "$.a[*]"])
 def test_paths_of_many_values_are_refused(path: str) -> None:
     (found,) = dpsql.check(f"SELECT json_extract_string(note, '{path}') AS v FROM people", policy(TABLE))

@@ -173,6 +173,11 @@ def refused(node: exp.Expr, source: Source, clause: str) -> Rejected:
         if not _CALLED.match(source.text[span.start : span.end]) and (mark := _OPERATOR.search(_code(node, source))):
             return reject("DP105", f"operator {mark[0]} is not supported", span=span, help=[LISTED])
         return unknown_function(name, span, source)
+    if isinstance(node, exp.Lambda) and isinstance(node.this, (exp.JSONExtract, exp.JSONExtractScalar, exp.Literal)):
+        return reject(
+            "DP101", "-> as what a function is given is read as a function of its own", span=span,
+            help=["if it is a path in JSON, put brackets around all of it:  lower((x -> 'a' ->> 'b'))"],
+        )  # fmt: skip
     return reject(
         "DP101", f"{as_written(node, source)} is outside the accepted SQL", span=span,
         help=[LISTED], mark=Mark.ORDER_WITHIN if isinstance(node, exp.Order) else Mark.LISTED,
